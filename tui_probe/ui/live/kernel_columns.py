@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 GAP = 2
+"""Cells between two columns."""
 GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "excluded": "·", "pending": "◌"}
 STATUSES = ("probed", "skipped", "failed", "excluded")
 TIMED = ("slowdown", "time_ms")
@@ -37,7 +38,9 @@ TIMED = ("slowdown", "time_ms")
 SAMPLED = ("share", "median", "p99", "trend")
 """Columns that sampled times of launches fill."""
 UNREAD = "…"
+"""Cell of a value from the kernel's directory, until this has been read."""
 BAR_CELLS = 6
+"""Cells of the bar of a share."""
 _LIMITER_CELLS = 10
 """Cells of the limiter in short."""
 _LIMITER_FROM = 76
@@ -90,20 +93,25 @@ class ScreenColumn(Generic[Row]):
         text = self.cell(row)
         if self.short is not None and width(text) > cells:
             text = self.short(row)
-        if self.column.narrow is not None:
+        if self.may_be_cut:
             text = self.column.shorten(text, cells)
         return pad(text, cells, right=self.column.right)
 
     @property
-    def flexible(self) -> bool:
+    def may_be_cut(self) -> bool:
+        """True if its texts may be cut at any width."""
+        return self.column.narrow is not None
+
+    @property
+    def is_flexible(self) -> bool:
         """True if it can be narrower than its contents."""
-        return self.column.narrow is not None or self.short is not None
+        return self.may_be_cut or self.short is not None
 
     def min_width(self, natural: int) -> int:
         """The cells that it needs, if its contents want ``natural`` cells."""
         title = width(self.title)
         want = max(title, min(natural, self.max_cells))
-        return max(title, min(self.min_cells, want)) if self.flexible else max(self.min_cells, want)
+        return max(title, min(self.min_cells, want)) if self.is_flexible else max(self.min_cells, want)
 
 
 def fit_columns(
@@ -116,29 +124,57 @@ def fit_columns(
     to the finding, until its short form fits, then to columns whose whole texts fit instead of their short forms, then
     to what was cut.
     """
+    sizes = {column.key: column.min_width(natural.get(column.key, 0)) for column in columns}
+    fitting = _without_last_ranks(columns, sizes, cells)
+    left = _cells_left(fitting, sizes, cells)
+    for column, wanted in _width_wishes(fitting, natural, short):
+        wish = max(0, min(wanted, column.max_cells) - sizes[column.key])
+        grow = _growth(column, sizes[column.key], wish, left)
+        sizes[column.key] += grow
+        left -= grow
+    return [(column, sizes[column.key]) for column in fitting]
+
+
+def _cells_left(columns: Sequence[ScreenColumn[Row]], sizes: Mapping[str, int], cells: int) -> int:
+    """Return the cells that columns of these sizes leave; negative if they do not fit."""
+    return cells - sum(sizes[column.key] for column in columns) - GAP * (len(columns) - 1)
+
+
+def _without_last_ranks(
+    columns: Sequence[ScreenColumn[Row]], sizes: Mapping[str, int], cells: int
+) -> list[ScreenColumn[Row]]:
+    """Return the columns that fit, without those of the highest ranks; of one rank, the last column leaves first."""
     fitting = list(columns)
-    sizes = {shown.key: shown.min_width(natural.get(shown.key, 0)) for shown in fitting}
-    while sum(sizes[shown.key] + GAP for shown in fitting) - GAP > cells:
-        last = max(enumerate(fitting), key=lambda item: (item[1].column.rank, item[0]))[1]
+    while _cells_left(fitting, sizes, cells) < 0:
+        _, last = max(enumerate(fitting), key=lambda item: (item[1].column.rank, item[0]))
         if last.column.rank == 0:
             break
         fitting.remove(last)
-    left = cells - sum(sizes[shown.key] for shown in fitting) - GAP * (len(fitting) - 1)
-    # Of columns that may be cut the last one, the finding, has what it needs before names of kernels grow.
-    ranked = [shown for _, shown in sorted(enumerate(fitting), key=lambda item: (item[1].column.rank, -item[0]))]
-    cut = [shown for shown in ranked if shown.column.narrow is not None]
-    abbreviated = [shown for shown in ranked if shown.column.narrow is None and shown.short is not None]
-    wishes = [(shown, short.get(shown.key, 0)) for shown in cut if shown.short is not None]
-    wishes += [(shown, natural.get(shown.key, 0)) for shown in (*abbreviated, *cut)]
-    for shown, wanted in wishes:
-        wish = max(0, min(wanted, shown.max_cells) - sizes[shown.key])
-        if left < 0 and shown in cut:
-            grow = max(left, 1 - sizes[shown.key])
-        else:
-            grow = min(left, wish) if shown in cut else wish if wish <= left else 0
-        sizes[shown.key] += grow
-        left -= grow
-    return [(shown, sizes[shown.key]) for shown in fitting]
+    return fitting
+
+
+def _width_wishes(
+    columns: Sequence[ScreenColumn[Row]], natural: Mapping[str, int], short: Mapping[str, int]
+) -> list[tuple[ScreenColumn[Row], int]]:
+    """Return columns that may grow and the widths that they want, in the order in which they get free cells.
+
+    Of columns that may be cut the last one, the finding, has what it needs before names of kernels grow.
+    """
+    ranked = [column for _, column in sorted(enumerate(columns), key=lambda item: (item[1].column.rank, -item[0]))]
+    cut = [column for column in ranked if column.may_be_cut]
+    abbreviated = [column for column in ranked if not column.may_be_cut and column.short is not None]
+    wishes = [(column, short.get(column.key, 0)) for column in cut if column.short is not None]
+    return wishes + [(column, natural.get(column.key, 0)) for column in (*abbreviated, *cut)]
+
+
+def _growth(column: ScreenColumn[Row], size: int, wish: int, left: int) -> int:
+    """Return the cells by which a column grows; negative if it is cut since the columns do not fit.
+
+    A column that is abbreviated needs all of its wish: a part would not show the whole text either.
+    """
+    if not column.may_be_cut:
+        return wish if wish <= left else 0
+    return min(left, wish) if left >= 0 else max(left, 1 - size)
 
 
 def arranged_positions(
@@ -319,11 +355,10 @@ def filled_columns(rows: Sequence[KernelSnapshot]) -> frozenset[str]:
 def columns_of(
     *, timed: bool, ranked: bool, cells: int, shared: bool = False, filled: frozenset[str] | None = None
 ) -> list[ScreenColumn[KernelSnapshot]]:
-    """Return the columns of rows; some rows may be ``ranked`` by launch times or ``timed`` by a benchmark.
+    """Return the columns of a table of ``cells`` cells.
 
-    ``shared`` rows have shares of cycles, where no launch was timed.
-
-    ``filled`` are those with a value in some row; None: that is not known yet.
+    Rows are ``ranked`` by sampled times of launches, ``timed`` by a benchmark, or have ``shared`` cycles, where no
+    launch was timed. ``filled`` are the keys of columns with a value in some row; None: that is not known yet.
     """
     omitted = {"time_ms"} if ranked else set(SAMPLED if timed else (*SAMPLED, *TIMED))
     omitted -= {"share"} if shared else set()

@@ -98,11 +98,9 @@ class KernelPage(TextView):
 
     def show_failure(self, snapshot: Snapshot) -> None:
         """Say first why the program failed, if it did."""
-        failure = (
-            f"{ending(snapshot.status)[0]}: {snapshot.failure}; press 0, then e, to see stderr"
-            if snapshot.failure
-            else ""
-        )
+        failure = ""
+        if snapshot.failure:
+            failure = f"{ending(snapshot.status)[0]}: {snapshot.failure}; press 0, then e, to see stderr"
         if failure != self._failure:
             self._failure = failure
             self._make_lines()
@@ -115,21 +113,18 @@ class KernelPage(TextView):
 
     def _make_lines(self) -> None:
         cells = max(20, self.width)
-        if self.kernel is None:
-            self.lines = []
-        else:
-            from tui_probe.pages.kernel_detail import detail_lines  # reads results, which the first frame does not have
-
-            results = self.findings_of(self.kernel.index)
-            findings, limit = _finding_lines(self.kernel, results, self.limits_of(self.kernel.index), cells)
-            self.lines = (
-                detail_lines(self.kernel, cells, findings=findings, limit=limit)
-                if self.kernel.read
-                else [((f" {READING_TEXT}", "dim"),)]
-            )
+        self.lines = [] if self.kernel is None else self._kernel_lines(self.kernel, cells)
         if self._failure:
             failure_lines = [((f" {part}", "bad"),) for part in wrap(safe(self._failure), cells - 2)]
             self.lines = [*failure_lines, (), *self.lines]
+
+    def _kernel_lines(self, kernel: KernelSnapshot, cells: int) -> list[Line]:
+        if not kernel.read:
+            return [((f" {READING_TEXT}", "dim"),)]
+        from tui_probe.pages.kernel_detail import detail_lines  # reads results, which the first frame does not have
+
+        findings, limit = _finding_lines(kernel, self.findings_of(kernel.index), self.limits_of(kernel.index), cells)
+        return detail_lines(kernel, cells, findings=findings, limit=limit)
 
 
 class GpuPage(TextView):
@@ -239,7 +234,10 @@ class LiveDesk(PageDesk, Protocol):
 
 
 class LivePages:
-    """One of them is visible: ``current``. Those of a kernel that are not here are opened by ``of_kernel``."""
+    """Pages of the live screen by name, of which ``current`` is visible.
+
+    ``views`` are the pages that exist as long as the screen; ``of_kernel`` opens the others for the selected kernel.
+    """
 
     def __init__(
         self,
@@ -253,9 +251,8 @@ class LivePages:
         self.current = DIGITS[0].id
         self._desk = desk
         self._resting: Timer | None = None
+        """Timer that shows ``_next_kernel`` when it ends; None if the pages show the selected kernel."""
         self._next_kernel: KernelSnapshot | None = None
-        """The kernel that is shown when the timer ends."""
-        """Shows the selected kernel when it ends."""
         self.kernel_page = KernelPage(desk, "kernel", findings_of, limits_of)
         self.process_log = LogView(desk, "process", follow=False)
         self.event_log = LogView(desk, "events")

@@ -37,9 +37,13 @@ INTERVAL = 3.0
 _OF_LIST = frozenset({"enter", "older_runs", *(key.id for key in keys.in_scope("view"))})
 """The ids of the keys that act on the list of traces."""
 SECTIONS = {"recent": "Recent traces", "form": "Start a program", "machine": "This machine"}
+"""Titles of the sections by name, from the top."""
 _ENTER = {"probe": "list of probes", "start": "start"}
+"""Words for Enter in fields of the form, by field."""
 BARS = 3 + len(SECTIONS)
+"""Rows of title, end and hints, and of the title of each section."""
 LEAST = 3
+"""Rows of the list of traces, and of the machine's items, at least."""
 LEAST_FOR_ALL = BARS + ROWS + LEAST + 5
 """Rows of a terminal from which on all sections are open; on a lower one only the one at hand is."""
 
@@ -326,12 +330,7 @@ class HomeScreen(ViewScreen):
             for question in all_questions()
             for name in (question.probe, *question.probes)
         }
-        choices = [
-            PickerItem(
-                p.name, p.title, f"{p.measures} Cost: {p.cost}" if p.cost else p.measures, p.name, asked.get(p.name, "")
-            )
-            for p in self.form.probes
-        ]
+        choices = [_probe_item(probe, asked.get(probe.name, "")) for probe in self.form.probes]
         place = names.index(self.home.form.probe) if self.home.form.probe in names else 0
         self.app.push_screen(PickScreen("Probe", choices, place), self._take_probe)
 
@@ -361,6 +360,12 @@ class HomeScreen(ViewScreen):
             self.enter("recent")
         else:
             self.app.exit()
+
+
+def _probe_item(probe: ProbeSummary, question: str) -> PickerItem:
+    """Return the line of a probe, which is found by the words of the question that it answers, too."""
+    detail = f"{probe.measures} Cost: {probe.cost}" if probe.cost else probe.measures
+    return PickerItem(probe.name, probe.title, detail, value=probe.name, also=question)
 
 
 def heights(rows: int, current: str, lines: int) -> dict[str, int]:

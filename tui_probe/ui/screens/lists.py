@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from textual import events
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 INNER = 36
-KEYS: Line = (
+"""Cells of a line of tags, inside the frame."""
+TAG_KEYS: Line = (
     ("Space", "key"),
     (" toggle  ", "dim"),
     ("Enter", "key"),
@@ -33,10 +35,13 @@ KEYS: Line = (
     (" all", "dim"),
 )
 NAMES_WIDEST, NAMES_MARGIN = 120, 4
+"""Columns of a list of names at most, and columns and rows of the terminal that it leaves free."""
 WIDEST, MARGIN = 110, 2
+"""Columns of a list to choose from at most, and columns and rows of the terminal that it leaves free."""
 DETAIL_LINES = 4
+"""Lines for the text about the marked line, at most."""
 _FEW_ROWS = 20
-"""Rows of a terminal in which the text about a line has a single one."""
+"""Rows of a terminal below which this text has one line."""
 NO_MATCH = "no entry contains these words: press Backspace to delete a letter"
 _MOST_DIGITS = 9
 """Lines of a numbered list that a digit takes."""
@@ -56,17 +61,17 @@ ListKind = TypeVar("ListKind", bound=FittedList)
 
 
 class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
-    """Shows its list only; what keys do is for the screens that are made of this one.
+    """Base of screens that show a list in front of another screen; a subclass says what keys do (``press``).
 
-    With ``early`` it is opened before it is known what the list has, so that no key goes to the screen behind: keys
-    wait until ``come``, but Escape leaves.
+    With ``early`` it opens before the list has its lines, so that no key goes to the screen behind: keys wait until
+    ``come``, but Escape leaves.
     """
 
     DEFAULT_CSS = "FittedScreen { align: center middle; background: transparent; }"
 
-    def __init__(self, shown: ListKind, *, early: bool = False) -> None:
+    def __init__(self, fitted_list: ListKind, *, early: bool = False) -> None:
         super().__init__()
-        self.list = shown
+        self.list = fitted_list
         self._held: deque[events.Key] | None = deque() if early else None
         """Keys that wait; None where they need not."""
 
@@ -143,7 +148,7 @@ class TagList(FittedList):
         room = max(1, height - 5)
         self._top = max(min(self._top, self.place), self.place - room + 1)
         shown = [self._line(place) for place in range(len(self.names))][self._top : self._top + room]
-        return list(framed([((self.title, "title"),), *shown, (), KEYS], INNER))
+        return list(framed([((self.title, "title"),), *shown, (), TAG_KEYS], INNER))
 
     def _line(self, place: int) -> Line:
         name = self.names[place]
@@ -213,10 +218,9 @@ class NameList(FittedList):
 
     def fit(self, columns: int, rows: int) -> None:
         """Take the room that the names need and the terminal has."""
-        self.styles.width = min(NAMES_WIDEST, columns - NAMES_MARGIN)
-        self.styles.height = min(
-            len(self._wrapped(min(NAMES_WIDEST, columns - NAMES_MARGIN) - 2)) + 4, rows - NAMES_MARGIN
-        )
+        cells = min(NAMES_WIDEST, columns - NAMES_MARGIN)
+        self.styles.width = cells
+        self.styles.height = min(len(self._wrapped(cells - 2)) + 4, rows - NAMES_MARGIN)
 
     def _wrapped(self, inner: int) -> list[Line]:
         lines: list[Line] = []
@@ -254,9 +258,10 @@ class NameScreen(FittedScreen["str | None", NameList]):
 
 @dataclass(frozen=True)
 class PickerItem:
-    """One line: what it is called, a few words or columns next to it, and the text shown while it is marked.
+    """Line of a list to choose from.
 
-    ``also`` are words by which it is found, too, as the one in the line of keys; so are those of ``detail``.
+    ``note`` is next to its label, ``detail`` is shown while the line is marked, ``value`` is returned if it is chosen.
+    Typed words are searched for in all texts; ``also`` has further words for that, which are not shown.
     """
 
     label: str
@@ -266,9 +271,15 @@ class PickerItem:
     also: str = ""
 
 
-def searched(choice: PickerItem) -> str:
-    """All words by which it is found."""
+def searched_text(choice: PickerItem) -> str:
+    """Return the text in which typed words are searched for, in lower case."""
     return f"{choice.label} {choice.note} {choice.also} {choice.detail}".lower()
+
+
+def _label_position(choice: PickerItem, word: str) -> tuple[bool, int]:
+    """Return the sort key of a match: labels that begin with the word first, those without it last."""
+    position = choice.label.lower().find(word)
+    return position < 0, position
 
 
 class ChoiceList(FittedList):
@@ -310,12 +321,12 @@ class ChoiceList(FittedList):
         return self.matches[self.place] if self.matches else None
 
     def find(self, typed: str) -> None:
-        """Show what contains all words of ``typed``."""
+        """Show the choices that contain all words of ``typed``, the likeliest first."""
         self.typed = typed
-        needles = typed.lower().split()
-        matches = [c for c in self.choices if all(word in searched(c) for word in needles)]
-        # What begins with the words is more likely meant; -1, not in the label at all, comes last.
-        matches.sort(key=lambda choice: choice.label.lower().find(needles[0]) % 1000 if needles else 0)
+        typed_words = typed.lower().split()
+        matches = [choice for choice in self.choices if all(word in searched_text(choice) for word in typed_words)]
+        if typed_words:
+            matches.sort(key=partial(_label_position, word=typed_words[0]))
         self.matches = matches
         self.place = 0
         self.redraw()
@@ -340,7 +351,7 @@ class ChoiceList(FittedList):
         return wrap(choice.detail, inner - 3) if choice.detail else []
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """Title and typed text, the visible lines, what is reported about the marked one, keys."""
+        """Return title and typed text, the visible lines, the text about the marked one, and keys."""
         del height
         inner, page = width - 2, self.page
         self._top = max(0, min(max(min(self._top, self.place), self.place - page + 1), len(self.matches) - page))

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.log_index import LineFilter, Needle
 
-_TAG = re.compile(rb"^\[[a-z][a-z_-]{0,30}\]", re.MULTILINE)
-_TAGGED = re.compile(r"\[[a-z][a-z_-]{0,30}\]")
+_TAG_PATTERN = r"\[[a-z][a-z_-]{0,30}\]"
+_TAG = re.compile(_TAG_PATTERN)
+_TAGS_OF_LINES = re.compile(rb"^" + _TAG_PATTERN.encode(), re.MULTILINE)
+_BATCH_LINES = 1000
+"""Lines of a log that an export reads at a time."""
 _FAILURE = re.compile(r"\b(failed|fail|error|fatal|Traceback|Exception|skipped|dropped(?! 0\b))\b")
 
 
@@ -105,7 +108,7 @@ class LogReader:
         counts: dict[str, int] = {}
         with contextlib.suppress(OSError):
             for _, data, _ in self.index.slices(0, self.index.complete):
-                for match in _TAG.finditer(data):
+                for match in _TAGS_OF_LINES.finditer(data):
                     tag = match[0].decode()
                     counts[tag] = counts.get(tag, 0) + 1
         return counts
@@ -114,9 +117,12 @@ class LogReader:
         """All wanted lines as text that is safe to show."""
         chosen = self._choose(wanted)
         numbers = range(len(self.index)) if chosen is None else chosen.tolist()
-        for first in range(0, len(numbers), 1000):
-            some = numbers[first : first + 1000]
-            raw = self.index.lines(some[0], some[-1] + 1) if chosen is None else [self.index.line(n) for n in some]
+        for first in range(0, len(numbers), _BATCH_LINES):
+            batch = numbers[first : first + _BATCH_LINES]
+            if chosen is None:
+                raw = self.index.lines(batch[0], batch[-1] + 1)
+            else:
+                raw = [self.index.line(number) for number in batch]
             yield from map(printable, raw)
 
     def _choose(self, wanted: LogFilter) -> NDArray[np.int64] | None:
@@ -159,7 +165,7 @@ def needle_of(text: str) -> Needle:
 
 def log_line(text: str) -> Line:
     """A line with its tag set apart, and in another role if it reports a failure (the word is there too)."""
-    tag = _TAGGED.match(text)
+    tag = _TAG.match(text)
     role = "bad" if _FAILURE.search(text) else ""
     if tag is None:
         return ((text, role),)

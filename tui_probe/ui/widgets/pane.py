@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tui_probe.draw.spans import Line, Span, clip_line, spread, to_ascii
 from tui_probe.draw.spans import width as cells_of
@@ -17,7 +17,7 @@ from tui_probe.ui.keys import Key, shown
 from tui_probe.ui.widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from textual import events
 
@@ -28,12 +28,18 @@ if TYPE_CHECKING:
 # The panel with the keys has heavy lines, others thin ones, so that they differ without colours, too.
 
 Edge = Literal["top", "middle", "bottom"]
-_THIN, _HEAVY = "─│", "━┃"
-_CORNERS = {
-    "top": (("╭", "╮"), ("┏", "┓")),
-    "middle": (("├", "┤"), ("┣", "┫")),
-    "bottom": (("╰", "╯"), ("┗", "┛")),
-}
+
+
+class _FrameSigns(NamedTuple):
+    """Signs of a frame; ``corners`` are the left and the right end of each edge."""
+
+    horizontal: str
+    vertical: str
+    corners: Mapping[Edge, tuple[str, str]]
+
+
+_THIN = _FrameSigns("─", "│", {"top": ("╭", "╮"), "middle": ("├", "┤"), "bottom": ("╰", "╯")})
+_HEAVY = _FrameSigns("━", "┃", {"top": ("┏", "┓"), "middle": ("┣", "┫"), "bottom": ("┗", "┛")})
 WHEEL = 3
 """Lines that the mouse wheel moves by."""
 
@@ -43,13 +49,13 @@ def frame_role(focused: bool) -> str:
     return "accent" if focused else "rule"
 
 
-def _signs(focused: bool) -> str:
+def _signs(focused: bool) -> _FrameSigns:
     return _HEAVY if focused else _THIN
 
 
 def side(focused: bool) -> Span:
     """Return the line at the left and at the right of a panel."""
-    return _signs(focused)[1], frame_role(focused)
+    return _signs(focused).vertical, frame_role(focused)
 
 
 def edge_line(left: Line, right: Line, cells: int, *, focused: bool, edge: Edge = "top") -> Line:
@@ -57,8 +63,9 @@ def edge_line(left: Line, right: Line, cells: int, *, focused: bool, edge: Edge 
 
     "middle" is the line above a panel that is the end of the one before it, too.
     """
-    line, role = _signs(focused)[0], frame_role(focused)
-    first, last = _CORNERS[edge][focused]
+    signs, role = _signs(focused), frame_role(focused)
+    line = signs.horizontal
+    first, last = signs.corners[edge]
     end: Line = (*right, (line, role)) if right else ()
     room = cells - 2 - _cells(end)
     if room < 1:
@@ -158,10 +165,10 @@ class Pane(LinesWidget):
 
 KEPT = frozenset({"help", "palette", "leave", "leave_home"})
 """Keys by which one finds all others, and the way back: named on every terminal."""
-_KEY_GAPS = (2, 3)
+_NARROW_GAP, _WIDE_GAP = 2, 3
 """Cells between two keys, on narrow and on wide terminals."""
 _WIDE = 100
-"""Cells of a wide terminal."""
+"""Columns of a wide terminal."""
 
 
 class Bar(LinesWidget):
@@ -200,7 +207,7 @@ def key_line(keys: Sequence[Key], cells: int) -> Line:
     """Return the keys with their short texts, as many as fit, in the given order; ``KEPT`` ones always have room."""
     labels = [f"{shown(key.keys[0])} {key.footer}" if key.footer else "" for key in keys]
     named: list[int] = []
-    room, gap = cells, _KEY_GAPS[cells >= _WIDE]
+    room, gap = cells, _WIDE_GAP if cells >= _WIDE else _NARROW_GAP
     for place in sorted(range(len(keys)), key=lambda place: keys[place].id not in KEPT):
         size = cells_of(labels[place]) + (gap if named else 1)
         if not labels[place]:
