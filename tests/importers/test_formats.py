@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tui_probe.cli.import_command import TOOLS
+from typing import get_args
+
+from tui_probe.cli.import_command import _IMPORTERS, TOOLS
+from tui_probe.nsight.importers.file_kinds import Tool
 from tui_probe.nsight.importers.formats import FORMATS, REPORT_KINDS
 from tui_probe.ui.help_text import help_page
 
@@ -17,3 +20,8 @@ def test_help_names_every_format_and_report() -> None:
 
 def test_every_tool_has_a_format() -> None:
     assert {input_format.tool for input_format in FORMATS} == {*TOOLS}
+
+
+def test_each_tool_has_an_importer() -> None:
+    """``import`` takes the tool of ``file_kinds`` by name: another one would have no arguments."""
+    assert _IMPORTERS.keys() == TOOLS.keys() == set(get_args(Tool))

@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.draw.printable import dump_json
 from tui_probe.draw.units import budget, counted, size
@@ -44,8 +44,13 @@ if TYPE_CHECKING:
 
 WITHOUT_CACHE = "without a cache, every run prepares its kernels again; set XDG_CACHE_HOME to a directory of your own"
 SASS_ITEM: Final = "SASS mode"
+SMALL_SIZE: Final = (80, 24)
+"""Columns and rows of the smallest terminal without a warning."""
+UNLIMITED: Final = 1 << 16
+"""Columns where no terminal wraps lines: a program that reads them finds an item in one line."""
 _MAX_NAMED: Final = 3
-_OUTCOME: Final = re.compile(r"(?P<driver>[\d.]+)-(?P<arch>sm_\d+)-\w+\.json")
+"""Kernels that an item names, of those that are not probed in SASS."""
+_OUTCOME_FILE: Final = re.compile(r"(?P<driver>[\d.]+)-(?P<arch>sm_\d+)-\w+\.json")
 _NOT_YET: Final = "SASS self-test not run yet; the first tui-probe run on a GPU starts the test"
 
 
@@ -96,7 +101,7 @@ def machine_code_items() -> list[Item]:
 def _trials(folder: Path) -> Iterator[Item]:
     newest: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime):
-        if match := _OUTCOME.fullmatch(path.name):
+        if match := _OUTCOME_FILE.fullmatch(path.name):
             newest[match["driver"], match["arch"]] = path
     for (driver, arch), path in sorted(newest.items()):
         where = f"on {arch}, driver {driver}"
@@ -113,29 +118,45 @@ def _limitation(trial: TrialOutcome | None, where: str) -> str:
         return f"kernels without PTX are not probed {where}: the saved self-test result cannot be read"
     if trial.outcome != "passed":
         return f"kernels without PTX are not probed {where}: {trial.words or trial.outcome}"
-    # "": there is no such code for this GPU
-    records, copies = trial.short_records or "passed", trial.copies or "passed"
-    parts = (
-        ("only entry/exit probes work", "probes can be inserted at instructions", trial.instructions),
-        ("probes cannot record each access", "probes can record each access", trial.records),
-        ("probes cannot count basic blocks", "probes can count basic blocks", trial.blocks),
-        (
+    for case in _trial_cases(trial):
+        if not case.result:
+            return f"unknown whether {case.ability} {where}: the self-test did not try this"
+        if case.result != "passed":
+            return f"{case.limitation} {where}: {case.result}"
+    return ""
+
+
+class _TrialCase(NamedTuple):
+    """One case of the self-test: what kernels lack if it failed, what they have if it passed, and its result.
+
+    ``result`` is "passed", the reason of a failure, or "" if the case was not tried.
+    """
+
+    limitation: str
+    ability: str
+    result: str
+
+
+def _trial_cases(trial: TrialOutcome) -> tuple[_TrialCase, ...]:
+    """Return the cases of a trial, that with the largest effect first.
+
+    A GPU that lacks the code of the last two cases does not try them, and needs neither.
+    """
+    return (
+        _TrialCase("only entry/exit probes work", "probes can be inserted at instructions", trial.instructions),
+        _TrialCase("probes cannot record each access", "probes can record each access", trial.records),
+        _TrialCase("probes cannot count basic blocks", "probes can count basic blocks", trial.blocks),
+        _TrialCase(
             "phases of kernels with few free registers are not recorded",
             "phases of kernels with few free registers are recorded",
-            records,
+            trial.short_records or "passed",
         ),
-        (
+        _TrialCase(
             "bulk copies of kernels with few free registers are not recorded",
             "bulk copies of kernels with few free registers are recorded",
-            copies,
+            trial.copies or "passed",
         ),
     )
-    for remainder, question, result in parts:
-        if not result:
-            return f"unknown whether {question} {where}: the self-test did not try this"
-        if result != "passed":
-            return f"{remainder} {where}: {result}"
-    return ""
 
 
 def _faulted_items() -> Iterator[Item]:
@@ -146,11 +167,6 @@ def _faulted_items() -> Iterator[Item]:
         kernels = counted(len(names), "kernel")
         finding = f"{kernels} will not be probed in SASS, because a GPU context failed while they had a probe: {named}"
         yield Item(SASS_ITEM, "warn", finding, f"to probe a kernel again, remove its line from {path}")
-
-
-SMALL_SIZE = (80, 24)
-UNLIMITED: Final = 1 << 16
-"""Columns where no terminal wraps lines: a program that reads them finds an item in one line."""
 
 
 def terminal_items() -> list[Item]:

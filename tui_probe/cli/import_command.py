@@ -7,7 +7,7 @@ import io
 import sys
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tui_probe.errors import ImportFileError, UsageError
 from tui_probe.nsight.analysis.critical import ELEMENT_BYTES, ExpectedTensor
@@ -38,15 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tools = parser.add_subparsers(dest="tool", metavar="TOOL", required=True, title="tools")
     for name, text in TOOLS.items():
         tool = tools.add_parser(name, help=text, description=text, allow_abbrev=False)
-        add_tool_arguments, _ = _functions(name)
-        add_tool_arguments(tool)
+        _IMPORTERS[name].add_arguments(tool)
         tool.set_defaults(refuse=tool.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page that was asked for."""
-    _, import_files = _functions(arguments.tool)
-    return import_files(arguments)
+    return _IMPORTERS[arguments.tool].run(arguments)
 
 
 def with_tool(words: Sequence[str]) -> list[str]:
@@ -69,11 +67,6 @@ def with_tool(words: Sequence[str]) -> list[str]:
     if tool is None:
         raise UsageError(f"{file}: unknown format; use tui-probe import ncu {file} or tui-probe import nsys {file}")
     return [tool, *words]
-
-
-def _functions(tool: str) -> tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]:
-    """Return what adds the arguments of a tool, and what imports its files; Chrome traces have timelines, too."""
-    return (add_ncu_arguments, import_ncu) if tool == "ncu" else (add_nsys_arguments, import_nsys)
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -270,8 +263,7 @@ def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
     """The whole timeline as a picture made of characters, or its lanes as data."""
     from tui_probe.draw.csv_table import csv_lines
     from tui_probe.draw.printable import dump_json
-    from tui_probe.draw.spans import plain as words_of
-    from tui_probe.draw.spans import to_ascii, wrap
+    from tui_probe.draw.spans import plain, to_ascii, wrap
     from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION, fenced
     from tui_probe.nsight.pages.explanations import EXPLANATIONS
     from tui_probe.nsight.pages.timeline import StreamTimeline
@@ -283,7 +275,7 @@ def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
     if arguments.format == "csv":
         return write_lines(csv_lines(drawing.cells()), arguments)
     width = width_of(arguments)
-    text = [words_of(line) for line in drawing.draw(width, arguments.height, ascii_only=wants_ascii(arguments))]
+    text = [plain(line) for line in drawing.draw(width, arguments.height, ascii_only=wants_ascii(arguments))]
     if arguments.format == "md":
         text = fenced(text)
     if arguments.explain:
@@ -298,3 +290,18 @@ def timeline_height(word: str) -> int:
     if number < 6:
         raise argparse.ArgumentTypeError(f"{word}: pass a number, at least 6")
     return number
+
+
+class _Importer(NamedTuple):
+    """Functions that add the arguments of a tool, and that write a page of its files."""
+
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+_IMPORTERS: Final = {
+    "ncu": _Importer(add_ncu_arguments, import_ncu),
+    "nsys": _Importer(add_nsys_arguments, import_nsys),
+    "chrome": _Importer(add_nsys_arguments, import_nsys),  # timed kernels on streams: the same pages
+}
+"""Importers by tool, one for each of ``TOOLS``."""

@@ -54,10 +54,14 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe_results import ViewTarget
     from tui_probe.trace.model import Trace
 
-LABEL = 12
-SCOPE = 15
+_NAME_CELLS = 12
+"""Cells of the name of a page, in a list of pages."""
+_SCOPE_CELLS = 15
+"""Cells of what a page is about: a trace, a kernel or a launch."""
 FINDINGS_FIELDS = ("findings", "data", "summary")
 """Fields of documents that --max-chars cuts last: those that have findings."""
+_MOST_NAMED = 8
+"""Further kernels that a message names, of those that an address matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +93,30 @@ def write_kernel_page(page: PageEntry, trace: Trace, address: Address, arguments
         warn(f"page {page.name} of #{kernel.index} {kernel.name} has no data: {choice.missing}")
         sys.stderr.writelines(f"{printable(line)}\n" for line in page_descriptions(trace))
         return ExitStatus.FAILED
-    if choice.also:
-        more = ", ".join(f"#{index}" for index in choice.also[:8])
-        inform(f"showing #{choice.source.kernel.index}; {address.kernel} also matches {more}")
-    elif address.is_whole and len(trace.kernels) > 1:
-        kernel = choice.source.kernel
-        is_timed = kernel.gpu_time is not None and kernel.result_rows
-        reason = " (the first kernel by GPU time that has results and this page)" if is_timed else ""
-        inform(f"showing #{kernel.index} of {len(trace.kernels)} kernels{reason}; select a kernel with TRACE:KERNEL")
-    shown = choice.source.launch
-    if address.launch is not None and shown is not None and shown.number != address.launch:
-        inform(
-            f"launch {address.launch} had another probe; showing launch {shown.number}, the nearest launch with"
-            " this probe"
-        )
+    for message in _choice_messages(trace, choice, address):
+        inform(message)
     view = _open_view(kind, choice)
     commands = [word for word in getattr(arguments, "do", "").split(",") if word]
     for text in run_commands(view, commands, drawing_size(arguments)):
         inform(text)
     return _write_view(kind, choice, view, arguments)
+
+
+def _choice_messages(trace: Trace, choice: ViewTarget, address: Address) -> Iterator[str]:
+    """Yield which kernel and launch are shown, if the address names several kernels or another launch."""
+    kernel, launch = choice.source.kernel, choice.source.launch
+    if choice.also:
+        more = ", ".join(f"#{index}" for index in choice.also[:_MOST_NAMED])
+        yield f"showing #{kernel.index}; {address.kernel} also matches {more}"
+    elif address.is_whole and len(trace.kernels) > 1:
+        is_timed = kernel.gpu_time is not None and kernel.result_rows
+        reason = " (the first kernel by GPU time that has results and this page)" if is_timed else ""
+        yield f"showing #{kernel.index} of {len(trace.kernels)} kernels{reason}; select a kernel with TRACE:KERNEL"
+    if address.launch is not None and launch is not None and launch.number != address.launch:
+        yield (
+            f"launch {address.launch} had another probe; showing launch {launch.number}, the nearest launch with"
+            " this probe"
+        )
 
 
 def _open_view(kind: ViewKind, choice: ViewTarget) -> View:
@@ -136,7 +145,7 @@ def _write_view(kind: ViewKind, choice: ViewTarget, view: View, arguments: argpa
 
 
 def files_of(arguments: argparse.Namespace) -> PictureFiles:
-    """The files that are asked for; ``report`` knows none."""
+    """Return the files of the options; none for ``report``, which lacks these options."""
     return PictureFiles(*(getattr(arguments, name, None) for name in ("png", "perfetto", "svg")))
 
 
@@ -208,11 +217,11 @@ def page_descriptions(trace: Trace) -> Iterator[str]:
     total = len(trace.kernels)
     for page in all_pages():
         if page.of_kernel is None:
-            yield f"{page.name:<{LABEL}}the trace: {page.about}"
+            yield f"{page.name:<{_NAME_CELLS}}the trace: {page.about}"
             continue
         count, why = count_viewable(trace, page.of_kernel)
         has = f"{count} of {counted(total, 'kernel')}" if count else f"no data: {why or 'no kernel was launched'}"
-        yield f"{page.name:<{LABEL}}{has}"
+        yield f"{page.name:<{_NAME_CELLS}}{has}"
 
 
 def write_page(page: PageEntry, address: Address, arguments: argparse.Namespace) -> int:
@@ -372,7 +381,7 @@ def list_pages(trace: Trace | None, arguments: argparse.Namespace) -> int:
     from tui_probe.pages.page_registry import all_pages
 
     if trace is None:
-        pages = [f"{page.name:<{LABEL}}{page.scope:<{SCOPE}}{page.about}" for page in all_pages()]
+        pages = [f"{page.name:<{_NAME_CELLS}}{page.scope:<{_SCOPE_CELLS}}{page.about}" for page in all_pages()]
         put(fitted([*pages, "", "To list the pages of a trace: tui-probe show TRACE."], arguments))
     else:
         put(fitted(page_descriptions(trace), arguments))
