@@ -61,3 +61,9 @@ def test_numbers_as_ranges() -> None:
     assert units.numbered("warp", [5, 1, 2, 0, 2]) == "warps 0-2, 5"
     assert units.number_ranges([0, 2, 4, 6, 8]) == "0, 2, 4, 6, … (5)"
     assert units.number_ranges(()) == ""
+
+
+def test_percentage_and_ratio_have_fixed_decimals() -> None:
+    assert [units.percentage(value) for value in (None, 0.0, 0.0912, 1.0)] == ["–", "0.0%", "9.1%", "100.0%"]
+    assert units.percentage(0.12345, 2) == "12.35%"
+    assert [units.ratio(value) for value in (None, 1.0, 1.0449)] == ["–", "1.00×", "1.04×"]

@@ -194,3 +194,13 @@ def share(value: float | None) -> str:
     if 0 < value < 0.0005:
         return "<0.1 %"
     return f"{100 * value:.0f} %" if value >= 0.0995 else f"{100 * value:.1f} %"
+
+
+def percentage(value: float | None, decimals: int = 1) -> str:
+    """A part of a whole with fixed decimals, for columns whose values are compared: ``9.1%``."""
+    return NOT_MEASURED if value is None else f"{value:.{decimals}%}"
+
+
+def ratio(value: float | None) -> str:
+    """A value as a multiple of another: ``1.04×``."""
+    return NOT_MEASURED if value is None else f"{value:.2f}×"

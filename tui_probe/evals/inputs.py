@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.table import safe
 from tui_probe.errors import ChoiceError, TraceError
-from tui_probe.input_limits import COLLECTION, parse_json
+from tui_probe.input_limits import COLLECTION, PROGRAM_OUTPUT, parse_json
 from tui_probe.probekit.measured import analyse_result
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_results import kernels_named, read_result_row
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import find_trace, is_trace, parse_address, path_in_trace, trace_of_result, traces_in
-from tui_probe.trace.plain_file import read_within
+from tui_probe.trace.plain_file import read_start, read_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -178,6 +178,12 @@ class EvaluationInput:
             return f"{self.path}: no kernel was launched"
         reason = no_result_reason(ViewSource(self.trace, kernels[0]), *probes)
         return f"{self.path}: {reason or 'the launch has no result'}"
+
+
+def output_lines(path: Path, start: str) -> list[str]:
+    """Return the lines of a program's output that begin with ``start``, as programs of evaluations print records."""
+    text = read_start(path, PROGRAM_OUTPUT).decode("utf-8", "replace")
+    return [line for line in text.splitlines() if line.startswith(start)]
 
 
 def read_inputs(arguments: Sequence[str | PathLike[str]]) -> tuple[list[EvaluationInput], list[str]]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.draw.charts import Bar, BarChart
 from tui_probe.draw.table import Column
-from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import ImportFileError, TraceError
 from tui_probe.evals.answer import Answer, Table, compare_published
 from tui_probe.evals.evaluation import (
@@ -65,7 +64,8 @@ class Product:
         return 2e3 * m * k * n / self.median
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
+        """The shapes, as ``[m, k] @ [k, n]``."""
         m, k, n = self.shape
         return f"[{m}, {k}] @ [{k}, {n}]"
 
@@ -134,12 +134,12 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         drawings={"bandwidth": _chart(rates)} if rates else {},
         compared=compare_published(NAME, **_ours(rates, products)),
         notes=notes,
-        hardware=", ".join(dict.fromkeys(_names(measured, products))),
+        hardware=", ".join(dict.fromkeys(_gpu_names(measured, products))),
     )
 
 
-def _names(measured: Sequence[Bandwidth], products: Sequence[Product]) -> Iterator[str]:
-    """The GPUs."""
+def _gpu_names(measured: Sequence[Bandwidth], products: Sequence[Product]) -> Iterator[str]:
+    """Yield the names of the GPUs that were measured."""
     yield from (entry.card.name for entry in measured if entry.card is not None)
     yield from (entry.device for entry in products)
 
@@ -191,7 +191,7 @@ def _memory_sentence(measured: Bandwidth) -> str:
 
 def _product_sentence(product: Product) -> str:
     return (
-        f"{product.words} {product.dtype} on {product.device}: {product.median:.2f} ms,"
+        f"{product.text} {product.dtype} on {product.device}: {product.median:.2f} ms,"
         f" {product.operations_per_second / 1e12:.0f} TFLOP/s"
     )
 
@@ -199,10 +199,6 @@ def _product_sentence(product: Product) -> str:
 def _chart(rates: Sequence[Rate]) -> BarChart:
     bars = [Bar(rate.what, (rate.bytes_per_second,)) for rate in rates]
     return BarChart("bandwidths", bars, ("measured",), "bytes per second", units.rate)
-
-
-def _percent(value: float | None) -> str:
-    return NOT_MEASURED if value is None else f"{value:.1%}"
 
 
 def _share_of_limit(rate: Rate) -> float | None:
@@ -214,17 +210,17 @@ _RATES: Final[tuple[Column[Rate], ...]] = (
     Column("what", lambda r: r.what, "memory", lambda r: r.what, right=False, narrow=20),
     Column("bytes_per_second", lambda r: r.bytes_per_second, "measured", lambda r: units.rate(r.bytes_per_second)),
     Column("limit", lambda r: r.limit, "limit", lambda r: units.rate(r.limit), rank=1),
-    Column("part", _share_of_limit, "of limit", lambda r: _percent(_share_of_limit(r)), rank=1),
-    Column("spread", lambda r: r.spread, "spread", lambda r: _percent(r.spread), rank=2),
+    Column("part", _share_of_limit, "of limit", lambda r: units.percentage(_share_of_limit(r)), rank=1),
+    Column("spread", lambda r: r.spread, "spread", lambda r: units.percentage(r.spread), rank=2),
     Column("repeats", lambda r: r.repeats, "repeats", lambda r: units.count(r.repeats), rank=3),
     Column("blocks", lambda r: r.blocks, "blocks", lambda r: units.count(r.blocks), rank=3),
 )
 _PRODUCTS: Final[tuple[Column[Product], ...]] = (
-    Column("product", lambda r: r.words, "product", lambda r: r.words, right=False),
+    Column("product", lambda r: r.text, "product", lambda r: r.text, right=False),
     Column("dtype", lambda r: r.dtype, "type", lambda r: r.dtype, right=False),
     Column("device", lambda r: r.device, "on", lambda r: r.device, right=False, rank=1),
     Column("milliseconds", lambda r: r.median, "ms", lambda r: f"{r.median:.3f}"),
-    Column("spread", lambda r: r.spread, "spread", lambda r: _percent(r.spread), rank=2),
+    Column("spread", lambda r: r.spread, "spread", lambda r: units.percentage(r.spread), rank=2),
     Column(
         "operations_per_second", lambda r: r.operations_per_second, "TFLOP/s",
         lambda r: f"{r.operations_per_second / 1e12:.0f}",

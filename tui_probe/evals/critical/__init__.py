@@ -74,7 +74,7 @@ _OMITTED_COLUMNS: Final = ("program", "origin", "grid", "block")
 """Columns of the pages that say what the program's name says, or little."""
 Row = TypeVar("Row")
 _NAME_COLUMN: Final[Column[ProgramRow[Any]]] = Column(
-    "program", lambda of: of.program.name, "program", lambda of: of.program.name, right=False, narrow=10
+    "program", lambda r: r.program.name, "program", lambda r: r.program.name, right=False, narrow=10
 )
 
 
@@ -241,27 +241,28 @@ def _column_of_row(column: Column[Any]) -> Column[ProgramRow[Any]]:
     value, text = column.value, column.text
     return replace(
         column,
-        value=None if value is None else lambda of: value(of.row),
-        text=None if text is None else lambda of: text(of.row),
+        value=None if value is None else lambda r: value(r.row),
+        text=None if text is None else lambda r: text(r.row),
     )
 
 
-def _expected_sectors(of: ProgramRow[SectorRow]) -> int | None:
-    return None if of.row.tensor is None else of.row.tensor.sectors
+def _expected_sectors(sectors: ProgramRow[SectorRow]) -> int | None:
+    tensor = sectors.row.tensor
+    return None if tensor is None else tensor.sectors
 
 
 _EXPECTED_COLUMN: Final[Column[ProgramRow[SectorRow]]] = Column(
-    "expected_sectors", _expected_sectors, "expected", lambda of: units.count(_expected_sectors(of)), rank=1
+    "expected_sectors", _expected_sectors, "expected", lambda r: units.count(_expected_sectors(r)), rank=1
 )
 
 
 def _chart(rows: Sequence[ProgramRow[SectorRow]]) -> BarChart:
     """Sectors per store request: 4 are coalesced stores of 4 bytes."""
     bars = [
-        Bar(f"{of.program.name} {shorten(of.row.metrics.shape.kernel, 24)} ({of.row.metrics.tool})",
-            (of.row.metrics.sectors_per_store,))
-        for of in rows
-        if of.row.metrics.store_requests
+        Bar(f"{sectors.program.name} {shorten(sectors.row.metrics.shape.kernel, 24)} ({sectors.row.metrics.tool})",
+            (sectors.row.metrics.sectors_per_store,))
+        for sectors in rows
+        if sectors.row.metrics.store_requests
     ]  # fmt: skip
     return BarChart("sectors per store request", bars, ("sectors per request",), "sectors", lambda n: f"{n:.2f}")
 

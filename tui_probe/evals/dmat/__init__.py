@@ -12,7 +12,6 @@ from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.evals.answer import Answer, Table
-from tui_probe.evals.dmat.raster import SUFFIX, read_page_map
 from tui_probe.evals.evaluation import (
     PROGRAMS_PLACEHOLDER,
     PYTHON_PLACEHOLDER,
@@ -25,7 +24,17 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import probe_named
 from tui_probe.trace.plain_file import read_unpacked
 
-from .raster import RASTER_COLUMNS, RASTER_ROWS, AccessFigure, Raster, raster_of_pages, raster_of_record, size_text
+from .raster import (
+    RASTER_COLUMNS,
+    RASTER_ROWS,
+    SUFFIX,
+    AccessFigure,
+    Raster,
+    raster_of_pages,
+    raster_of_record,
+    read_page_map,
+    size_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,9 +62,7 @@ _BANDS: Final[tuple[Column[dict[str, Any]], ...]] = (
     Column("shape", lambda r: r["shape"], "tensor", lambda r: r["shape"] or NOT_MEASURED, right=False, rank=1),
     Column("bytes", lambda r: r["bytes"], "size", lambda r: size_text(r["bytes"])),
     Column("accesses", lambda r: r["accesses"], "accesses", lambda r: units.count(r["accesses"])),
-    Column(
-        "share", lambda r: r["share"], "share", lambda r: NOT_MEASURED if r["share"] is None else f"{r['share']:.1%}"
-    ),
+    Column("share", lambda r: r["share"], "share", lambda r: units.percentage(r["share"])),
 )
 
 
@@ -90,8 +97,8 @@ class AccessWalk:
     @property
     def share(self) -> float | None:
         """Share of the touched memory that is in use at a time, from 0 to 1; None if unknown."""
-        of = self.raster
-        return None if of.in_use is None or not of.touched else of.in_use / of.touched
+        raster = self.raster
+        return None if raster.in_use is None or not raster.touched else raster.in_use / raster.touched
 
     @property
     def cycles(self) -> float:
@@ -187,43 +194,38 @@ def _raster_of_file(path: Path, progress: Progress) -> Raster:
 
 
 def _walk_sentence(walk: AccessWalk) -> str:
-    of = walk.raster
-    share = NOT_MEASURED if walk.share is None else f"{walk.share:.1%}"
+    raster = walk.raster
     return (
-        f"{walk.label}: {units.counted(of.kept, 'access')} to {size_text(of.touched)};"
-        f" {size_text(of.in_use)} ({share}) in use on average"
+        f"{walk.label}: {units.counted(raster.kept, 'access')} to {size_text(raster.touched)};"
+        f" {size_text(raster.in_use)} ({units.percentage(walk.share)}) in use on average"
     )
-
-
-def _count(value: int | None) -> str:
-    return NOT_MEASURED if value is None else units.count(value)
 
 
 COLUMNS_OF_WALKS: Final[tuple[Column[AccessWalk], ...]] = (
     Column("run", lambda w: w.label, "run", lambda w: w.label, right=False, narrow=12),
     Column("kernel", lambda w: w.kernel, "kernel", lambda w: w.kernel, right=False, rank=1, narrow=12, shorten=shorten),
     Column("launch", lambda w: w.launch or None),
-    Column("accesses", lambda w: w.raster.made, "accesses", lambda w: _count(w.raster.made)),
-    Column("kept", lambda w: w.raster.kept, "kept", lambda w: _count(w.raster.kept), rank=2),
+    Column("accesses", lambda w: w.raster.made, "accesses", lambda w: units.count(w.raster.made)),
+    Column("kept", lambda w: w.raster.kept, "kept", lambda w: units.count(w.raster.kept), rank=2),
     Column("cycles", lambda w: w.cycles, "cycles", lambda w: units.count(round(w.cycles)), rank=2),
     Column("touched", lambda w: w.raster.touched, "touched", lambda w: size_text(w.raster.touched)),
     Column("in_use", lambda w: w.raster.in_use, "in use", lambda w: size_text(w.raster.in_use)),
-    Column("share", lambda w: w.share, "of touched", lambda w: NOT_MEASURED if w.share is None else f"{w.share:.1%}"),
+    Column("share", lambda w: w.share, "of touched", lambda w: units.percentage(w.share)),
 )
 
 
 def _bands(walk: AccessWalk) -> Iterator[dict[str, Any]]:
-    of = walk.raster
-    for name in dict.fromkeys(row.band for row in of.rows):
-        places = [place for place, row in enumerate(of.rows) if row.band == name]
-        accesses = int(of.counts[places].sum())
+    raster = walk.raster
+    for name in dict.fromkeys(row.band for row in raster.rows):
+        places = [place for place, row in enumerate(raster.rows) if row.band == name]
+        accesses = int(raster.counts[places].sum())
         yield {
             "run": walk.label,
             "band": name,
-            "shape": of.shapes.get(name),
-            "bytes": sum(of.rows[place].size for place in places),
+            "shape": raster.shapes.get(name),
+            "bytes": sum(raster.rows[place].size for place in places),
             "accesses": accesses,
-            "share": accesses / of.kept if of.kept else None,
+            "share": accesses / raster.kept if raster.kept else None,
         }
 
 

@@ -25,13 +25,8 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
 
-# ``.dmat`` files of existing systems: accesses to each page at each clock of a launch.
-#
-# Little-endian: u64 number of pages, u64 number of clocks, the pages' addresses as u64; then per clock u64 clock, u64
-# number of entries, and per entry u64 page and a count of 4 bytes (in files of some versions 8). Neither pages nor
-# clocks are in order.
-
 SUFFIX: Final = ".dmat"
+"""Suffix of a page map, a file of existing systems with the accesses to each page at each clock of a launch."""
 PAGE: Final = 1 << 16
 """Bytes of a page."""
 _HEAD: Final = struct.Struct("<QQ")
@@ -43,8 +38,11 @@ RASTER_ROWS: Final = 120
 _GAP: Final = 2 << 20
 """Bytes between two pages that are not known to belong together."""
 _LEFT: Final = 14
+"""Cells of the names of bands, left of the raster."""
 _BELOW: Final = 3
+"""Lines of the axis of time, below the raster."""
 _HUES: Final = 6
+"""Colors that bands have by turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,12 @@ class PageMap:
 
 
 def read_page_map(path: Path, progress: Callable[[float], object] = lambda _: None) -> PageMap:
-    """Read a file. Raises TraceError for one that cannot be read, or is none or cut off."""
+    """Read a page map. Raises TraceError for one that cannot be read, or is none or cut off.
+
+    Little-endian: u64 number of pages, u64 number of clocks, the pages' addresses as u64; then per clock u64 clock, u64
+    number of entries, and per entry u64 page and a count of 4 bytes (in files of some versions 8). Neither pages nor
+    clocks are in order.
+    """
     try:
         data = read_within(path, PAGE_MAP)
     except OSError as error:

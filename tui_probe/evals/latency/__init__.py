@@ -23,8 +23,9 @@ from tui_probe.evals.evaluation import (
     Evaluation,
     nothing_measured_error,
 )
-from tui_probe.input_limits import MEDIANS, PROGRAM_OUTPUT, parse_json
-from tui_probe.trace.plain_file import read_plain, read_start, read_within
+from tui_probe.evals.inputs import output_lines
+from tui_probe.input_limits import MEDIANS, parse_json
+from tui_probe.trace.plain_file import read_plain, read_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,6 +51,8 @@ _HEADINGS: Final = 4096
 """Bytes of a file in which its headings are looked for."""
 TimingMethod = Literal["original", "probed", "ncu"]
 NAME: Final = "latency"
+_OUTPUT_START: Final = '{"latency": '
+"""Start of a line of the program's output that has the times of calls."""
 _PARTS: Final = ("prologue", "kernel", "epilogue", "ncu")
 _PUBLISHED: Final[tuple[Column[CallTimes], ...]] = tuple(Column(key, attrgetter(key)) for key in KEYS)
 """Columns for CSV; the text has only the main table."""
@@ -121,7 +124,7 @@ def read_calls(given: EvaluationInput) -> list[Calls]:
     """The calls in a trace's output, or in that of a run under ncu; none where the program is another one."""
     trace = given.trace
     path = given.path if trace is None else trace.file("stdout.log")
-    lines = [] if path is None else list(_lines(path))
+    lines = [] if path is None else output_lines(path, _OUTPUT_START)
     probed, missed, probe = False, 0, ""
     if trace is not None:
         kernels = [kernel for kernel in trace.kernels if kernel.status == "probed"]
@@ -134,11 +137,6 @@ def read_calls(given: EvaluationInput) -> list[Calls]:
         return [_calls(parse_json(line), how, probe, missed, timed=not simulated) for line in lines]
     except (ValueError, KeyError, TypeError) as error:
         raise TraceError(f"{path}: cannot read a line with call times ({error}); collect the file again") from error
-
-
-def _lines(path: Path) -> Iterator[str]:
-    text = read_start(path, PROGRAM_OUTPUT).decode("utf-8", "replace")
-    return (line for line in text.splitlines() if line.startswith('{"latency": '))
 
 
 def _calls(line: dict[str, Any], how: TimingMethod, probe: str, left_out: int, *, timed: bool) -> Calls:
@@ -225,8 +223,8 @@ def _read_call_times(given: Sequence[EvaluationInput], progress: Progress) -> tu
         progress(place / len(given))
         if source.trace is None and is_median_table(source.path):
             rows += read_median_table(source.path)
-        elif found := read_calls(source):
-            calls += found
+        elif calls_of_source := read_calls(source):
+            calls += calls_of_source
         else:
             notes.append(f"{source.path}: the program printed no call times")
     probed, missing = call_times_of_runs(calls)
@@ -254,14 +252,10 @@ def _chart(operation: str, rows: Sequence[CallTimes]) -> BarChart:
     bars = []
     for row in rows:
         ours = (row.ratio(row.prologue), row.ratio(row.kernel), row.ratio(row.epilogue), None)
-        bars.append(Bar(row.probe, ours, _times(row.ratio(row.neutrino))))
+        bars.append(Bar(row.probe, ours, units.ratio(row.ratio(row.neutrino))))
         if row.ncu is not None:
-            bars.append(Bar("  under ncu", (None, None, None, row.ratio(row.ncu)), _times(row.ratio(row.ncu))))
-    return BarChart(f"exposed latency of {operation}", bars, _PARTS, "times the original", _times)
-
-
-def _times(value: float | None) -> str:
-    return NOT_MEASURED if value is None else f"{value:.2f}×"
+            bars.append(Bar("  under ncu", (None, None, None, row.ratio(row.ncu)), units.ratio(row.ratio(row.ncu))))
+    return BarChart(f"exposed latency of {operation}", bars, _PARTS, "times the original", units.ratio)
 
 
 def _microseconds(key: str, title: str, rank: int = 0) -> Column[CallTimes]:
@@ -282,8 +276,8 @@ _COLUMNS: Final[tuple[Column[CallTimes], ...]] = (
     _microseconds("prologue", "prologue"),
     _microseconds("kernel", "kernel"),
     _microseconds("epilogue", "epilogue"),
-    Column("times", lambda r: r.ratio(r.neutrino), "times", lambda r: _times(r.ratio(r.neutrino))),
-    Column("times_ncu", lambda r: r.ratio(r.ncu), "ncu times", lambda r: _times(r.ratio(r.ncu)), rank=1),
+    Column("times", lambda r: r.ratio(r.neutrino), "times", lambda r: units.ratio(r.ratio(r.neutrino))),
+    Column("times_ncu", lambda r: r.ratio(r.ncu), "ncu times", lambda r: units.ratio(r.ratio(r.ncu)), rank=1),
 )
 
 

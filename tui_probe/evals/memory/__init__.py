@@ -186,9 +186,13 @@ class MemoryRow:
         return ", ".join(sorted(bases)) or None
 
     @property
-    def kernels(self) -> tuple[int, int]:
-        """Number of kernels with a size, and of all."""
-        return sum(part.kernels for part in self.parts), sum(part.all_kernels for part in self.parts)
+    def kernels_sized(self) -> int:
+        """Number of kernels with a size."""
+        return sum(part.kernels for part in self.parts)
+
+    @property
+    def kernels(self) -> int:
+        return sum(part.all_kernels for part in self.parts)
 
 
 def _max_known(values: Iterable[int | None]) -> int | None:
@@ -201,9 +205,9 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     notes = []
     for place, source in enumerate(given):
         progress(place / len(given))
-        every = read_sizes(source)
-        notes += [] if every else [f"{source.path} is not a trace of a probe"]
-        for sizes in every:
+        sizes_of_probes = read_sizes(source)
+        notes += [] if sizes_of_probes else [f"{source.path} is not a trace of a probe"]
+        for sizes in sizes_of_probes:
             by_model.setdefault((sizes.model, sizes.probe), []).append(sizes)
             if not sizes.kernels:
                 notes.append(f"{source.path}: no launch reports the probe memory of {sizes.probe}; run with --memusage")
@@ -224,19 +228,20 @@ def _sentences(rows: Sequence[MemoryRow]) -> Iterator[str]:
         known = [row for row in rows if row.probe == probe and row.ratio is not None]
         if known:
             worst = max(known, key=lambda row: row.ratio or 0.0)
-            least = min(known, key=lambda row: row.ratio or 0.0)
-            most = "" if least is worst else "at most "
+            best = min(known, key=lambda row: row.ratio or 0.0)
             text = f"{_times(worst.ratio)} the original memory ({worst.model}: {units.size(worst.probe_bytes)})"
-            lowest = "" if least is worst else f", at least {_times(least.ratio)} ({least.model})"
-            yield f"{probe}: probe memory is {most}{text}{lowest}"
+            if best is worst:
+                yield f"{probe}: probe memory is {text}"
+            else:
+                yield f"{probe}: probe memory is at most {text}, at least {_times(best.ratio)} ({best.model})"
 
 
 def _caveats(rows: Sequence[MemoryRow]) -> Iterator[str]:
     for row in rows:
         name = f"{row.model} {row.probe}"
-        sized, every = row.kernels
-        if 0 < sized < every:
-            yield f"{name}: {every - sized} of {units.counted(every, 'kernel')} have no probe and are not included"
+        if 0 < row.kernels_sized < row.kernels:
+            missing, total = row.kernels - row.kernels_sized, units.counted(row.kernels, "kernel")
+            yield f"{name}: {missing} of {total} have no probe and are not included"
         if row.how is not None and PROBED in row.how:
             yield (
                 f"{name}: only probed launches are included, and a reached budget drops records; to cover all launches,"
@@ -269,8 +274,8 @@ MEMORY_COLUMNS: Final[tuple[Column[MemoryRow], ...]] = (
     Column("ratio", lambda r: r.ratio, "probe/original", lambda r: _times(r.ratio)),
     Column("device_bytes", lambda r: r.device_bytes, "on device", lambda r: units.size(r.device_bytes), rank=2),
     Column("how", lambda r: r.how, "how", _method_text, right=False, rank=1),
-    Column("kernels_sized", lambda r: r.kernels[0]),
-    Column("kernels", lambda r: r.kernels[1], "kernels", lambda r: f"{r.kernels[0]} of {r.kernels[1]}", rank=3),
+    Column("kernels_sized", lambda r: r.kernels_sized),
+    Column("kernels", lambda r: r.kernels, "kernels", lambda r: f"{r.kernels_sized} of {r.kernels}", rank=3),
 )
 
 

@@ -133,9 +133,9 @@ def _error_text(cost: Cost) -> str:
 def _ours(costs: Sequence[Cost]) -> dict[str, float | None]:
     """Return the means over kernels that the published table has, too: means over others do not compare."""
     published = {row.name for row in read_study(PUBLISHED_STUDY).rows}
-    alike = [cost for cost in costs if cost.row.name in published]
-    light = [cost for cost in alike if cost.probe not in _HEAVY]
-    heavy = [cost for cost in alike if cost.probe in _HEAVY]
+    published_costs = [cost for cost in costs if cost.row.name in published]
+    light = [cost for cost in published_costs if cost.probe not in _HEAVY]
+    heavy = [cost for cost in published_costs if cost.probe in _HEAVY]
     return {
         "light_slowdown": average(light, lambda c: c.slowdown),
         "light_registers": average(light, lambda c: c.added),
@@ -168,10 +168,10 @@ class KernelCosts:
     def added(self, probe: str) -> int | None:
         return self.costs[probe].added if probe in self.costs else None
 
-    def words(self, probe: str) -> str:
+    def slowdown_text(self, probe: str) -> str:
         """``1.04×``, with an s where the probe makes the kernel spill."""
         cost = self.costs.get(probe)
-        return NOT_MEASURED if cost is None else f"{_times(cost.slowdown)}{' s' if cost.spills_more else ''}"
+        return NOT_MEASURED if cost is None else f"{units.ratio(cost.slowdown)}{' s' if cost.spills_more else ''}"
 
 
 def _costs_by_kernel(costs: Sequence[Cost]) -> list[KernelCosts]:
@@ -187,14 +187,14 @@ def _wide_columns(probes: Sequence[str]) -> tuple[Column[KernelCosts], ...]:
         Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, right=False, narrow=12, shorten=shorten),
         Column("time_ms", lambda r: r.time_ms, "ms", lambda r: _number(r.time_ms, 3), rank=2),
         Column("registers", lambda r: r.registers, "reg", lambda r: _count_text(r.registers)),
-        *(column for probe in probes for column in _pair(probe)),
+        *(column for probe in probes for column in _columns_of_probe(probe)),
     )
 
 
-def _pair(probe: str) -> tuple[Column[KernelCosts], Column[KernelCosts]]:
+def _columns_of_probe(probe: str) -> tuple[Column[KernelCosts], Column[KernelCosts]]:
     return (
-        Column(f"{probe}_slowdown", lambda r: r.slowdown(probe), probe, lambda r: r.words(probe)),
-        Column(f"{probe}_added", lambda r: r.added(probe), "+reg", lambda r: _signed(r.added(probe))),
+        Column(f"{probe}_slowdown", lambda r: r.slowdown(probe), probe, lambda r: r.slowdown_text(probe)),
+        Column(f"{probe}_added", lambda r: r.added(probe), "+reg", lambda r: _added_text(r.added(probe))),
     )
 
 
@@ -204,12 +204,12 @@ _COST_COLUMNS: Final[tuple[Column[Cost], ...]] = (
     Column("probe", lambda r: r.probe, "probe", lambda r: r.probe, right=False),
     Column("repeats", lambda r: len(r.slowdowns), "repeats", lambda r: str(len(r.slowdowns)), rank=2),
     Column("time_ms", lambda r: r.time_ms),
-    Column("slowdown", lambda r: r.slowdown, "slowdown", lambda r: _times(r.slowdown)),
+    Column("slowdown", lambda r: r.slowdown, "slowdown", lambda r: units.ratio(r.slowdown)),
     Column("least", lambda r: min(r.slowdowns, default=None)),
     Column("most", lambda r: max(r.slowdowns, default=None)),
-    Column("spread", lambda r: r.spread, "spread", lambda r: _percent(r.spread), rank=1),
+    Column("spread", lambda r: r.spread, "spread", lambda r: units.percentage(r.spread), rank=1),
     Column("registers", lambda r: r.registers, "registers", lambda r: _count_text(r.registers)),
-    Column("added", lambda r: r.added, "added", lambda r: _signed(r.added)),
+    Column("added", lambda r: r.added, "added", lambda r: _added_text(r.added)),
     Column("spills", lambda r: r.spills, "spilled bytes", lambda r: _count_text(r.spills)),
     Column("spills_probed", lambda r: r.spills_probed, "probed", lambda r: _count_text(r.spills_probed)),
 )
@@ -237,14 +237,15 @@ class Mean:
     def text(self) -> str:
         """Return the sentence of the answer."""
         text = (
-            f"{self.probe}: {_times(average(self.costs, _slowdown))} and"
-            f" {_added(average(self.costs, _registers))} registers, mean of {units.counted(len(self.costs), 'kernel')}"
+            f"{self.probe}: {units.ratio(average(self.costs, _slowdown))} and"
+            f" {_mean_added_text(average(self.costs, _registers))} registers,"
+            f" mean of {units.counted(len(self.costs), 'kernel')}"
         )
         if len(self.unspilled) < len(self.costs):
             text += (
                 f"; without the {len(self.costs) - len(self.unspilled)} that spill:"
-                f" {_times(average(self.unspilled, _slowdown))} and"
-                f" {_added(average(self.unspilled, _registers))} registers"
+                f" {units.ratio(average(self.unspilled, _slowdown))} and"
+                f" {_mean_added_text(average(self.unspilled, _registers))} registers"
             )
         return text
 
@@ -271,24 +272,30 @@ _MEAN_COLUMNS: Final[tuple[Column[Mean], ...]] = (
         lambda r: str(len(r.costs) - len(r.unspilled)),
     ),
     Column(
-        "slowdown", lambda r: average(r.costs, _slowdown), "slowdown", lambda r: _times(average(r.costs, _slowdown))
+        "slowdown",
+        lambda r: average(r.costs, _slowdown),
+        "slowdown",
+        lambda r: units.ratio(average(r.costs, _slowdown)),
     ),
     Column(
         "slowdown_calm",
         lambda r: average(r.unspilled, _slowdown),
         "without",
-        lambda r: _times(average(r.unspilled, _slowdown)),
+        lambda r: units.ratio(average(r.unspilled, _slowdown)),
     ),
     Column(
-        "added", lambda r: average(r.costs, _registers), "registers", lambda r: _added(average(r.costs, _registers))
+        "added",
+        lambda r: average(r.costs, _registers),
+        "registers",
+        lambda r: _mean_added_text(average(r.costs, _registers)),
     ),
     Column(
         "added_calm",
         lambda r: average(r.unspilled, _registers),
         "without",
-        lambda r: _added(average(r.unspilled, _registers)),
+        lambda r: _mean_added_text(average(r.unspilled, _registers)),
     ),
-    Column("spread", lambda r: r.spread, "largest spread", lambda r: _percent(r.spread), rank=1),
+    Column("spread", lambda r: r.spread, "largest spread", lambda r: units.percentage(r.spread), rank=1),
 )
 
 
@@ -297,37 +304,29 @@ _MEAN_COLUMNS: Final[tuple[Column[Mean], ...]] = (
 
 def _chart(costs: Sequence[Cost]) -> BarChart:
     bars = [
-        Bar(f"{cost.row.name} {cost.probe}", (cost.slowdown,), _times(cost.slowdown), _reach_text(cost))
+        Bar(f"{cost.row.name} {cost.probe}", (cost.slowdown,), units.ratio(cost.slowdown), _range_of_slowdowns(cost))
         for cost in costs
     ]
-    return BarChart("slowdown of probed kernels", bars, ("probed time / original time",), "times", _times)
+    return BarChart("slowdown of probed kernels", bars, ("probed time / original time",), "times", units.ratio)
 
 
-def _reach_text(cost: Cost) -> tuple[float, float] | None:
+def _range_of_slowdowns(cost: Cost) -> tuple[float, float] | None:
     return (min(cost.slowdowns), max(cost.slowdowns)) if len(cost.slowdowns) > 1 else None
-
-
-def _times(value: float | None) -> str:
-    return NOT_MEASURED if value is None else f"{value:.2f}×"
 
 
 def _number(value: float | None, places: int) -> str:
     return NOT_MEASURED if value is None else f"{value:.{places}f}"
 
 
-def _percent(value: float | None) -> str:
-    return NOT_MEASURED if value is None else f"{value:.1%}"
-
-
 def _count_text(value: int | None) -> str:
     return NOT_MEASURED if value is None else str(value)
 
 
-def _signed(value: int | None) -> str:
+def _added_text(value: int | None) -> str:
     return NOT_MEASURED if value is None else f"{value:+d}"
 
 
-def _added(value: float | None) -> str:
+def _mean_added_text(value: float | None) -> str:
     return NOT_MEASURED if value is None else f"{value:+.2f}"
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tui_probe.evals.evaluation import Setting
     from tui_probe.evals.inputs import EvaluationInput
 
-_ALL: Final = ("plain", "memset", "persistent")
+_FILLS: Final = ("plain", "memset", "persistent")
 _KERNELS: Final = "fill_:FillFunctor"
 _BUDGETS: Final = ("--no-source", "--max-trace-bytes", "64M", "--max-log-bytes", "1M")
 NAME: Final = "scheduling"
@@ -69,32 +69,32 @@ def collect(setting: Setting) -> list[Collection]:
     unprobed = ("-p", "block_sched", "-k", "no kernel of this name", "--launches", "0", "--no-times", *_BUDGETS)
     times = "4" if setting.simulated else "100"
     # PyTorch chooses the grid of its fill by the GPU; ours has that of the published one, and needs no PyTorch.
-    own = (
+    published_grid = (
         ()
         if setting.simulated
         else (Collection("plain_ptx", (*program, "--driver-only", "--times", "0", "plain"), probed),)
     )
     return [
         *(Collection(name, (*program, "--times", "0", name), probed) for name in ("plain", "persistent")),
-        *own,
-        Collection("durations", (*program, "--times", times, *_ALL), unprobed),
+        *published_grid,
+        Collection("durations", (*program, "--times", times, *_FILLS), unprobed),
     ]
 
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """The schedules of all launches that were given, and the published fill next to ours of the same grid."""
-    timed = {entry.label: found for entry in given if (found := read_timed_fills(entry))}
+    timed = {entry.label: fills for entry in given if (fills := read_timed_fills(entry))}
     schedules, notes = read_schedules([entry for entry in given if entry.label not in timed], progress)
-    rows = compare_fills([row for found in timed.values() for row in found], schedules)
+    rows = compare_fills([row for fills in timed.values() for row in fills], schedules)
     measured = (entry for entry in schedules if not entry.simulated)
-    alike = next((entry for entry in measured if entry.blocks_on_sms.blocks == PUBLISHED_BLOCKS), None)
+    same_grid = next((entry for entry in measured if entry.blocks_on_sms.blocks == PUBLISHED_BLOCKS), None)
     lines = [
         text
         for entry in schedules
         for text in (_head_sentence(entry, len(schedules)), entry.line(), f"    {entry.text()}")
     ]
     lines += fill_sentences(rows)
-    ways = (
+    duration_tables = (
         {"durations": Table("fill implementations: duration of an unprobed launch", FILL_COLUMNS, rows)} if rows else {}
     )
     return Answer(
@@ -105,24 +105,24 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
             "sms": Table(
                 "one row per SM", _SM_COLUMNS, [row for entry in schedules for row in sm_rows(entry)], in_text=False
             ),
-            **ways,
+            **duration_tables,
         },
         drawings={
             "parts": _parts_chart(schedules),
             "sms": _sm_chart(schedules),
             **({"durations": fill_chart(rows)} if rows else {}),
         },
-        compared=compare_published(NAME, **({} if alike is None else _ours(alike))),
-        notes=[*notes, *_published_notes(alike), *durations_notes(rows)],
+        compared=compare_published(NAME, **({} if same_grid is None else _ours(same_grid))),
+        notes=[*notes, *_published_notes(same_grid), *durations_notes(rows)],
     )
 
 
-def _published_notes(alike: Schedule | None) -> list[str]:
+def _published_notes(same_grid: Schedule | None) -> list[str]:
     """Return the values to compare with the published fill."""
-    if alike is None:
+    if same_grid is None:
         return []
     return [
-        f"the published fill kernel is compared with {alike.label}: both grids have {units.count(PUBLISHED_BLOCKS)}"
+        f"the published fill kernel is compared with {same_grid.label}: both grids have {units.count(PUBLISHED_BLOCKS)}"
         " blocks. GPUs and kernels differ, so compare the shares, not the cycles"
     ]
 

@@ -17,13 +17,12 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
-from tui_probe.input_limits import PROGRAM_OUTPUT, parse_json
+from tui_probe.evals.inputs import output_lines
+from tui_probe.input_limits import parse_json
 from tui_probe.probekit.probe_results import cycles_text
-from tui_probe.trace.plain_file import read_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from tui_probe.probekit.measured import AnalysedResult
 
 _SPREAD_PERCENTILES: Final = (5, 95)
+_OUTPUT_START: Final = '{"fill": '
+"""Start of a line of the program's output that has the durations of a fill."""
 PLAIN_FILL: Final = "plain"
 """The implementation that others are compared with."""
 
@@ -111,7 +112,7 @@ class Schedule:
         """Return the means per slot, and how the published line differs from them."""
         running, scheduling = (cycles_text(n, self.clock_khz) for n in (self.running, self.scheduling))
         text = (
-            f"mean per slot: running {running}; scheduling {scheduling}, which is {percent_text(self.share)} of"
+            f"mean per slot: running {running}; scheduling {scheduling}, which is {units.percentage(self.share)} of"
             " running + scheduling"
         )
         if self.factor is None or self.slots == 1:
@@ -128,11 +129,6 @@ def schedule_of(given: EvaluationInput, result: AnalysedResult) -> Schedule:
     return Schedule(given.label, result.kernel.demangled, result.label, result.analysis, clock, simulated)
 
 
-def percent_text(share: float | None) -> str:
-    """Return a share from 0 to 1 as a percentage."""
-    return NOT_MEASURED if share is None else f"{share:.1%}"
-
-
 def _cycles(value: float) -> str:
     return units.count(round(value))
 
@@ -146,12 +142,12 @@ SCHEDULE_COLUMNS: Final[tuple[Column[Schedule], ...]] = (
     Column("slots", lambda r: r.slots, "slots", lambda r: f"{r.slots:.3g}", rank=3),
     Column("running", lambda r: r.running, "running", lambda r: _cycles(r.running)),
     Column("scheduling", lambda r: r.scheduling, "scheduling", lambda r: _cycles(r.scheduling)),
-    Column("share", lambda r: r.share, "share", lambda r: percent_text(r.share)),
+    Column("share", lambda r: r.share, "share", lambda r: units.percentage(r.share)),
     Column("running_sum", lambda r: r.running_sum, "Σ running", lambda r: _cycles(r.running_sum), rank=2),
     Column("scheduling_sum", lambda r: r.scheduling_sum, "Σ scheduling", lambda r: _cycles(r.scheduling_sum), rank=2),
     Column("factor", lambda r: r.factor, "factor", lambda r: NOT_MEASURED if r.factor is None else f"{r.factor:.3g}"),
     Column("span", lambda r: float(r.blocks_on_sms.span), "span", lambda r: _cycles(r.blocks_on_sms.span), rank=2),
-    Column("share_of_span", lambda r: r.share_of_span, "of span", lambda r: percent_text(r.share_of_span), rank=3),
+    Column("share_of_span", lambda r: r.share_of_span, "of span", lambda r: units.percentage(r.share_of_span), rank=3),
 )
 
 
@@ -202,21 +198,16 @@ class FillTimes:
 def read_fill_times(given: EvaluationInput) -> list[FillTimes]:
     """Return the fills that a program printed, empty for another program. Raises TraceError for a broken line."""
     path = None if given.trace is None else given.trace.file("stdout.log")
-    if given.trace is None or path is None or not (lines := list(_lines(path))):
+    if given.trace is None or path is None or not (lines := output_lines(path, _OUTPUT_START)):
         return []
     timed = not given.trace.state.simulated
     try:
-        return [_filled(parse_json(line), timed=timed) for line in lines]
+        return [_fill_times(parse_json(line), timed=timed) for line in lines]
     except (ValueError, KeyError, TypeError) as error:
         raise TraceError(f"{path}: cannot read a line with durations ({error}); collect the file again") from error
 
 
-def _lines(path: Path) -> Iterator[str]:
-    text = read_start(path, PROGRAM_OUTPUT).decode("utf-8", "replace")
-    return (line for line in text.splitlines() if line.startswith('{"fill": '))
-
-
-def _filled(line: dict[str, Any], *, timed: bool) -> FillTimes:
+def _fill_times(line: dict[str, Any], *, timed: bool) -> FillTimes:
     values, nothing = (np.array(line[key] if timed else [], np.float64) for key in ("microseconds", "nothing"))
     overhead = float(np.median(nothing)) if len(nothing) else None
     return FillTimes(str(line["fill"]), str(line["what"]), np.maximum(values - (overhead or 0.0), 0.0), overhead)
@@ -326,11 +317,11 @@ def fill_chart(rows: Sequence[FillComparison]) -> BarChart:
     bars = []
     for row in rows:
         times = row.filled
-        bars.append(Bar(times.name, (times.median,), _duration_text(times.median), _span(times)))
+        bars.append(Bar(times.name, (times.median,), _duration_text(times.median), _middle_range(times)))
     return BarChart(title, bars, ("median duration",), "microseconds", _duration_text)
 
 
-def _span(filled: FillTimes) -> tuple[float, float] | None:
+def _middle_range(filled: FillTimes) -> tuple[float, float] | None:
     low, high = filled.at(_SPREAD_PERCENTILES[0]), filled.at(_SPREAD_PERCENTILES[1])
     return None if low is None or high is None else (low, high)
 
@@ -339,10 +330,6 @@ def _duration_text(value: float | None) -> str:
     if value is None:
         return NOT_MEASURED
     return f"-{units.duration(-value / 1e6)}" if value < 0 else units.duration(value / 1e6)
-
-
-def _ratio_text(value: float | None) -> str:
-    return NOT_MEASURED if value is None else f"{value:.2f}×"
 
 
 FILL_COLUMNS: Final[tuple[Column[FillComparison], ...]] = (
@@ -354,12 +341,12 @@ FILL_COLUMNS: Final[tuple[Column[FillComparison], ...]] = (
     Column("median_us", lambda r: r.filled.median, "median", lambda r: _duration_text(r.filled.median)),
     Column("least_us", lambda r: r.filled.at(0), "min", lambda r: _duration_text(r.filled.at(0)), rank=2),
     Column("most_us", lambda r: r.filled.at(100), "max", lambda r: _duration_text(r.filled.at(100)), rank=2),
-    Column("spread", lambda r: r.filled.spread, "spread", lambda r: percent_text(r.filled.spread)),
+    Column("spread", lambda r: r.filled.spread, "spread", lambda r: units.percentage(r.filled.spread)),
     Column("events_us", lambda r: r.filled.event_overhead),
-    Column("faster", lambda r: r.faster, "as fast", lambda r: _ratio_text(r.faster)),
+    Column("faster", lambda r: r.faster, "as fast", lambda r: units.ratio(r.faster)),
     Column("scheduling_us", lambda r: r.scheduling, "scheduling", lambda r: _duration_text(r.scheduling)),
     Column("gained_us", lambda r: r.gained, "gained", lambda r: _duration_text(r.gained)),
     Column("saved_us", lambda r: r.saved, "wait saved", lambda r: _duration_text(r.saved)),
-    Column("explained", lambda r: r.explained, "explains ≤", lambda r: percent_text(r.explained)),
+    Column("explained", lambda r: r.explained, "explains ≤", lambda r: units.percentage(r.explained)),
     Column("shorter_us", lambda r: r.shorter, "span saved", lambda r: _duration_text(r.shorter), rank=2),
 )

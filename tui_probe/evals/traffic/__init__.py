@@ -44,13 +44,13 @@ _LEVELS: Final[dict[Level, str]] = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
 
 
 def collect(setting: Setting) -> list[Collection]:
-    """A table of ncu for each way; there is none of the simulated GPU."""
+    """A table of ncu for each implementation; the simulated GPU has no counters."""
     return [
         Collection(
-            way, (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/attentions.py", way), ("--ncu", _METRICS),
+            name, (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/attentions.py", name), ("--ncu", _METRICS),
             modules=("torch", "triton"), tools=("ncu",), gpu=True, keeps="ncu",
         )
-        for way in (IMPLEMENTATIONS[:1] if setting.simulated else IMPLEMENTATIONS)
+        for name in (IMPLEMENTATIONS[:1] if setting.simulated else IMPLEMENTATIONS)
     ]  # fmt: skip
 
 
@@ -133,14 +133,14 @@ def plan_for(names: Sequence[str]) -> IterationPlan:
 
 def _sentences(group: ProgramGroup, groups: int) -> Iterator[str]:
     """Yield, per level, the program that moves least, and the one that moves most."""
-    of = f"{group.name} attention, " if groups > 1 else ""
+    prefix = f"{group.name} attention, " if groups > 1 else ""
     for level, title in _LEVELS.items():
         known = {row.program: moved for row in group.rows if (moved := row.traffic.bytes[level]) is not None}
         if len(known) < 2:
             continue
         best, worst = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
         times = f" ({known[worst] / known[best]:.2f}× as much)" if known[best] else ""
-        yield f"{of}{title}: min {best} ({units.size(known[best])} per call), max {worst}{times}"
+        yield f"{prefix}{title}: min {best} ({units.size(known[best])} per call), max {worst}{times}"
 
 
 def _chart(level: Level, rows: Sequence[TrafficRow]) -> BarChart:

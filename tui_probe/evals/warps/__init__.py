@@ -31,12 +31,11 @@ from .configurations import (
     BlockSpeeds,
     Configuration,
     block_speeds,
-    percent,
     read_configuration,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -72,22 +71,22 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     configurations, notes = _configurations(given, progress)
     exclusive = _first_configuration(configurations, lambda launch: launch.is_exclusive)
     shared = _first_configuration(configurations, lambda launch: not launch.is_exclusive)
-    with_progress = next((launch for launch in reversed(configurations) if launch.of.probe == PROGRESS), None)
-    paced = None if with_progress is None else block_speeds(_analysis(with_progress.of))
-    notes += _missing_notes(exclusive, shared, with_progress, paced)
+    with_progress = next((launch for launch in reversed(configurations) if launch.result.probe == PROGRESS), None)
+    speeds = None if with_progress is None else block_speeds(_analysis(with_progress.result))
+    notes += _missing_notes(exclusive, shared, with_progress, speeds)
     drawings: dict[str, Drawing] = {}
     for figure, launch in (("a", exclusive), ("b", shared)):
         if launch is not None:
             drawings[figure] = _distribution(launch)
     if with_progress is not None:
-        drawings |= _progress_drawings(with_progress, paced)
+        drawings |= _progress_drawings(with_progress, speeds)
     tables: dict[str, Table[Any]] = {
         "configurations": Table("elapsed cycles of blocks", CONFIGURATION_COLUMNS, configurations)
     }
     arrays: dict[str, NDArray[Any]] = {f"cycles of {launch.label}": launch.cycles for launch in configurations}
-    if paced is not None:
-        tables["speeds"] = Table("speed of each block", _SPEED_COLUMNS, _rows_of_speeds(paced), in_text=False)
-        arrays |= {"speed": paced.speed, "progress": paced.progress}
+    if speeds is not None:
+        tables["speeds"] = Table("speed of each block", _SPEED_COLUMNS, _rows_of_speeds(speeds), in_text=False)
+        arrays |= {"speed": speeds.speed, "progress": speeds.progress}
     return Answer(
         said=list(_sentences(configurations, exclusive, shared)),
         tables=tables,
@@ -100,7 +99,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
 
 def _ours(shared: Configuration | None) -> float | None:
     """The spread in per cent, unless its cycles are those of a model."""
-    return None if shared is None or shared.spread is None or shared.of.simulated else 100 * shared.spread
+    return None if shared is None or shared.spread is None or shared.result.simulated else 100 * shared.spread
 
 
 def _configurations(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Configuration], list[str]]:
@@ -112,7 +111,7 @@ def _configurations(given: Sequence[EvaluationInput], progress: Progress) -> tup
         before = len(configurations)
         try:
             configurations += [
-                read_configuration(source, of, progress) for of in source.probe_results(LIFETIMES, PROGRESS)
+                read_configuration(source, result, progress) for result in source.probe_results(LIFETIMES, PROGRESS)
             ]
         except TraceError as error:
             notes.append(str(error))
@@ -132,17 +131,19 @@ def _no_launch_reason(given: EvaluationInput) -> str:
     return given.no_result_reason(LIFETIMES, PROGRESS)
 
 
-def _first_configuration(configurations: Sequence[Configuration], wanted: Any) -> Configuration | None:
+def _first_configuration(
+    configurations: Sequence[Configuration], is_wanted: Callable[[Configuration], bool]
+) -> Configuration | None:
     """The first that is wanted, without progress if there is one such: recording it takes time."""
-    chosen = [launch for launch in configurations if wanted(launch)]
-    return min(chosen, key=lambda launch: launch.of.probe == PROGRESS, default=None)
+    chosen = [launch for launch in configurations if is_wanted(launch)]
+    return min(chosen, key=lambda launch: launch.result.probe == PROGRESS, default=None)
 
 
 def _missing_notes(
     exclusive: Configuration | None,
     shared: Configuration | None,
     progress: Configuration | None,
-    paced: BlockSpeeds | None,
+    speeds: BlockSpeeds | None,
 ) -> Iterator[str]:
     """Yield notes on the missing parts of the evaluation, with the command to run for each."""
     runs = {"exclusive_sched": exclusive, "shared_sched": shared, "shared_acc": progress}
@@ -150,21 +151,21 @@ def _missing_notes(
     for name, configuration in runs.items():
         if configuration is None:
             yield f"no {figures[name]}; collect it with tui-probe eval {NAME} --run --only {name}"
-    if progress is not None and paced is None:
+    if progress is not None and speeds is None:
         yield f"no figure c: warps of {progress.label} recorded no loop iterations"
-    if paced is not None and paced.cut:
-        warps = units.counted(paced.cut, "warp")
+    if speeds is not None and speeds.cut:
+        warps = units.counted(speeds.cut, "warp")
         yield f"{warps} had more iterations than were recorded; their speeds cover the recorded iterations"
 
 
 def _sentences(
     configurations: Sequence[Configuration], exclusive: Configuration | None, shared: Configuration | None
 ) -> Iterator[str]:
-    for run in configurations:
-        if (lengths := run.lengths) is not None:
+    for configuration in configurations:
+        if (lengths := configuration.lengths) is not None:
             yield (
-                f"{run.label}: {run.kind}, spread {percent(run.spread)}, median {_cycles_text(lengths.median)},"
-                f" p99 {_cycles_text(lengths.record()['p99'])} cycles"
+                f"{configuration.label}: {configuration.kind}, spread {units.percentage(configuration.spread, 2)},"
+                f" median {_cycles_text(lengths.median)}, p99 {_cycles_text(lengths.record()['p99'])} cycles"
             )
     if (
         exclusive is not None
@@ -197,7 +198,7 @@ def _distribution(configuration: Configuration) -> CurveChart:
         if lengths is None
         else f"median {_cycles_text(lengths.median)}, p99 {_cycles_text(lengths.record()['p99'])}, "
     )
-    title = f"elapsed cycles of blocks, {configuration.kind}: {marks}spread {percent(configuration.spread)}"
+    title = f"elapsed cycles of blocks, {configuration.kind}: {marks}spread {units.percentage(configuration.spread, 2)}"
     curve = Curve(configuration.label, cycles, share)
     return CurveChart(title, [curve], "elapsed cycles of a block", "% of blocks at or below the value", (CYCLES, COUNT))
 
@@ -206,12 +207,12 @@ def _cycles_text(cycles: float) -> str:
     return units.count(round(cycles))
 
 
-def _progress_drawings(configuration: Configuration, paced: BlockSpeeds | None) -> dict[str, Drawing]:
+def _progress_drawings(configuration: Configuration, speeds: BlockSpeeds | None) -> dict[str, Drawing]:
     drawings: dict[str, Drawing] = {}
-    if paced is not None:
-        chosen = np.unique(np.linspace(0, len(paced.block) - 1, min(_MOST_CURVES, len(paced.block))).astype(np.int64))
-        curves = [_speed_curve(paced, place) for place in chosen.tolist()]
-        title = f"speed during a block: {len(curves)} of {units.counted(len(paced.block), 'block')}"
+    if speeds is not None:
+        chosen = np.unique(np.linspace(0, len(speeds.block) - 1, min(_MOST_CURVES, len(speeds.block))).astype(np.int64))
+        curves = [_speed_curve(speeds, place) for place in chosen.tolist()]
+        title = f"speed during a block: {len(curves)} of {units.counted(len(speeds.block), 'block')}"
         drawings["c"] = CurveChart(
             title, curves, "% of a block's iterations", "iterations per 1000 cycles", (COUNT, _SPEED)
         )
@@ -230,35 +231,35 @@ def _zoomed(configuration: Configuration) -> Any:
     return view
 
 
-def _speed_curve(paced: BlockSpeeds, place: int) -> Curve:
-    known = ~np.isnan(paced.speed[place])
-    return Curve(f"block {paced.block[place]}", paced.progress[known], paced.speed[place][known])
+def _speed_curve(speeds: BlockSpeeds, place: int) -> Curve:
+    known = ~np.isnan(speeds.speed[place])
+    return Curve(f"block {speeds.block[place]}", speeds.progress[known], speeds.speed[place][known])
 
 
 def _warp_drawing(configuration: Configuration) -> Any:
     """The probe's own picture of the launch, which pans and zooms; None if it has none."""
-    probe, trace = probe_named(configuration.of.probe), configuration.given.trace
+    probe, trace = probe_named(configuration.result.probe), configuration.given.trace
     kinds = () if probe is None else tuple(kind for kind in probe.views if kind.drawn)
     if not kinds or trace is None:
         return None
-    return kinds[0].open(ViewSource(trace, configuration.of.kernel, configuration.of.launch), no_progress)
+    return kinds[0].open(ViewSource(trace, configuration.result.kernel, configuration.result.launch), no_progress)
 
 
-def _analysis(of: ProbeResult) -> Any:
+def _analysis(result: ProbeResult) -> Any:
     """Analyse the result with the probe of the trace."""
-    probe = probe_named(of.probe)
+    probe = probe_named(result.probe)
     assert probe is not None  # as above, results are those of known probes
-    return probe.analyse(of)
+    return probe.analyse(result)
 
 
 # -- speeds as data
 
 
-def _rows_of_speeds(paced: BlockSpeeds) -> list[dict[str, Any]]:
+def _rows_of_speeds(speeds: BlockSpeeds) -> list[dict[str, Any]]:
     return [
         {"block": block, "progress": progress, "speed": None if np.isnan(speed) else speed}
-        for block, row in zip(paced.block.tolist(), paced.speed.tolist(), strict=True)
-        for progress, speed in zip(paced.progress.tolist(), row, strict=True)
+        for block, row in zip(speeds.block.tolist(), speeds.speed.tolist(), strict=True)
+        for progress, speed in zip(speeds.progress.tolist(), row, strict=True)
     ]
 
 

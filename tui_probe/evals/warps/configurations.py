@@ -34,11 +34,12 @@ _STEPS: Final = 32
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """One launch. ``cycles`` (i8, shape (blocks,)) are the elapsed cycles of blocks, ``together`` the most blocks that
-    were on an SM at a time.
+    were on an SM at a time,
+    ``span`` the cycles from the first start to the last end, ``sms`` the number of SMs that ran blocks.
     """
 
     given: EvaluationInput
-    of: ProbeResult
+    result: ProbeResult
     cycles: NDArray[np.int64]
     together: int
     span: int
@@ -57,7 +58,7 @@ class Configuration:
     def kind(self) -> str:
         """``exclusive``, ``shared``; with a word where progress was recorded, which takes time of its own."""
         kind = "exclusive" if self.is_exclusive else "shared"
-        return f"{kind}, progress" if self.of.probe == PROGRESS else kind
+        return f"{kind}, progress" if self.result.probe == PROGRESS else kind
 
     @property
     def lengths(self) -> Distribution | None:
@@ -70,19 +71,15 @@ class Configuration:
         return (int(self.cycles.max()) - least) / least if least else None
 
 
-def read_configuration(given: EvaluationInput, of: ProbeResult, progress: Progress) -> Configuration:
+def read_configuration(given: EvaluationInput, result: ProbeResult, progress: Progress) -> Configuration:
     """The configuration of a result. Raises TraceError if it is not of the probe that the trace names."""
-    probe = probe_named(of.probe)
+    probe = probe_named(result.probe)
     assert probe is not None  # results are asked for by the names of built-in probes
     assert probe.timeline is not None
-    timeline = probe.timeline(of, progress).timeline
+    timeline = probe.timeline(result, progress).timeline
     together = int(timeline.slots.max(initial=0))
-    ran = int((timeline.slots > 0).sum())
-    return Configuration(given, of, timeline.blocks.duration, together, timeline.span, ran)
-
-
-def percent(share: float | None) -> str:
-    return NOT_MEASURED if share is None else f"{share:.2%}"
+    sms = int((timeline.slots > 0).sum())
+    return Configuration(given, result, timeline.blocks.duration, together, timeline.span, sms)
 
 
 def _percentile_of(percentile: int) -> Callable[[Configuration], float | None]:
@@ -116,7 +113,7 @@ CONFIGURATION_COLUMNS: Final[tuple[Column[Configuration], ...]] = (
     _percentile_column(95, "95 %", 1),
     _percentile_column(99, "99 %", 2),
     _percentile_column(100, "max"),
-    Column("spread", lambda r: r.spread, "spread", lambda r: percent(r.spread)),
+    Column("spread", lambda r: r.spread, "spread", lambda r: units.percentage(r.spread, 2)),
     Column("span", lambda r: r.span, "launch", lambda r: units.count(r.span), rank=3),
 )
 
@@ -124,7 +121,7 @@ CONFIGURATION_COLUMNS: Final[tuple[Column[Configuration], ...]] = (
 @dataclass(frozen=True, slots=True)
 class BlockSpeeds:
     """``speed`` (f8, shape (blocks, parts)) is iterations per thousand cycles, the mean over the warps of a block;
-    NaN where a warp ended sooner. ``progress`` (f8, shape (parts,)) are per cent of the iterations that were recorded,
+    NaN where a warp ended sooner. ``progress`` (f8, shape (parts,)) are percent of the iterations that were recorded,
     the middle of each part. ``block`` (i8) are the numbers of the blocks among those measured.
     """
 
