@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.errors import ImageError, PtxError, TraceError, UnsupportedKernelError
 from tui_probe.input_limits import CUBIN, PTX_TEXT
-from tui_probe.probekit.measured import joined_sources, known_probe, read_joined, unjoined_sources
+from tui_probe.probekit.measured import known_probe
 from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.shown_results import joined_sources, read_joined, unjoined_sources
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.phase_names import (
     BARRIER,

@@ -14,9 +14,9 @@ from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import percent
-from tui_probe.probekit.measured import joined_sources
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.recognised import analysis_name
+from tui_probe.probekit.shown_results import joined_sources
 
 from .analysis import DELAY, GROUPS, LEAST_PERCENT, Stalls, analyse, measured_text, with_tensors
 from .columns import (

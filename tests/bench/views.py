@@ -25,8 +25,9 @@ from tui_probe.pages.code.measure_column import MeasureColumn
 from tui_probe.pages.views.diff import DiffView
 from tui_probe.pages.views.ptx import PtxView
 from tui_probe.probekit.lines import LineMeasure
-from tui_probe.probekit.measured import UNKNOWN_PROBE, JoinedResult
+from tui_probe.probekit.measured import UNKNOWN_PROBE
 from tui_probe.probekit.probe_results import ProbeResult
+from tui_probe.probekit.shown_results import JoinedResult
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLines
 from tui_probe.ui.views.document_view import DocumentView

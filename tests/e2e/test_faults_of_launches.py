@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tui_probe.probekit import measured as measured_module
+from tui_probe.probekit import shown_results
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.findings import launch_findings
@@ -96,7 +96,7 @@ def test_newest_of_several_faults_is_shown(tool: Tool) -> None:
 
 
 def test_results_that_were_not_checked_are_counted(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured_module, "_MAX_CHECKED", 2)
+    monkeypatch.setattr(shown_results, "_MAX_CHECKED", 2)
     trace = open_trace(measured(tool, "nan_check", "nan", "good", "good"))
     result = launch_findings(ViewSource(trace, trace.kernels[0]))
     assert result is not None
@@ -107,8 +107,8 @@ def test_results_that_were_not_checked_are_counted(tool: Tool, monkeypatch: pyte
 def test_findings_look_at_each_result_once(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = open_trace(measured(tool, "nan_check", "good", "good", "good"))
     seen: list[Path | None] = []
-    look = measured_module._file_state
-    monkeypatch.setattr(measured_module, "_file_state", lambda path: seen.append(path) or look(path))
+    look = shown_results._file_state
+    monkeypatch.setattr(shown_results, "_file_state", lambda path: seen.append(path) or look(path))
     for _ in range(2):
         launch_findings(ViewSource(trace, trace.kernels[0]))
         assert len(seen) == 3

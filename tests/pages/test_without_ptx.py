@@ -33,7 +33,7 @@ from tui_probe.trace.model import Trace
 from tui_probe.trace.source_lines import SourceLine, SourceLines
 
 if TYPE_CHECKING:
-    from tui_probe.probekit.measured import JoinedResult
+    from tui_probe.probekit.shown_results import JoinedResult
     from tui_probe.trace.model import KernelFacts
 
 DATA = Path(__file__).parents[1] / "data"

@@ -12,9 +12,9 @@ from tui_probe.engine.site_file import site_file
 from tui_probe.errors import TraceError
 from tui_probe.pages.code.line_measures import line_rows
 from tui_probe.probekit.lines import LineRows
-from tui_probe.probekit.measured import read_joined
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import probe_names_where
+from tui_probe.probekit.shown_results import read_joined
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts import findings

@@ -20,10 +20,10 @@ from tui_probe.pages.code.line_measures import line_rows, opcodes_of
 from tui_probe.pages.code.measure_column import full_text
 from tui_probe.pages.table_page import TablePage
 from tui_probe.probekit.lines import ShareValue, measure_named
-from tui_probe.probekit.measured import joined_sources, read_joined, unjoined_sources
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.registry import probe_names_where
+from tui_probe.probekit.shown_results import joined_sources, read_joined, unjoined_sources
 from tui_probe.trace.kernel_files import short_position
 from tui_probe.verdicts.findings import MAX_UNASKED_BYTES, result_bytes
 

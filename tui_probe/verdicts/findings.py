@@ -12,20 +12,18 @@ from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import Finding, counted
-from tui_probe.probekit.measured import (
-    extent_text,
-    find_shown_result,
-    first_value,
-    joined_name,
-    joined_sources,
-    line_range_probe,
-    read_joined_rows,
-    unjoined_sources,
-)
+from tui_probe.probekit.measured import extent_text, first_value, line_range_probe
 from tui_probe.probekit.probe_view import unknown_probe_advice
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import record_counts_text, sampled_blocks_text
 from tui_probe.probekit.registry import is_drawn, kernel_page_names, probe_named
+from tui_probe.probekit.shown_results import (
+    find_shown_result,
+    joined_name,
+    joined_sources,
+    read_joined_rows,
+    unjoined_sources,
+)
 from tui_probe.trace.sites import source_lines
 from tui_probe.verdicts.simulator_findings import simulator_findings
 from tui_probe.verdicts.static_findings import static_findings

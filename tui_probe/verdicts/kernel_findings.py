@@ -12,9 +12,9 @@ from tui_probe.draw.printable import shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.probekit.finding import SHARE, Finding, derived, modelled
-from tui_probe.probekit.measured import unjoined_sources
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import all_probes, probe_named
+from tui_probe.probekit.shown_results import unjoined_sources
 from tui_probe.probekit.timelines.launch import IDLE_SMS_KEY
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.sites import source_lines

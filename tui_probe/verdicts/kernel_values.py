@@ -7,7 +7,8 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.measured import analyse_result, comparable_results, extent_text, known_probe, newest_results
+from tui_probe.probekit.measured import analyse_result, comparable_results, extent_text, known_probe
+from tui_probe.probekit.shown_results import newest_results
 from tui_probe.trace.gpu_time import weighted_quantile, weighted_times
 from tui_probe.trace.launch_shape import WARP_SIZE
 from tui_probe.verdicts.kernel_matching import result_shape

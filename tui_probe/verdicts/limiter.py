@@ -11,17 +11,11 @@ from typing import TYPE_CHECKING, Final, cast
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.sets import set_within
-from tui_probe.probekit.measured import (
-    analyse_result,
-    joined_sources,
-    known_probe,
-    probe_measuring_all,
-    read_joined,
-    unjoined_sources,
-)
+from tui_probe.probekit.measured import analyse_result, known_probe, probe_measuring_all
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import latency_question
 from tui_probe.probekit.registry import probe_names_where
+from tui_probe.probekit.shown_results import joined_sources, read_joined, unjoined_sources
 from tui_probe.trace.device_memory import read_launch_memory
 from tui_probe.verdicts.limiter_text import SASS_DATA, KernelLimiter, limiter_texts
 from tui_probe.verdicts.run_outcome import program_command

@@ -20,7 +20,8 @@ from tui_probe.draw.shorten import cut_middle
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.lines import ShareValue
-from tui_probe.probekit.measured import analyse_result, joined_name, joined_sources, known_probe, unjoined_sources
+from tui_probe.probekit.measured import analyse_result, known_probe
+from tui_probe.probekit.shown_results import joined_name, joined_sources, unjoined_sources
 from tui_probe.verdicts.kernel_matching import result_shape
 from tui_probe.verdicts.kernel_values import MAX_RESULTS, MIN_FOR_QUARTILES, KernelValue, median_over_launches
 

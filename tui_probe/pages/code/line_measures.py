@@ -14,12 +14,12 @@ from tui_probe.pages.code.measure_column import WORST_MARK, MeasureColumn, cell_
 from tui_probe.probekit.finding import NO_FINDING
 from tui_probe.probekit.guard import ProbeCodeError
 from tui_probe.probekit.lines import ShareValue, measure_named
-from tui_probe.probekit.measured import joined_sources, read_joined, unjoined_sources
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.probekit.registry import probe_names_where
+from tui_probe.probekit.shown_results import joined_sources, read_joined, unjoined_sources
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.source_lines import SourceLines, is_of_toolkit
 from tui_probe.verdicts.findings import MAX_UNASKED_BYTES, launch_findings, result_bytes, unprobed_findings
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.probekit.finding import Finding, FindingOrder
     from tui_probe.probekit.lines import LineRows, LineSpec, LineValue
-    from tui_probe.probekit.measured import JoinedResult
+    from tui_probe.probekit.shown_results import JoinedResult
 
 MAX_BYTES_BEFORE_CODE: Final = 64 << 20
 """Bytes of a result up to which a page of code reads it before it shows the code."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line, Span
     from tui_probe.probekit.lines import LineMeasure, LineValue
-    from tui_probe.probekit.measured import JoinedResult
+    from tui_probe.probekit.shown_results import JoinedResult
 
 BAR_SIGNS: Final = " ▁▂▃▄▅▆▇█"
 WORST_MARK: Final = "!"

@@ -16,10 +16,10 @@ from tui_probe.input_limits import PTX_TEXT
 from tui_probe.pages.code.line_measures import line_rows, line_sources, no_line_text, opcodes_of
 from tui_probe.pages.code.measure_column import full_text
 from tui_probe.probekit.lines import measure_named
-from tui_probe.probekit.measured import joined_sources, read_joined
 from tui_probe.probekit.page_kinds import ViewKind, ViewSource
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.probekit.registry import probe_names_where
+from tui_probe.probekit.shown_results import joined_sources, read_joined
 from tui_probe.trace.kernel_files import long_position
 from tui_probe.trace.plain_file import read_start
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.lines import LineRow, LineSpec
-    from tui_probe.probekit.measured import JoinedResult
+    from tui_probe.probekit.shown_results import JoinedResult
 
 _CODE_HEADINGS: Final = 3
 _CODE: Final = 14

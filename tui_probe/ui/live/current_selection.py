@@ -99,7 +99,7 @@ def _launch_row(source: ViewSource) -> int | None:
     """Return the row of the launch that pages show: the selected one, else that of the result to show."""
     if source.launch is not None:
         return source.launch.row
-    from tui_probe.probekit.measured import find_shown_result  # imports NumPy, which the first frame does without
+    from tui_probe.probekit.shown_results import find_shown_result  # imports NumPy, which the first frame does without
 
     shown = find_shown_result(source, reads=False).row
     return None if shown is None else source.trace.results.launch(shown)

@@ -1,0 +1,181 @@
+"""Results that a page of a kernel shows: the newest, or the newest with a fault, and those of joined probes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.errors import TraceError
+from tui_probe.probekit.measured import known_probe
+from tui_probe.probekit.probe_results import read_result, read_result_row
+from tui_probe.probekit.recognised import analysis_name
+from tui_probe.probekit.registry import probe_named
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.probekit.probe import Probe
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.trace.launches import Launch
+    from tui_probe.trace.model import KernelFacts, ProbedKernel, Run
+
+_MAX_CHECKED: Final = 1000
+"""Newest results of a kernel that are checked for faults."""
+_MAX_CHECKED_BYTES: Final = 256 << 20
+"""Bytes of all results of a kernel that are checked."""
+_MAX_RESULT_BYTES: Final = 32 << 20
+"""Bytes of a result that is checked; of a larger one it is not known whether it has a fault."""
+_MAX_REMEMBERED: Final = 10_000
+"""Results whose faults are remembered, of all kernels."""
+_faults: dict[tuple[str, int, bool], bool] = {}
+"""True for a result with a fault, by its path, its time, and the state of the context (True: it had failed)."""
+
+
+@dataclass(frozen=True)
+class JoinedResult:
+    """Results of probes that measure parts of one thing, with one analysis; of another probe its one result."""
+
+    probe: Probe
+    results: tuple[ProbeResult, ...]
+
+    @cached_property
+    def analysis(self) -> Any:
+        """Analysis of the result, joined for a group of probes. Raises TraceError."""
+        analyses = [known_probe(result.kernel).analyse(result) for result in self.results]
+        return analyses[0] if self.probe.groups is None else self.probe.groups.join(analyses)
+
+    @property
+    def name(self) -> str:
+        """Name of the probe; of joined ones that of the first, whether it has a result or not."""
+        return self.results[0].probe if self.probe.groups is None else self.probe.groups.probes[0]
+
+    @property
+    def newest(self) -> Launch | None:
+        """The newest launch; None where the log does not name one."""
+        launches = [result.launch for result in self.results if result.launch is not None]
+        return max(launches, key=lambda launch: launch.row, default=None)
+
+    @property
+    def which(self) -> str:
+        """``launches 76, 79 of #1``."""
+        launches = [result.launch for result in self.results if result.launch is not None]
+        numbers = sorted(launch.number for launch in launches if launch.number is not None)
+        if len(self.results) == 1 or len(numbers) < len(self.results):
+            return ", ".join(result.which for result in self.results)
+        return f"launches {', '.join(map(str, numbers))} of #{self.results[0].kernel.index}"
+
+
+def joined_sources(source: ViewSource) -> list[ViewSource]:
+    """Return the kernel under each probe with results whose analysis is joined with that of ``source``.
+
+    Without results it is under the first of these probes; a probe without groups is ``source`` itself.
+    """
+    groups = known_probe(source.kernel).groups
+    if groups is None:
+        return [source]
+    by_name = {analysis_name(part.kernel): part for part in reversed(source.of_all_probes())}
+    parts = [by_name[name] for name in groups.probes if name in by_name]
+    return [part for part in parts if part.kernel.result_rows and not part.kernel.matched_nothing] or parts[:1]
+
+
+def unjoined_sources(source: ViewSource) -> Iterator[ViewSource]:
+    """Yield the kernel under each probe of the run; of probes whose analyses are joined only under the first."""
+    for of_probe in source.by_probe():
+        if joined_sources(of_probe)[0].kernel.probe == of_probe.kernel.probe:
+            yield of_probe
+
+
+def joined_name(kernel: KernelFacts) -> str:
+    """Return the name of the probe; of probes whose analyses are joined that of the first, with a result or without."""
+    groups = known_probe(kernel).groups
+    return groups.probes[0] if groups is not None else analysis_name(kernel) or ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownResult:
+    """The ``row`` of the result that is shown, None without any; ``unchecked`` others were not checked for faults."""
+
+    row: int | None
+    unchecked: int = 0
+
+
+def find_shown_result(source: ViewSource, *, reads: bool = True) -> ShownResult:
+    """Find the result of the launch; without a launch the newest one, or the newest with a fault if the probe looks for
+    faults in each launch.
+
+    Reads a limited number of results, each once; none without ``reads``: then only faults that were found before count.
+    """
+    if source.launch is not None:
+        return ShownResult(source.launch.result)
+    newest = source.kernel.find_newest_result()
+    probed = None if newest is None else source.kernel.of_result(newest)
+    probe = None if probed is None else probe_named(analysis_name(probed))
+    if probed is None or probe is None or not probe.fault_in_any_launch or probed.matched_nothing:
+        return ShownResult(newest)
+    rows, unchecked, checked = probed.result_rows, 0, 0
+    for row, state in newest_results(source.trace, rows):
+        checked += 1
+        has_fault = None
+        if state is not None and state.st_size <= _MAX_RESULT_BYTES:
+            has_fault = _has_fault(probe, probed, row, state.st_mtime_ns, reads=reads)
+        if has_fault:
+            return ShownResult(row)
+        unchecked += has_fault is None and row != newest
+    return ShownResult(newest, unchecked + len(rows) - checked)
+
+
+def newest_results(trace: Run, rows: Sequence[int]) -> Iterator[tuple[int, os.stat_result | None]]:
+    """Yield the newest of ``rows`` first, with the state of the file: as many as are checked for faults."""
+    bytes_left = _MAX_CHECKED_BYTES
+    for row in islice(reversed(rows), _MAX_CHECKED):
+        state = _file_state(trace.results.path(row))
+        bytes_left -= 0 if state is None else state.st_size
+        if bytes_left < 0:
+            return
+        yield row, state
+
+
+def _file_state(path: Path | None) -> os.stat_result | None:
+    try:
+        return None if path is None else path.stat()
+    except OSError:
+        return None
+
+
+def _has_fault(probe: Probe, kernel: ProbedKernel, row: int, written: int, *, reads: bool) -> bool | None:
+    """Return whether a finding of the result ``written`` then is a fault; None if it was not read, or cannot be."""
+    trace = kernel.trace
+    # What ended the context makes an access of the last launch a fault.
+    key = (str(trace.results.path(row)), written, trace.state.context_failed is not None)
+    if key not in _faults and reads and probe.findings is not None:
+        try:
+            result = read_result_row(trace, kernel, row)
+            findings = probe.findings(result, probe.analyse(result))
+            _faults[key] = any(finding.wrong_result for finding in findings)
+        except TraceError:
+            return None
+        for old in list(_faults)[:-_MAX_REMEMBERED]:
+            _faults.pop(old, None)
+    return _faults.get(key)
+
+
+def read_joined(parts: Sequence[ViewSource]) -> JoinedResult:
+    """Return the results of ``joined_sources`` to show, or those of their launches. Raises TraceError naming a file."""
+    return read_joined_rows([(part, find_shown_result(part).row) for part in parts])
+
+
+def read_joined_rows(parts: Iterable[tuple[ViewSource, int | None]]) -> JoinedResult:
+    """Return the results of ``joined_sources`` in these rows, None for a result to find. Raises TraceError."""
+    results = tuple(_read_row(source, row) for source, row in parts)
+    return JoinedResult(known_probe(results[0].kernel), results)
+
+
+def _read_row(source: ViewSource, row: int | None) -> ProbeResult:
+    if row is None:
+        return read_result(source)
+    return read_result_row(source.trace, source.kernel, row)
