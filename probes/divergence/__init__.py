@@ -227,15 +227,12 @@ def _rows(of: ProbeResult, counted: CountsByLine[Divergence]) -> LineRows:
     return LineRows([row for _, row in rows], notes)
 
 
-# Code that one lane of a warp runs to issue asynchronous work, such as the loop of a producer. The other lanes have
-# nothing to do, and no other order of the data makes them active. It is a loop with an issue in which every counted
-# instruction had one active lane, code of one lane that is on all paths to an issue, and what only follows such code.
-
-
 def elected_lines(folder: Path | None, counts: Mapping[int, tuple[int, int]]) -> frozenset[int]:
-    """The lines of pruned.ptx in code that one lane runs to issue asynchronous work; none without that file.
+    """The lines of pruned.ptx in code that one lane runs to issue asynchronous work, such as the loop of a producer;
+    none without that file. The other lanes have nothing to do, and no other order of the data makes them active.
 
-    ``counts`` are executions and the sum of active lanes by line.
+    It is a loop with an issue in which every counted instruction had one active lane, code of one lane that is on all
+    paths to an issue, and what only follows such code. ``counts`` are executions and the sum of active lanes by line.
     """
     single = {line for line, (executions, lanes) in counts.items() if 0 < executions == lanes}
     flow = _flow_in(folder) if folder is not None and single else None
@@ -243,8 +240,8 @@ def elected_lines(folder: Path | None, counts: Mapping[int, tuple[int, int]]) ->
         return frozenset()
     shared = {line for line, (executions, lanes) in counts.items() if lanes > executions}
     lines = [{instruction.span.line for instruction in block} for block in flow.blocks]
-    of_one = {block for block, own in enumerate(lines) if own & single and not own & shared}
-    of_many = {block for block, own in enumerate(lines) if own & shared}
+    of_one = {number for number, block in enumerate(lines) if block & single and not block & shared}
+    of_many = {number for number, block in enumerate(lines) if block & shared}
     elected = _elected_blocks(flow, of_one, of_many)
     return frozenset(line for block in elected for line in lines[block] & single)
 

@@ -28,6 +28,10 @@ _GAP: Final = 2 << 20
 _SMALL_GAP: Final = 64 << 10
 """Minimum gap within an allocation."""
 _MAX_BANDS: Final = 16
+MIN_ROW_BYTES: Final = 4
+"""Bytes of a row at the closest: a word."""
+_MIN_SHARE: Final = 0.5
+"""The share of the smallest band, of what each would have if all were alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +169,6 @@ def _named(bands: list[Band]) -> list[Band]:
     return named
 
 
-# The vertical axis: bands of memory one below the other, each with a share of the height, gaps left out.
-#
-# A place on the axis is a number from 0 to 1. A band's share grows with its size, but even the smallest can be seen.
-
-MIN_ROW_BYTES: Final = 4
-"""Bytes of a row at the closest: a word."""
-_MIN_SHARE: Final = 0.5
-"""The share of the smallest band, of what each would have if all were alike."""
-
-
 @dataclass(frozen=True, slots=True)
 class Strip:
     """A band, or the part of it that is visible, in rows ``top`` to before ``top + rows``."""
@@ -191,7 +185,10 @@ class Strip:
 
 
 class AddressAxis:
-    """Bands on an axis from 0 to 1."""
+    """The vertical axis: bands of memory one below the other, each with a share of the height, gaps left out.
+
+    A place on the axis is a number from 0 to 1. A band's share grows with its size, but even the smallest can be seen.
+    """
 
     def __init__(self, bands: Sequence[Band]) -> None:
         self.bands = tuple(bands)
@@ -274,7 +271,7 @@ def row_edges(strips: Sequence[Strip], dots: int) -> tuple[NDArray[np.uint64], N
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Cycles ``start`` to before ``end``, and the memory from ``low`` to ``high`` on the axis of a ``Space``."""
+    """Cycles ``start`` to before ``end``, and the memory from ``low`` to ``high`` on an ``AddressAxis``."""
 
     start: float
     end: float

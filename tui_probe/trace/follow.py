@@ -1,4 +1,8 @@
-"""Read the log of a trace as it grows: single lines, and whole blocks of launches."""
+"""Read the log of a trace as it grows: single lines, and whole blocks of launches.
+
+Most of a long log is launches and saved results, a few lines each, one after another. Their numbers are read as arrays.
+What is not exactly such lines, cut and interleaved ones among it, is left to be read a line at a time, in its place.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +36,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.trace.launches import LaunchColumns, ResultColumns
-
-# Whole launches at the same time: most of a long log is launches and saved results, a few lines each, one after
-# another.
-#
-# Their numbers are read as arrays. What is not exactly such lines, cut and interleaved ones among it, is left to be
-# read a line at a time, in its place.
 
 _IGNORED: Final = (b"[mem] ", b"[mod] ", b"[bin] ", b"[probe] find ", b"[probe] mkdir ", b"[probe] write ",
                    b"[probe] engine ", b"[probe] read ", b"[probe] finish ", b"[exec] funcmap-")  # fmt: skip

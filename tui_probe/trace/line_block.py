@@ -1,4 +1,9 @@
-"""Blocks of log lines as arrays: bytes, numbers, lines and their fields."""
+"""Blocks of log lines as arrays: bytes, numbers, lines and their fields.
+
+A number of at most eight digits is the last of eight bytes, and these are one integer (u8), the first byte in its
+lowest byte, as memory holds them. So all digits of all numbers are read at the same time: digits become numbers of two
+digits, then of four, then of eight. The arrays of bytes are used up: what is worked out takes their place.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
-
-# Numbers of at most eight digits, each the last of eight bytes, all digits of all numbers at the same time.
-#
-# Eight bytes are one integer (u8), the first in its lowest byte, as memory holds them. ``sizes`` (i8) says how many
-# of them belong to each number. Digits are made ones of a number twice as long, then of one four times as long, then
-# of the whole. The arrays of bytes are used up: what is worked out takes their place.
 
 EightBytes: TypeAlias = "NDArray[np.uint64]"
 _LAST_BYTES: Final = np.array([0] + [((1 << 8 * n) - 1) << (64 - 8 * n) for n in range(1, 9)], dtype=np.uint64)
@@ -35,7 +34,7 @@ _BLANK: Final = ord(" ")
 
 
 def decimal(eights: EightBytes, sizes: NDArray[np.int64]) -> tuple[EightBytes, NDArray[np.bool_]]:
-    """The numbers, and whether all bytes of each are digits. One of no digits is 0."""
+    """The numbers in the last ``sizes`` of eight bytes, and whether all of these are digits. One of no digits is 0."""
     eights ^= _repeat_byte(0x30)
     eights &= _LAST_BYTES[sizes]
     more = eights + _repeat_byte(0x80 - 10)  # sets the highest bit of a byte above 9

@@ -91,11 +91,6 @@ def _leads_inside(link: str, root: Path) -> bool:
         return False
 
 
-# Addresses of a trace, a kernel of it, or a launch: ``TRACE``, ``TRACE:KERNEL@LAUNCH`` and parts of that.
-#
-# ``:KERNEL`` and ``@LAUNCH`` by themselves belong to the newest trace. An existing path is a path, even with colons.
-
-
 class AddressedKernel(Protocol):
     """The properties of a kernel by which an address selects it."""
 
@@ -109,9 +104,11 @@ class AddressedKernel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``path`` None: the newest trace. ``kernel`` is an index or a word for ``name_test``, None for the whole trace.
+    """Address of a trace, a kernel of it, or a launch: ``TRACE``, ``TRACE:KERNEL@LAUNCH`` and parts of that.
 
-    ``launch`` is the number of a launch, as the process counts them from 0.
+    ``:KERNEL`` and ``@LAUNCH`` by themselves belong to the newest trace: ``path`` is None. ``kernel`` is an index or a
+    word for ``name_test``, None for the whole trace. ``launch`` is the number of a launch, as the process counts them
+    from 0.
     """
 
     path: Path | None = None

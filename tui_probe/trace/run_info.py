@@ -1,5 +1,10 @@
 """``run.json``: how a run was started, its command with masked secrets, whether its process lives, and how to start it
 again.
+
+People share traces, so secrets in a command line are masked, by pattern, so not all of them: ``***`` replaces the value
+of an option or variable whose name says what it is (``--password=…``, ``--api-key …``, ``PGPASSWORD=…``), tokens that
+are known by their beginning, and name and password in an address. The hook does the same in what it writes
+(``hook/src/log/secrets.c``).
 """
 
 from __future__ import annotations
@@ -16,12 +21,6 @@ from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-# Secrets in a command line, which traces that people share hold: by pattern, so not all of them.
-#
-# ``***`` replaces the value of an option or variable whose name says what it is (``--password=…``,
-# ``--api-key …``, ``PGPASSWORD=…``), of tokens that are known by their beginning, and of a name and password in an
-# address. The hook does the same in what it writes (``hook/src/log/secrets.c``).
 
 MASK: Final = "***"
 # Of bytes, as in the hook: a letter is one of ASCII, no matter what case folding knows beyond that, and lengths are

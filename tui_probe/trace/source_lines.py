@@ -41,6 +41,13 @@ _INLINED: Final = re.compile(
     r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?:.*\binlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9}))?"
 )
 _TOOLKIT_HEADER: Final = re.compile(r"/(cuda[^/]*|nvidia/[^/]+)/(.+/)?include/")
+SOURCE_FOLDER: Final = "source"
+"""Folder of a trace with the copies of source files."""
+_DIGITS: Final = 12
+"""Hexadecimal digits of a path's SHA-1 in the name of a copy."""
+_LONGEST_NAME: Final = 80
+"""Characters of a file name that a copy keeps; file systems allow 255 bytes, a digest comes before it."""
+_COPY_NAME: Final = re.compile(rf"[0-9a-f]{{{_DIGITS}}}_.+", re.DOTALL)
 _FUNCTION: Final = re.compile(r"\s*(?:\.visible\s+|\.weak\s+|\.extern\s+)*\.(?:entry|func)\b")
 
 
@@ -318,24 +325,12 @@ def _chains_in(table: FunctionTables, function: Function) -> dict[int, tuple[Sou
             _, file, line, _ = table.source[place]
             if file and line > 0:
                 votes.setdefault(row.line, Counter())[(file, line), *table.calls[place]] += 1
-    return {line: tuple(SourceLine(*at) for at in max(own, key=own.__getitem__)) for line, own in votes.items()}
-
-
-# The copies of source files in a trace: the text behind the lines that ``source_lines`` names.
-#
-# They are made while the program runs, since a trace is read later and elsewhere, and no path in it is ever followed
-# out of it: ``source/DIGEST_NAME``, with the first digits of the SHA-1 of the path as the compiler was given it.
-
-SOURCE_FOLDER: Final = "source"
-
-_DIGITS = 12
-_LONGEST_NAME = 80
-"""Characters of a file name that a copy keeps; file systems allow 255 bytes, a digest comes before it."""
-_COPY_NAME = re.compile(rf"[0-9a-f]{{{_DIGITS}}}_.+", re.DOTALL)
+    chains = {line: max(chain_votes, key=chain_votes.__getitem__) for line, chain_votes in votes.items()}
+    return {line: tuple(SourceLine(*place) for place in chain) for line, chain in chains.items()}
 
 
 def copy_name(path: str) -> str:
-    """The name of a file's copy in the folder of copies."""
+    """The name of a file's copy in the folder of copies: ``DIGEST_NAME``, with the digest of its path."""
     name = re.sub(r"[^\w.+-]", "_", path.rpartition("/")[2])[-_LONGEST_NAME:]
     return f"{hashlib.sha1(path.encode('utf-8', 'surrogateescape')).hexdigest()[:_DIGITS]}_{name}"
 
@@ -351,7 +346,11 @@ def copied_names(trace: Path) -> list[str]:
 
 
 class SourceFiles:
-    """The copies in one trace. Each is read once; what is not there, or no text, has no lines."""
+    """The copies in one trace: the text behind source lines. They are made while the program runs, since a trace is
+    read later and elsewhere, and no path in it is ever followed out of it.
+
+    Each copy is read once; what is not there, or no text, has no lines.
+    """
 
     def __init__(self, trace: Path) -> None:
         self._trace = trace

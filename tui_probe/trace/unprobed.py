@@ -38,6 +38,13 @@ _PACKED_LINE: Final = re.compile(
     rb"\[passed\] (\d{1,18}) (\d{1,19}) (\d{1,18})((?: (?:@\d{1,18}|\d{1,9}(?:/\d{1,4})?(?:x\d{1,9})?))+)\r?"
 )
 _JUMP, _SLASH, _TIMES, _BLANK = b"@/x "
+_NOT_SAMPLED: Final = because("not-sampled")
+_MAX_REASONS: Final = 4096
+"""Reasons that are kept: a damaged log may name any number."""
+BLOCK: Final = 1 << 11
+"""Lines whose positions are written to the file together."""
+_MANY: Final = 1 << 32
+"""Larger than any key or reason, so that both fit into one number for ``np.unique``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,20 +171,6 @@ def _numbers(
     return numbers
 
 
-# Launches that the log reports in packed lines: exact counts per key, and where to find each by its number.
-#
-# The lines themselves stay in the log, and are read again when someone asks for a launch or for those of a range.
-# Where a line is takes some fifty bytes: in memory for the newest, in a file for older ones.
-
-_NOT_SAMPLED: Final = because("not-sampled")
-_MAX_REASONS: Final = 4096
-"""Reasons that are kept: a damaged log may name any number."""
-BLOCK: Final = 1 << 11
-"""Lines whose positions are written to the file together."""
-_MANY: Final = 1 << 32
-"""Larger than any key or reason, so that both fit into one number for ``np.unique``."""
-
-
 @dataclass(frozen=True, slots=True)
 class UnprobedLaunch:
     """One launch of a packed line, between ``time_ns`` (since 1970) and ``span_ns`` later. Kernel None: unknown."""
@@ -199,7 +192,11 @@ class PackedCounts:
 
 
 class UnprobedTable:
-    """The packed launches of a process."""
+    """The packed launches of a process: exact counts per key, and where to find each launch by its number.
+
+    The lines themselves stay in the log, and are read again when someone asks for a launch or for those of a range.
+    Where a line is takes some fifty bytes: in memory for the newest, in a file for older ones.
+    """
 
     def __init__(self, directory: Path, spill: Spill | None = None) -> None:
         self._log = directory / LOG

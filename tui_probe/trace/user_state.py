@@ -1,4 +1,8 @@
-"""State of a user, kept in the state directory: last view of each trace, commands that were run."""
+"""State of a user, kept in the state directory: last view of each trace, commands that were run.
+
+A trace does not prove its origin: one from elsewhere, or a changed one, may name a command that this user has never
+run. Only digests of commands are stored, since commands may contain secrets.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,11 @@ if TYPE_CHECKING:
 VIEWS_FILE: Final = "places.json"
 MAX_VIEWS: Final = 200
 """Traces whose views are remembered, the most recent ones: the file is read whole."""
+COMMANDS_FILE: Final = "commands"
+MAX_COMMANDS: Final = 4096
+"""Commands that are remembered; of up to twice as many the oldest are dropped."""
+_DIGEST_LINE: Final = 65
+"""Bytes of a line: a digest in hexadecimal and its end."""
 
 
 def state_file(name: str) -> Path:
@@ -108,18 +117,6 @@ def save_last_view(trace: Path, place: LastView) -> None:
     known = [(path, view) for path, view in read_state_record(VIEWS_FILE).items() if path != name]
     newest = dict([*known, (name, asdict(place))][-MAX_VIEWS:])
     write_state(VIEWS_FILE, json.dumps(newest))
-
-
-# The commands that this user has run, by their digests, in the user's state directory.
-#
-# A trace does not prove its origin: one from elsewhere, or a changed one, may name a command that this user has
-# never run. Only digests are stored, since commands may contain secrets.
-
-COMMANDS_FILE: Final = "commands"
-MAX_COMMANDS: Final = 4096
-"""Commands that are remembered; of up to twice as many the oldest are dropped."""
-_DIGEST_LINE: Final = 65
-"""Bytes of a line: a digest in hexadecimal and its end."""
 
 
 def remember_command(command: Sequence[str], folder: str, probe: str) -> None:
