@@ -238,7 +238,7 @@ context()
 f = function(module(), "add__8")
 w = word()
 for limit, grid, block in {launches!r}:
-    wait_for(lambda: not any(held for _, *held in struct.iter_unpack("<3Q", page._page[PROCESSES]) if any(held)))
+    wait_for(lambda: not any(held for _, *held in struct.iter_unpack("<3Q", page._memory[PROCESSES]) if any(held)))
     files = [path.stat().st_blocks * 512 for path in Path(os.environ["TUI_PROBE_TRACE_ROOT"]).glob("*/result/*.bin")]
     page["trace_bytes.limit"] = limit
     print(json.dumps([page["trace_bytes.used"], page["log_bytes.used"], files]), flush=True)

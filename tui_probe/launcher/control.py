@@ -35,6 +35,7 @@ BYTES: Final = 4096
 NO_LIMIT: Final = (1 << 64) - 1
 """The limit of a budget that has none."""
 FILE: Final = "control"
+"""Link to the page in the spool folder of the run."""
 _BUDGET_NAMES: Final = {"trace_bytes": "trace", "result_files": "result files", "log_bytes": "log"}
 _BUDGET_OPTIONS: Final = {name: f"--max-{name.replace('_', '-')}" for name in _BUDGET_NAMES}
 
@@ -93,8 +94,8 @@ class ControlPage:
     written here, since no other process may add to it between reading and writing.
     """
 
-    def __init__(self, page: mmap.mmap, descriptor: int | None = None) -> None:
-        self._page = page
+    def __init__(self, memory: mmap.mmap, descriptor: int | None = None) -> None:
+        self._memory = memory
         self.path = None if descriptor is None else Path(f"/proc/{os.getpid()}/fd/{descriptor}")
         """Path at which other processes find the page while this object lives; None: they cannot."""
         if descriptor is not None:
@@ -118,23 +119,23 @@ class ControlPage:
         try:
             descriptor = _sealed_memory()
         except OSError:
-            made = cls(mmap.mmap(-1, BYTES))
+            page = cls(mmap.mmap(-1, BYTES))
         else:
-            made = cls(mmap.mmap(descriptor, BYTES), descriptor)
+            page = cls(mmap.mmap(descriptor, BYTES), descriptor)
             with contextlib.suppress(OSError):  # a full disk: then ``ctl`` does not find it
-                path.symlink_to(str(made.path))
-        made["version"] = VERSION
-        made["launcher"] = os.getpid()
-        made["on"] = int(on)
-        made["shares"] = int(shares)
-        made["write_rate"] = write_rate
+                path.symlink_to(str(page.path))
+        page["version"] = VERSION
+        page["launcher"] = os.getpid()
+        page["on"] = int(on)
+        page["shares"] = int(shares)
+        page["write_rate"] = write_rate
         for name, limit in limits.items():
-            made[f"{name}.limit"] = limit
+            page[f"{name}.limit"] = limit
         names = ",".join(probes).encode()
         if len(names) <= PROBES.stop - PROBES.start:
-            made._page[PROBES.start : PROBES.start + len(names)] = names
-        made._page[0:8] = MAGIC
-        return made
+            page._memory[PROBES.start : PROBES.start + len(names)] = names
+        page._memory[: len(MAGIC)] = MAGIC
+        return page
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -149,18 +150,18 @@ class ControlPage:
                 raise ControlError(f"{path}: this run belongs to another user")
             if status.st_size < BYTES or not _is_sealed(descriptor):
                 raise ControlError(f"{path}: not a control page")
-            opened = cls(mmap.mmap(descriptor, BYTES))
+            page = cls(mmap.mmap(descriptor, BYTES))
         finally:
             os.close(descriptor)
-        if opened._page[0:8] != MAGIC or opened["version"] != VERSION:
+        if page._memory[: len(MAGIC)] != MAGIC or page["version"] != VERSION:
             raise ControlError(f"{path}: not a control page of this version")
-        return opened
+        return page
 
     def __getitem__(self, field: str) -> int:
-        return int(struct.unpack_from("<Q", self._page, FIELDS[field])[0])
+        return int(struct.unpack_from("<Q", self._memory, FIELDS[field])[0])
 
     def __setitem__(self, field: str, value: int) -> None:
-        struct.pack_into("<Q", self._page, FIELDS[field], value)
+        struct.pack_into("<Q", self._memory, FIELDS[field], value)
 
     @property
     def is_on(self) -> bool:
@@ -177,7 +178,7 @@ class ControlPage:
     @property
     def probes(self) -> list[str]:
         """The names of the run's probes, in their order."""
-        text = bytes(self._page[PROBES]).rstrip(b"\0").decode(errors="replace")
+        text = bytes(self._memory[PROBES]).rstrip(b"\0").decode(errors="replace")
         return text.split(",") if text else []
 
     @property
@@ -209,13 +210,13 @@ class ControlPage:
     def budget(self, name: str) -> Budget:
         """Return a budget, without reservations of processes that have ended."""
         limit = self[f"{name}.limit"]
-        used = self[f"{name}.used"] - self._lost().get(name, 0)
+        used = self[f"{name}.used"] - self._reservations_of_ended().get(name, 0)
         used = max(0, used) + (self["launcher_bytes"] if name == "trace_bytes" else 0)
         return Budget(None if limit == NO_LIMIT else limit, used, self[f"{name}.refused"])
 
-    def _lost(self) -> dict[str, int]:
+    def _reservations_of_ended(self) -> dict[str, int]:
         """Return the reservations of killed processes, by budget. Hooks release them when they need room."""
-        places = struct.iter_unpack("<QQQ", self._page[PROCESSES])
+        places = struct.iter_unpack("<QQQ", self._memory[PROCESSES])
         gone = [(size, files) for pid, size, files in places if pid and not is_alive(pid)]
         return {"trace_bytes": sum(size for size, _ in gone), "result_files": sum(files for _, files in gone)}
 

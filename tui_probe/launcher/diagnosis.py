@@ -19,6 +19,64 @@ ELF64 = b"\x7fELF\x02"
 PROGRAM_HEADERS = struct.Struct("<Q14xHH")
 """Part of an ELF header from byte 32: offset of the program headers; from byte 54 their size and number."""
 INTERPRETER = 3
+"""``PT_INTERP``: the type of the program header that names the dynamic loader."""
+_MAX_MESSAGE_CHARACTERS: Final = 300
+"""Limit of what is shown of a message of the program."""
+_TAIL: Final = 64 << 10
+"""Bytes at the end of stderr that are searched."""
+_FRAME: Final = re.compile(r'^ *File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
+_LIBRARY_FOLDERS: Final = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<frozen ")
+_FIXES: Final = tuple(
+    (re.compile(pattern, re.MULTILINE | re.IGNORECASE), fix)
+    for pattern, fix in (
+        (
+            r"^.*libnvrtc[\w.-]*(?:: cannot open shared object|.*(?:not found|could not|cannot|failed)).*$"
+            r"|^.*(?:could not|cannot|failed to|unable to) (?:find|load|open)[^\n]*nvrtc.*$",
+            "install NVRTC for the program's Python (pip install nvidia-cuda-nvrtc), or put its directory into"
+            " LD_LIBRARY_PATH",
+        ),
+        (
+            r"^.*(?:libNVVM|libnvvm|libdevice)[^\n]*(?:not found|cannot|could not|missing).*$|^.*NvvmSupportError.*$",
+            "install NVVM for the program's Python (pip install 'numba-cuda[cu13]' or the CUDA toolkit)",
+        ),
+        (
+            r"^.*lib(?:cublas|cudnn|cufft|curand|cusolver|cusparse|nvJitLink|cudart|nccl|nvToolsExt)[\w.-]*"
+            r": cannot open shared object.*$",
+            "install this CUDA library for the program, or put its directory into LD_LIBRARY_PATH",
+        ),
+        (
+            r"^.*Numba needs NumPy.*$|^.*initialization of _internal failed without raising.*$",
+            "upgrade numba, or install a NumPy that numba supports: pip install -U numba numba-cuda",
+        ),
+        (
+            r"^.*compiled using NumPy 1\.x cannot be run in.*$|^.*numpy\.dtype size changed.*$"
+            r"|^.*numpy\.core\.multiarray failed to import.*$|^.*_ARRAY_API not found.*$"
+            r"|^.*module 'numpy' has no attribute .*$",
+            "install a NumPy that the program's packages support (pip install 'numpy<2'), or upgrade these packages",
+        ),
+        (
+            r"^.*(?:module 'numba(?:\.cuda)?[\w.]*' has no attribute|cannot import name '\w+' from 'numba).*$"
+            r"|^.*No module named 'numba\.cuda.*$",
+            "upgrade numba-cuda in the program's Python: pip install -U numba-cuda",
+        ),
+        (
+            r"^.*CUDA driver version is insufficient.*$|^.*CUDA_ERROR_UNSUPPORTED_PTX_VERSION.*$"
+            r"|^.*Unsupported \.version \d.*$",
+            "the program's CUDA is newer than the driver: update the driver, or install an older CUDA for the program",
+        ),
+        (
+            r"^ModuleNotFoundError: No module named .*$",
+            "install the module for the program's Python, or activate its environment",
+        ),
+        (
+            r"^.*error while loading shared libraries: .*$|^.*version `GLIBC(?:XX)?_[\d.]+' not found.*$"
+            r"|^OSError: [^\n]*: cannot open shared object file.*$"
+            r"|^ImportError: [^\n]*(?:undefined symbol|cannot open shared).*$",
+            "install this library for the program, or put its directory into LD_LIBRARY_PATH",
+        ),
+    )
+)  # fmt: skip
+"""Messages that name a fault of the program's environment, with the usual fix."""
 
 
 def unseen_drivers(listed: Path, driver: Path) -> list[str]:
@@ -125,73 +183,12 @@ def is_static(program: Path) -> bool:
     return INTERPRETER not in kinds
 
 
-# Failures of a program's own environment, recognised in the end of its stderr, with the usual fix.
-#
-# A program that cannot import NumPy or load NVRTC fails without tui-probe, too. Naming the line and the fix saves the
-# user from looking for the fault in the profiler.
-
-_MOST_TOLD: Final = 300
-"""Characters of a message of the program."""
-_TAIL: Final = 64 << 10
-"""Bytes at the end of stderr that are searched."""
-_FRAME: Final = re.compile(r'^ *File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
-_LIBRARY_FOLDERS: Final = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<frozen ")
-_FIXES: Final = tuple(
-    (re.compile(pattern, re.MULTILINE | re.IGNORECASE), fix)
-    for pattern, fix in (
-        (
-            r"^.*libnvrtc[\w.-]*(?:: cannot open shared object|.*(?:not found|could not|cannot|failed)).*$"
-            r"|^.*(?:could not|cannot|failed to|unable to) (?:find|load|open)[^\n]*nvrtc.*$",
-            "install NVRTC for the program's Python (pip install nvidia-cuda-nvrtc), or put its directory into"
-            " LD_LIBRARY_PATH",
-        ),
-        (
-            r"^.*(?:libNVVM|libnvvm|libdevice)[^\n]*(?:not found|cannot|could not|missing).*$|^.*NvvmSupportError.*$",
-            "install NVVM for the program's Python (pip install 'numba-cuda[cu13]' or the CUDA toolkit)",
-        ),
-        (
-            r"^.*lib(?:cublas|cudnn|cufft|curand|cusolver|cusparse|nvJitLink|cudart|nccl|nvToolsExt)[\w.-]*"
-            r": cannot open shared object.*$",
-            "install this CUDA library for the program, or put its directory into LD_LIBRARY_PATH",
-        ),
-        (
-            r"^.*Numba needs NumPy.*$|^.*initialization of _internal failed without raising.*$",
-            "upgrade numba, or install a NumPy that numba supports: pip install -U numba numba-cuda",
-        ),
-        (
-            r"^.*compiled using NumPy 1\.x cannot be run in.*$|^.*numpy\.dtype size changed.*$"
-            r"|^.*numpy\.core\.multiarray failed to import.*$|^.*_ARRAY_API not found.*$"
-            r"|^.*module 'numpy' has no attribute .*$",
-            "install a NumPy that the program's packages support (pip install 'numpy<2'), or upgrade these packages",
-        ),
-        (
-            r"^.*(?:module 'numba(?:\.cuda)?[\w.]*' has no attribute|cannot import name '\w+' from 'numba).*$"
-            r"|^.*No module named 'numba\.cuda.*$",
-            "upgrade numba-cuda in the program's Python: pip install -U numba-cuda",
-        ),
-        (
-            r"^.*CUDA driver version is insufficient.*$|^.*CUDA_ERROR_UNSUPPORTED_PTX_VERSION.*$"
-            r"|^.*Unsupported \.version \d.*$",
-            "the program's CUDA is newer than the driver: update the driver, or install an older CUDA for the program",
-        ),
-        (
-            r"^ModuleNotFoundError: No module named .*$",
-            "install the module for the program's Python, or activate its environment",
-        ),
-        (
-            r"^.*error while loading shared libraries: .*$|^.*version `GLIBC(?:XX)?_[\d.]+' not found.*$"
-            r"|^OSError: [^\n]*: cannot open shared object file.*$"
-            r"|^ImportError: [^\n]*(?:undefined symbol|cannot open shared).*$",
-            "install this library for the program, or put its directory into LD_LIBRARY_PATH",
-        ),
-    )
-)  # fmt: skip
-
-
 def program_failure(stderr: Path, returncode: int | None, joint: Path | None = None) -> str | None:
     """Return what failed in the environment of a program that ended with an error, and the usual fix; else None.
 
-    ``joint`` has the text of both streams if they are one file, e.g. a terminal; then ``stderr`` is empty.
+    A program that cannot import NumPy or load NVRTC fails without tui-probe, too. Naming the line and the fix saves the
+    user from looking for the fault in the profiler. ``joint`` has the text of both streams if they are one file, e.g. a
+    terminal; then ``stderr`` is empty.
     """
     if not returncode:
         return None
@@ -204,7 +201,7 @@ def failure_text(stderr: Path, returncode: int | None) -> str:
         return ""
     text = _end_of(stderr)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return failure_in(text) or (lines[-1][:_MOST_TOLD] if lines else "")
+    return failure_in(text) or (lines[-1][:_MAX_MESSAGE_CHARACTERS] if lines else "")
 
 
 def _end_of(stderr: Path) -> str:
@@ -224,7 +221,7 @@ def failure_in(text: str) -> str | None:
         return None
     match, fix = max(failures, key=lambda failure: failure[0].start())
     where = _line_before(text[: match.start()])
-    return f"the program's environment is broken{where}: {match[0].strip()[:_MOST_TOLD]}; usual fix: {fix}"
+    return f"the program's environment is broken{where}: {match[0].strip()[:_MAX_MESSAGE_CHARACTERS]}; usual fix: {fix}"
 
 
 def _line_before(text: str) -> str:

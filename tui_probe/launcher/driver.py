@@ -18,6 +18,25 @@ PROCESSORS: Final = ("x86_64", "aarch64")
 MIN_GLIBC: Final = (2, 17)
 """Version in the names of the wheels that ``.ci/wheels`` builds."""
 VIEWER_COMMANDS: Final = "open, show, report, compare, import and eval work without the hook driver"
+LIBRARY: Final = "libcuda.so.1"
+REINSTALL: Final = "reinstall tui-probe: pip install --force-reinstall tui-probe, or in a clone: pip install ."
+ELF_MACHINE: Final = {"x86_64": 62, "aarch64": 183}
+"""``e_machine`` of ELF headers, by the name of the processor in ``uname``."""
+USUAL_FOLDERS: Final = (
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/lib64",
+    "/run/opengl-driver/lib",
+)
+_SOURCES_RECORD: Final = "sources.sha256"
+"""Written by the build, next to the libraries."""
+_SOURCE_FOLDERS: Final = ("audit", "by_name", "simgpu", "src")
+_OTHER_SOURCES: Final = ("CMakeLists.txt", "symbols.txt", "trampolines.cmake", "../tui_probe/reasons/reasons.def")
+OWN_LIBRARY_LIMIT: Final = 8 << 20
+"""Bytes. Larger files are not searched for our own marks: the real driver has tens of MB, our libraries below 1 MB."""
 
 
 def require_hook() -> None:
@@ -53,26 +72,6 @@ def glibc_version() -> tuple[int, int] | None:
         return None
     match = re.fullmatch(r"glibc (\d+)\.(\d+)\b.*", text)
     return None if match is None else (int(match[1]), int(match[2]))
-
-
-LIBRARY = "libcuda.so.1"
-REINSTALL = "reinstall tui-probe: pip install --force-reinstall tui-probe, or in a clone: pip install ."
-ELF_MACHINE = {"x86_64": 62, "aarch64": 183}
-USUAL_FOLDERS = (
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/lib64",
-    "/usr/lib",
-    "/usr/lib/wsl/lib",
-    "/usr/local/nvidia/lib64",
-    "/run/opengl-driver/lib",
-)
-_SOURCES_RECORD: Final = "sources.sha256"
-"""Written by the build, next to the libraries."""
-_SOURCE_FOLDERS: Final = ("audit", "by_name", "simgpu", "src")
-_OTHER_SOURCES: Final = ("CMakeLists.txt", "symbols.txt", "trampolines.cmake", "../tui_probe/reasons/reasons.def")
-OWN_LIBRARY_LIMIT = 8 << 20
-"""Larger files are not searched for our own marks: the real driver has tens of MB, our libraries below 1 MB."""
 
 
 def native_library(kind: Literal["hook", "sim"]) -> Path:

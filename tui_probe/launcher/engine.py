@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 
 STOP_LIMIT = 2.0
 """Seconds for kernels under way to be finished, on the simulated GPU."""
+HURRIED = 0.2
+"""Seconds instead of ``STOP_LIMIT`` in a run that was asked to end."""
 SHORT_STOP_LIMIT = 0.1
-"""Limit on a GPU: another process finishes kernels that need longer."""
+"""Seconds on a GPU: another process finishes kernels that need longer."""
 MOST_STARTS = 8
 """A kernel that kills every engine must not start one per launch for ever."""
-HURRIED = 0.2
-"""Instead of it, where the run was asked to end."""
 NAME = b"tui-probe engine"
+"""Command line of the process in tools such as ps."""
 
 
 class Engine:

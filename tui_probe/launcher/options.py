@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 MAX_TRACE_BYTES = 1 << 30
 """Default limit of bytes of a run on disk."""
 MAX_RESULT_FILES = 2000
+"""Default limit of files with results."""
 MAX_KEPT_BYTES = 1 << 30
 """Default limit of the memory of saved launches."""
 MAX_WRITE_RATE = 256 << 20
-"""Bytes per second."""
+"""Default limit of bytes of results per second."""
 MAX_LOG_BYTES = 128 << 20
-"""Byte limit of event.log over all processes."""
-OUTPUT_PART, LEAST_OUTPUT = 8, 64 << 10
-SOURCES_PART, MOST_SOURCES = 16, 16 << 20
+"""Default limit of bytes of event.log over all processes."""
+OUTPUT_PART, MIN_OUTPUT_BYTES = 8, 64 << 10
+"""Part (1/8) of the limit of the trace that the copy of each stream may take, and what it may take at least."""
+SOURCES_PART, MAX_SOURCES_BYTES = 16, 16 << 20
+"""Part (1/16) of that limit that copies of source files may take, and what they may take at most."""
 AUTO = "auto"
 ALL = "all"
 OFF = "off"
@@ -141,13 +144,13 @@ class RunOptions:
     def output_limit(self) -> int | None:
         """Bytes that the copy of each stream of the target may have; None: as many as there are."""
         unlimited = self.max_trace_bytes == NO_LIMIT
-        return None if unlimited else max(LEAST_OUTPUT, self.max_trace_bytes // OUTPUT_PART)
+        return None if unlimited else max(MIN_OUTPUT_BYTES, self.max_trace_bytes // OUTPUT_PART)
 
     def source_bytes(self) -> int:
         """Bytes that the copies of source files may have, per trace; 0: there are none."""
         if not self.sources:
             return 0
-        return min(MOST_SOURCES, self.max_trace_bytes // SOURCES_PART)
+        return min(MAX_SOURCES_BYTES, self.max_trace_bytes // SOURCES_PART)
 
     def record(self) -> dict[str, Any]:
         """Return the options for run.json: those that change what is measured."""

@@ -154,7 +154,7 @@ class Pump:
         return 0
 
     def _pass_on(self, data: bytes) -> bool:
-        """False when no one reads our stream any more: closing the source then tells the target."""
+        """Return False if no one reads our stream any more: closing the source then tells the target."""
         self._before()
         try:
             write_all(self.destination, data)

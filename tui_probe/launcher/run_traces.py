@@ -23,7 +23,8 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 TRACE_NAME = re.compile(rf"({'|'.join(MONTHS)})\d\d_\d{{6}}_(?P<pid>\d+)[\w.+-]*", re.ASCII)
 BLOCK: Final = 512
 """Unit of ``st_blocks``, no matter what the file system's own block is."""
-LAUNCHER_FILES: Final = ("run.json", "read.py", "tensor.trace")
+RUN_FILE: Final = "run.json"
+LAUNCHER_FILES: Final = (RUN_FILE, "read.py", "tensor.trace")
 SOURCE_FOLDER: Final = "source"
 
 
@@ -128,12 +129,9 @@ def launcher_files(trace: Path) -> list[Path]:
     return [*(trace / name for name in LAUNCHER_FILES), trace / SOURCE_FOLDER, *sources]
 
 
-_FILE = "run.json"
-
-
 @dataclass(frozen=True)
 class Outcome:
-    """Traces are named as the user named their root."""
+    """Outcome of a run. Traces are named as the user named their root."""
 
     first_trace: Path | None = None
     """Trace of the command itself: missing if the command launched no kernel."""
@@ -158,8 +156,8 @@ class Outcome:
     lost_output: list[str] = field(default_factory=list)
     """Part of ``messages``: streams that could not be passed on whole, and why."""
 
-    def words(self) -> dict[str, Any]:
-        """Return the outcome for JSON."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as plain data, which a supervisor sends."""
         return {
             "first_trace": None if self.first_trace is None else str(self.first_trace),
             "traces": [str(trace) for trace in self.traces],
@@ -175,21 +173,21 @@ class Outcome:
         }
 
     @classmethod
-    def from_words(cls, words: dict[str, Any]) -> Outcome:
-        """Read the outcome that ``words`` returned."""
-        first = words["first_trace"]
+    def from_json(cls, data: dict[str, Any]) -> Outcome:
+        """Read the outcome that ``to_json`` returned."""
+        first = data["first_trace"]
         return cls(
             first_trace=None if first is None else Path(first),
-            traces=[Path(trace) for trace in words["traces"]],
-            cache_counts=words["cache_counts"],
-            engine_failure=words["engine_failure"],
-            asked_to_end=words["asked_to_end"],
-            no_trace=words["no_trace"],
-            incomplete={Path(trace): why for trace, why in words["incomplete"].items()},
-            messages=words["messages"],
-            untraced=words["untraced"],
-            lost_output=words["lost_output"],
-            program_failure=words["program_failure"],
+            traces=[Path(trace) for trace in data["traces"]],
+            cache_counts=data["cache_counts"],
+            engine_failure=data["engine_failure"],
+            asked_to_end=data["asked_to_end"],
+            no_trace=data["no_trace"],
+            incomplete={Path(trace): why for trace, why in data["incomplete"].items()},
+            messages=data["messages"],
+            untraced=data["untraced"],
+            lost_output=data["lost_output"],
+            program_failure=data["program_failure"],
         )
 
 
@@ -197,9 +195,9 @@ def add_message(trace: Path, text: str) -> None:
     """Add a line to the ``messages`` of a trace's ``run.json``. OSError if it cannot be written."""
     with TraceDirectory(trace) as folder:
         try:
-            record = parse_json(folder.read(_FILE))
+            record = parse_json(folder.read(RUN_FILE))
         except ValueError as error:
-            raise OSError(f"{trace / _FILE}: {error}") from error
+            raise OSError(f"{trace / RUN_FILE}: {error}") from error
         _put(folder, record | {"messages": [*record.get("messages", []), text]})
 
 
@@ -210,4 +208,4 @@ def write_record(trace: Path, record: dict[str, Any]) -> None:
 
 
 def _put(folder: TraceDirectory, record: dict[str, Any]) -> None:
-    folder.put(_FILE, (json.dumps(record, indent=1) + "\n").encode())
+    folder.put(RUN_FILE, (json.dumps(record, indent=1) + "\n").encode())

@@ -123,7 +123,7 @@ class SupervisedTarget:
             self._let_go()
             if outcome is None:
                 raise LaunchError(self._supervisor_lost_text())
-            self.outcome, self.returncode = Outcome.from_words(outcome), returncode
+            self.outcome, self.returncode = Outcome.from_json(outcome), returncode
             self.is_complete = True
 
     def _forward(self, number: int) -> None:

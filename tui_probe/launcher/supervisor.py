@@ -204,10 +204,11 @@ def supervise(stream: LineStream, options: RunOptions, probes: Sequence[ChosenPr
         target = DetachedTarget(session)
         answer(stream, description(target, session))
         released = threading.Event()
-        outcome_requested: list[bool] = []
+        outcome_requested = False
 
         def serve() -> None:
-            outcome_requested.append(answer_questions(stream, target))
+            nonlocal outcome_requested
+            outcome_requested = answer_questions(stream, target)
             released.set()
 
         threading.Thread(target=serve, name="questions", daemon=True).start()
@@ -216,8 +217,8 @@ def supervise(stream: LineStream, options: RunOptions, probes: Sequence[ChosenPr
             remember(trace)
         released.wait()  # the screen may still show what is in the spool
         outcome = session.outcome()
-    if outcome_requested[0]:
-        answer(stream, outcome.words())
+    if outcome_requested:  # set before ``released``
+        answer(stream, outcome.to_json())
 
 
 def description(target: DetachedTarget, session: Session) -> dict[str, Any]:

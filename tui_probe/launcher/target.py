@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 _OWNER_BITS: Final = 0o700
 """Never masked in our own process: a umask of 0777 would make traces that we could not write ourselves."""
 _umask_of_user: list[int] = []
+"""The umask before ``keep_owner_access``; empty before it. Process-wide, as the umask is."""
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """Exit statuses of a shell that cannot start a command."""
+OWN_DESCRIPTORS: Final = 4096
+"""Descriptors for streams, logs and traces of many processes: the usual limit of 1024 may be too low."""
 PR_SET_PDEATHSIG = 1
 """Constant of ``<linux/prctl.h>``: the signal that a process gets when its parent ends."""
 
@@ -187,10 +190,6 @@ def _preparation(group: SignalScope, unblocked: Collection[int], announce: Calla
 def exit_status(returncode: int) -> int:
     """``Popen.returncode`` as a shell's ``$?``: 128 + n for death by signal n."""
     return returncode if returncode >= 0 else 128 - returncode
-
-
-OWN_DESCRIPTORS: Final = 4096
-"""Descriptors for streams, logs and traces of many processes: the usual limit of 1024 may be too low."""
 
 
 def raise_descriptor_limit() -> tuple[int, int]:

@@ -98,12 +98,12 @@ def attention(
     for start in range(0, last, INNER):
         keys = start + tl.arange(0, INNER)
         other = head * KEYS * WIDTH + keys[:, None] * WIDTH + columns[None, :]
-        there = (keys[:, None] < KEYS) & (columns[None, :] < WIDTH)
-        key = tl.load(k + other, mask=there, other=0.0)
-        value = tl.load(v + other, mask=there, other=0.0)
+        in_range = (keys[:, None] < KEYS) & (columns[None, :] < WIDTH)
+        key = tl.load(k + other, mask=in_range, other=0.0)
+        value = tl.load(v + other, mask=in_range, other=0.0)
         scores = tl.dot(query, tl.trans(key)) * scale
-        seen = (keys[None, :] < KEYS) & (keys[None, :] <= rows[:, None]) if CAUSAL else keys[None, :] < KEYS
-        scores = tl.where(seen, scores, float("-inf"))
+        visible = (keys[None, :] < KEYS) & (keys[None, :] <= rows[:, None]) if CAUSAL else keys[None, :] < KEYS
+        scores = tl.where(visible, scores, float("-inf"))
         new_highest = tl.maximum(highest, tl.max(scores, 1))
         weights = tl.exp2(scores - new_highest[:, None])
         shrink = tl.exp2(highest - new_highest)
