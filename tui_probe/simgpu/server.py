@@ -7,6 +7,7 @@ import mmap
 import os
 import select
 import socket
+import struct
 import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -50,13 +51,12 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Module
     from tui_probe.simgpu.executor.checks.accesses import Fault
 
-MAX_THREADS = 1024
+_REQUEST_HEAD: Final = struct.Struct("<II")
+"""Kind of a request, and bytes of its body."""
 _REPORT_SECONDS: Final = 0.1
 """Pause between reports of a launch that runs. The driver waits longer before it reports one as stuck."""
-_INTERNAL_ERROR = "the simulated GPU failed because of a bug in tui-probe"
-
-# The first that fits: a misaligned address is a memory fault too.
-STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
+_INTERNAL_ERROR: Final = "the simulated GPU failed because of a bug in tui-probe"
+STATUSES: Final[tuple[tuple[type[ProbeError], Status], ...]] = (
     (executor.MisalignedAddressError, Status.MISALIGNED_ADDRESS),
     (executor.MemoryFaultError, Status.ILLEGAL_ADDRESS),
     (executor.KernelAssertionError, Status.ASSERT),
@@ -67,8 +67,7 @@ STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
     (PtxError, Status.INVALID_PTX),
     (ProbeError, Status.NOT_SUPPORTED),
 )
-
-
+"""Status by class of the error. The first that fits counts: a misaligned address is a memory fault, too."""
 RARE_COLLECTIONS: Final = (50_000, 10, 10)
 """Thresholds of garbage collection, by default 700 new objects: a compiled kernel has thousands, and they stay."""
 
@@ -92,8 +91,8 @@ class Server:
         replies.flush()
         if self._checker is not None:
             threading.Thread(target=self._report_running, args=(self._checker, replies), daemon=True).start()
-        while len(header := requests.read(8)) == 8:
-            kind, length = (int.from_bytes(header[start : start + 4], "little") for start in (0, 4))
+        while len(header := requests.read(_REQUEST_HEAD.size)) == _REQUEST_HEAD.size:
+            kind, length = _REQUEST_HEAD.unpack(header)
             body = requests.read(length)
             if len(body) < length:
                 return
@@ -171,7 +170,7 @@ class Server:
         return DescribeReply(
             static_shared_bytes=kernel.static_shared_bytes,
             local_bytes=kernel.local_bytes,
-            max_threads=kernel.max_threads or MAX_THREADS,
+            max_threads=kernel.max_threads or executor.MAX_THREADS,
             registers=module.registers.get(module.names[request.kernel], -1),
             estimated_registers=module.estimated_registers(request.kernel),
             cluster=kernel.cluster,

@@ -2,7 +2,7 @@
 
 from tui_probe.simgpu.executor.checks.checker import Checker
 from tui_probe.simgpu.executor.device_calls import HEAP, HEAP_BYTES
-from tui_probe.simgpu.executor.execution import Execution, execute
+from tui_probe.simgpu.executor.execution import MAX_THREADS, Execution, execute
 from tui_probe.simgpu.executor.faults import (
     AbortError,
     DeadlockError,
@@ -20,6 +20,7 @@ __all__ = [
     "GLOBAL_START",
     "HEAP",
     "HEAP_BYTES",
+    "MAX_THREADS",
     "AbortError",
     "Checker",
     "DeadlockError",

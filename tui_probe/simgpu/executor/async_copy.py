@@ -25,10 +25,21 @@ from tui_probe.simgpu.executor.checks.accesses import (
     TRACKED_COPY,
     AccessKind,
 )
+from tui_probe.simgpu.executor.checks.copy_order import BULK_READS, BULK_WRITES
 from tui_probe.simgpu.executor.clusters import MAX_BLOCKS, at_rank
 from tui_probe.simgpu.executor.loads_and_stores import store, whole_type
 from tui_probe.simgpu.executor.model import COPY_LATENCY, WARP_SIZE, copy_cycles
-from tui_probe.simgpu.executor.scalars import B128, TYPES, U8, Value, integer_literal, last_type, operands_of
+from tui_probe.simgpu.executor.scalars import (
+    B128,
+    CACHE_HINT,
+    TYPES,
+    U8,
+    Value,
+    integer_literal,
+    last_type,
+    operands_before_hint,
+    operands_of,
+)
 from tui_probe.simgpu.executor.tensor_copies import build_tensor_copy
 
 if TYPE_CHECKING:
@@ -48,8 +59,8 @@ if TYPE_CHECKING:
 class CopyWait:
     """A wait for copies, which are complete at ``end``, a time per lane.
 
-    ``pending`` groups may still be on their way, None: not even copies in no group. ``bulk`` are the
-    parts of bulk copies that are awaited: writes (0), reads (1).
+    ``pending`` groups may still be on their way, None: not even copies in no group. ``bulk`` are the parts of bulk
+    copies that are awaited: ``BULK_WRITES``, ``BULK_READS``.
     """
 
     end: Callable[[ThreadGroup], NDArray[np.int64]]
@@ -93,29 +104,27 @@ _INTO_SHARED: Final = ("global", "mbarrier::complete_tx::bytes")
 _INTO_ANOTHER: Final = ("shared::cluster", "shared::cta", "mbarrier::complete_tx::bytes")
 _MULTICAST: Final = ("shared::cluster", *_INTO_SHARED, "multicast::cluster")
 _OUT_OF_SHARED: Final = ("global", "shared::cta", "bulk_group")
-_CACHE_HINT: Final = "L2::cache_hint"
 
 
 def build_bulk(instruction: Instruction, bind: Binder) -> Operation:
     """``cp.async.bulk`` from global to shared memory and back, between blocks, and its ``commit_group``."""
-    modifiers = tuple(modifier for modifier in instruction.modifiers[2:] if modifier != _CACHE_HINT)
+    modifiers = tuple(modifier for modifier in instruction.modifiers[2:] if modifier != CACHE_HINT)
     if modifiers == ("commit_group",):
         return _commit_bulk
-    has_hint = _CACHE_HINT in instruction.modifiers
     if modifiers[0] == "tensor":
         return build_tensor_copy(instruction, bind)
     if modifiers[:1] in (("shared::cluster",), ("shared::cta",)) and modifiers[1:] == _INTO_SHARED:
-        to, source, size, word, *_ = operands_of(instruction, 4 + has_hint)
+        to, source, size, word = operands_before_hint(instruction, 4)
         return _build_into_shared(to, (source, "global"), size, word, bind)
     if modifiers == _INTO_ANOTHER:
         to, source, size, word = operands_of(instruction, 4)
         return _build_into_shared(to, (source, "shared"), size, word, bind)
     if modifiers == _MULTICAST:
-        return _build_multicast(operands_of(instruction, 5 + has_hint), bind)
+        return _build_multicast(operands_before_hint(instruction, 5), bind)
     if modifiers[:1] == ("prefetch",):
         return _prefetch
     if modifiers == _OUT_OF_SHARED:
-        to, source, size, *_ = operands_of(instruction, 3 + has_hint)
+        to, source, size = operands_before_hint(instruction, 3)
         return _build_out_of_shared(to, source, size, bind)
     return bind.unsupported()
 
@@ -124,8 +133,10 @@ def build_bulk_wait(instruction: Instruction, bind: Binder) -> CopyWait:
     """``cp.async.bulk.wait_group{.read} N``."""
     pending = pending_groups(instruction, bind)
     if "read" in instruction.modifiers:
-        return CopyWait(lambda group: group.batch.bulk_reads.end_of_groups(group.lanes, pending), pending, (1,))
-    return CopyWait(lambda group: group.batch.bulk_writes.end_of_groups(group.lanes, pending), pending, (0, 1))
+        parts: tuple[int, ...] = (BULK_READS,)
+        return CopyWait(lambda group: group.batch.bulk_reads.end_of_groups(group.lanes, pending), pending, parts)
+    parts = BULK_WRITES, BULK_READS
+    return CopyWait(lambda group: group.batch.bulk_writes.end_of_groups(group.lanes, pending), pending, parts)
 
 
 def _build_into_shared(
@@ -149,7 +160,7 @@ def _build_into_shared(
 
 def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
     """``[to], [source], size, [mbarrier], mask``: to the same place in each block that the mask names."""
-    to, source, size, word, mask, *_ = operands
+    to, source, size, word, mask = operands
     writing, reading = _UnitRun(to, "shared", bind, TRACKED_COPY), _UnitRun(source, "global", bind)
     access, line = Access(word, "shared", WORD_BYTES, bind), bind.line
     count, blocks = bind.source(size, TYPES["u32"]), bind.source(mask, TYPES["u16"])
@@ -297,8 +308,9 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
     to, source, size_operand, *optional = operands_of(instruction, 3, 5)
     if not isinstance(size_operand, Immediate):
         bind.unsupported()
-    has_policy = any("cache_hint" in modifier for modifier in instruction.modifiers)
-    source_size = bind.source(optional[0], TYPES["u32"]) if len(optional) > has_policy else None
+    if any("cache_hint" in modifier for modifier in instruction.modifiers):
+        optional = optional[:-1]
+    source_size = bind.source(optional[0], TYPES["u32"]) if optional else None
     size = integer_literal(size_operand.text)
     reading, writing = Access(source, "global", size, bind), Access(to, "shared", size, bind, COPY)
     single_bytes = [_byte_access(source, number, bind) for number in range(size)] if source_size else []

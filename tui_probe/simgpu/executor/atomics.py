@@ -70,11 +70,10 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
     if any(part in ("v2", "v4", "v8") for part in instruction.modifiers):
         return _build_vector(instruction, kind, name, bind)
     gives = instruction.opcode == "atom"
-    # A cache policy may come last.
-    least = 2 + gives + (name == "cas")
-    operands = list(operands_of(instruction, least, least + 1))
-    target = bind.target(operands.pop(0), kind) if gives else None
     count = 2 if name == "cas" else 1
+    least = count + (2 if gives else 1)
+    operands = list(operands_of(instruction, least, least + 1))  # a cache policy may come last
+    target = bind.target(operands.pop(0), kind) if gives else None
     accessed = atomic_kind(instruction.opcode, instruction.modifiers)
     access = Access(operands[0], state_space(instruction), kind.bytes, bind, accessed)
     sources = [bind.source(operand, kind) for operand in operands[1 : 1 + count]]
@@ -111,7 +110,8 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
 def _build_vector(instruction: Instruction, kind: ScalarType, name: str, bind: Binder) -> Operation:
     """``atom….v2.f32 {d, …}, [a], {b, …}``; an operation for each element; it is aligned as a whole."""
     gives = instruction.opcode == "atom"
-    operands = list(operands_of(instruction, 2 + gives, 3 + gives))
+    least = 3 if gives else 2
+    operands = list(operands_of(instruction, least, least + 1))
     targets = [bind.target(element, kind) for element in _elements(operands.pop(0), bind)] if gives else []
     sources = [bind.source(element, kind) for element in _elements(operands[1], bind)]
     space = state_space(instruction)

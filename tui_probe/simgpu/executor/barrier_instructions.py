@@ -129,7 +129,7 @@ def apply_events(
 
 
 def _build_mbarrier(instruction: Instruction, bind: Binder) -> Operation:
-    """``mbarrier.init|inval|arrive|arrive_drop|expect_tx|complete_tx|pending_count``; for waits, see mbarrier_waits."""
+    """``mbarrier.init|inval|arrive|arrive_drop|expect_tx|complete_tx|pending_count``; for waits, see ``TryWait``."""
     kind = instruction.modifiers[0] if instruction.modifiers else ""
     bind.effects.starts_block = kind != "pending_count"
     match kind:
@@ -276,7 +276,8 @@ MBARRIER_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] 
 #
 # They wait until that is known, or nothing else can continue; then their warp's counter tells what they had seen.
 
-_KHZ_PER_NANOSECOND: Final = 1_000_000
+_NANOSECONDS_PER_MILLISECOND: Final = 1_000_000
+"""Clocks are in kHz: cycles in a millisecond."""
 
 
 @dataclass(slots=True)
@@ -319,7 +320,7 @@ class TryWait:
         if self.nanoseconds is None:
             return np.full(group.lanes.count, TRY_WAIT_CYCLES if self.waits else 0, np.int64)
         time = group.lanes.spread(self.nanoseconds.read(group.registers)).astype(np.int64)
-        return time * group.batch.machine.clock_khz // _KHZ_PER_NANOSECOND
+        return time * group.batch.machine.clock_khz // _NANOSECONDS_PER_MILLISECOND
 
 
 def build_try_wait(instruction: Instruction, bind: Binder) -> TryWait | None:
@@ -328,7 +329,7 @@ def build_try_wait(instruction: Instruction, bind: Binder) -> TryWait | None:
     if kind not in ("test_wait", "try_wait"):
         return None
     waits, by_parity = kind == "try_wait", "parity" in instruction.modifiers
-    over, address, phase, *optional = operands_of(instruction, 3, 3 + waits)
+    over, address, phase, *optional = operands_of(instruction, 3, 4 if waits else 3)
     return TryWait(
         access=word_access(address, instruction, bind),
         phase=bind.source(phase, TYPES["u32" if by_parity else "b64"]),

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _U32: Final = TYPES["u32"]
-# What compilers ask for most, in fewer steps.
 _KNOWN_TABLES: Final[dict[int, Callable[[Value, Value, Value], Value]]] = {
     0x80: lambda a, b, c: a & b & c,
     0x96: lambda a, b, c: a ^ b ^ c,
@@ -44,6 +43,7 @@ _KNOWN_TABLES: Final[dict[int, Callable[[Value, Value, Value], Value]]] = {
     0xF8: lambda a, b, c: a | (b & c),
     0xEA: lambda a, b, c: (a & b) | c,
 }
+"""Functions of ``lop3`` that compilers ask for most, in fewer steps, by their tables."""
 _PERMUTE_MODES: Final = {
     "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
     "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
@@ -268,8 +268,11 @@ def _leading_zeros(value: Value) -> Value:
     return result
 
 
-def find_bit(shift_amount: bool) -> Callable[[Value], Value]:
-    """``bfind``: the position of the highest bit that is not a sign bit, all ones if there is none."""
+def find_bit(*, shift_amount: bool) -> Callable[[Value], Value]:
+    """``bfind``: the position of the highest bit that is not a sign bit, all ones if there is none.
+
+    With ``shift_amount``, by how many bits it has to be shifted to the left to be the highest.
+    """
 
     def find(value: Value) -> Value:
         unsigned = UNSIGNED[8 * value.dtype.itemsize]
@@ -294,7 +297,7 @@ def _build_count(function: Callable[[Value], Value]) -> Callable[[Instruction, B
 
 
 def _build_find(instruction: Instruction, bind: Binder) -> Operation:
-    return _build_count(find_bit("shiftamt" in instruction.modifiers))(instruction, bind)
+    return _build_count(find_bit(shift_amount="shiftamt" in instruction.modifiers))(instruction, bind)
 
 
 def find_nth_set(mask: Value, base: Value, offset: Value) -> Value:

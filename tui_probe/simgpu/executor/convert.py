@@ -85,6 +85,7 @@ FORMATS: Final = {"e4m3": Fp8Format(3, -6, 0x7E, np.nan), "e5m2": Fp8Format(2, -
 
 
 def _positive(value: Value) -> Value:
+    """Return 0 for negative numbers (``.relu``); NaN stays."""
     return np.where(value <= 0, value.dtype.type(0), value)  # of -0, too
 
 
@@ -145,7 +146,9 @@ def conversion(written: ScalarType, read: ScalarType, modifiers: tuple[str, ...]
     if "sat" in modifiers and written.kind == "f":
         function = _after(function, saturated)
     if "relu" in modifiers:
-        function = _after(_rectified_source(read), function)
+        if read.kind != "f":
+            raise KeyError("relu")
+        function = _after(_positive, function)
     return function
 
 
@@ -154,12 +157,6 @@ def _after(first: Callable[[Value], Value], last: Callable[[Value], Value]) -> C
         return last(first(value))
 
     return compute
-
-
-def _rectified_source(read: ScalarType) -> Callable[[Value], Value]:
-    if read.kind != "f":
-        raise KeyError("relu")
-    return lambda value: np.where(value <= 0, value.dtype.type(0), value)  # of -0, too
 
 
 def _between_integers(written: ScalarType, saturates: bool) -> Callable[[Value], Value]:

@@ -35,7 +35,7 @@ GLOBAL_START: Final = 8 * WINDOW_BYTES
 class AccessFault(Exception):  # noqa: N818 - becomes a MemoryFaultError as soon as the line is known
     """An access that failed, before it is known which instruction made it."""
 
-    def __init__(self, space: str, address: int, size: int, position: int, misaligned: bool, limit: int) -> None:
+    def __init__(self, space: str, address: int, size: int, position: int, limit: int, *, misaligned: bool) -> None:
         super().__init__(space, address, size)
         self.space, self.address, self.size, self.limit = space, address, size, limit
         self.position = position
@@ -104,7 +104,7 @@ def _fault(space: str, offset: Value, size: int, limit: int, origin: int) -> Acc
     outside = (bad > max(limit - size, 0)) | (limit < size)
     position = int(np.argmax(outside | ((bad & bad.dtype.type(size - 1)) != 0)))
     address = (int(bad[position]) + origin) & ((1 << 64) - 1)
-    return AccessFault(space, address, size, position, not bool(outside[position]), limit)
+    return AccessFault(space, address, size, position, limit, misaligned=not outside[position])
 
 
 class _Bytes:
@@ -174,7 +174,8 @@ class DeviceMemory(_Bytes):
         outside = offset + np.uint64(size) > ends[which]
         if outside.any():
             position = int(np.argmax(outside))
-            raise AccessFault(self.name, int(offset[position]) + self.base, size, position, False, self.limit)
+            address = int(offset[position]) + self.base
+            raise AccessFault(self.name, address, size, position, self.limit, misaligned=False)
 
     def scatter(self, address: NDArray[np.uint64], values: Value) -> None:
         """Store ``values`` at absolute addresses; of equal addresses the last one wins. Raises MemoryFaultError."""

@@ -191,6 +191,15 @@ def operands_of(instruction: Instruction, least: int, most: int = 0) -> tuple[Op
     return instruction.operands
 
 
+CACHE_HINT: Final = "L2::cache_hint"
+
+
+def operands_before_hint(instruction: Instruction, count: int) -> tuple[Operand, ...]:
+    """The operands, exactly ``count`` of them besides the cache policy that comes last where there is a hint."""
+    has_policy = CACHE_HINT in instruction.modifiers
+    return operands_of(instruction, count + 1 if has_policy else count)[:count]
+
+
 def last_type(instruction: Instruction) -> ScalarType:
     """The last type among the modifiers, which most instructions are of."""
     for modifier in reversed(instruction.modifiers):

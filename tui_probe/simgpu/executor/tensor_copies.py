@@ -28,7 +28,15 @@ from tui_probe.simgpu.executor.checks.accesses import (
 )
 from tui_probe.simgpu.executor.memory import AccessFault
 from tui_probe.simgpu.executor.model import COPY_LATENCY, copy_cycles
-from tui_probe.simgpu.executor.scalars import B128, TYPES, UNSIGNED, integer_literal, operands_of
+from tui_probe.simgpu.executor.scalars import (
+    B128,
+    CACHE_HINT,
+    TYPES,
+    UNSIGNED,
+    integer_literal,
+    operands_before_hint,
+    operands_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +59,6 @@ if TYPE_CHECKING:
 MAP_BYTES: Final = 128
 DIMENSIONS: Final = 5
 """Maximum rank of a tensor map, by the PTX ISA."""
-# Offset in bytes, bytes of an entry, and how many there are.
 FIELDS: Final = {
     "global_address": (0, 8, 1),
     "rank": (8, 4, 1),
@@ -64,6 +71,7 @@ FIELDS: Final = {
     "box_dim": (84, 4, 5),
     "element_stride": (104, 4, 5),
 }
+"""Offset in bytes, bytes of an entry, and how many there are, by name of a field in ``tensormap.replace``."""
 _ELEMENT_BYTES: Final = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)
 """Bytes by number of an element type in ``tensormap.replace``: u8, u16, u32, s32, u64, s64, f16, f32, f32.ftz, f64,
 bf16, tf32, tf32.ftz.
@@ -73,7 +81,8 @@ _SPANS: Final = (0, 32, 64, 128)
 _PIECE: Final = 16
 _MAX_TILE_BYTES: Final = 256 << 10
 """Bytes: more than there is shared memory."""
-_HINTS: Final = ("tile", "L2::cache_hint")
+_WITHOUT_EFFECT: Final = ("tile", CACHE_HINT)
+"""Modifiers that change nothing here: tiles are the only form that is executed."""
 _INTO_SHARED: Final = (
     ("shared::cluster", "global", "mbarrier::complete_tx::bytes"),
     ("shared::cta", "global", "mbarrier::complete_tx::bytes"),
@@ -161,13 +170,12 @@ def build_tensor_copy(instruction: Instruction, bind: Binder) -> Operation:
     """``cp.async.bulk.tensor.dim.shared::….global….mbarrier::complete_tx::bytes [to], [map, {…}], [mbarrier]`` and
     ``cp.async.bulk.tensor.dim.global.shared::cta….bulk_group [map, {…}], [from]``.
     """
-    form = tuple(part for part in instruction.modifiers[4:] if part not in _HINTS)
-    has_hint = "L2::cache_hint" in instruction.modifiers
+    form = tuple(part for part in instruction.modifiers[4:] if part not in _WITHOUT_EFFECT)
     if form in _INTO_SHARED:
-        to, tensor, word, *_ = operands_of(instruction, 3 + has_hint)
+        to, tensor, word = operands_before_hint(instruction, 3)
         return _build_load(to, _TensorOperand(tensor, bind), word, bind)
     if form == _OUT_OF_SHARED:
-        tensor, source, *_ = operands_of(instruction, 2 + has_hint)
+        tensor, source = operands_before_hint(instruction, 2)
         return _build_store(_TensorOperand(tensor, bind), source, bind)
     return bind.unsupported()
 

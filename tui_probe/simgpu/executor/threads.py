@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tui_probe.simgpu.executor.async_state import CopyGroups, MBarriers
+from tui_probe.simgpu.executor.checks.accesses import coordinates
 from tui_probe.simgpu.executor.checks.checker import BatchChecks
 from tui_probe.simgpu.executor.lanes import ALL_WARPS, Lanes, Places, warp_bits
 from tui_probe.simgpu.executor.memory import ClusterMemory, DeviceMemory, LocalMemory, ParameterMemory, SharedMemory
@@ -52,7 +54,7 @@ class Batch:
         self.launch = launch
         self.machine = machine
         self.block_count = len(placements)
-        self.threads = launch.block[0] * launch.block[1] * launch.block[2]
+        self.threads = prod(launch.block)
         self.warps_per_block = -(-self.threads // WARP_SIZE)
         self.block_indices = np.array([placement.block for placement in placements], np.int64)
         self.sms = np.array([placement.sm for placement in placements], np.uint32)
@@ -153,12 +155,7 @@ class Batch:
         """The block and thread of a lane, for messages."""
         block = self.block_indices[lanes.block[position]]
         thread = int(lanes.thread[position])
-        return f"block {_coordinates(int(block), self.launch.grid)}, thread {_coordinates(thread, self.launch.block)}"
-
-
-def _coordinates(linear: int, size: tuple[int, int, int]) -> str:
-    x, y, z = linear % size[0], linear // size[0] % size[1], linear // (size[0] * size[1])
-    return f"({x}, {y}, {z})"
+        return f"block {coordinates(int(block), self.launch.grid)}, thread {coordinates(thread, self.launch.block)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -63,6 +63,8 @@ _ROWS: Final = 16
 """Rows of A and D that a warp has."""
 _WARPS: Final = 4
 """Warps of a warpgroup."""
+_TILE_DEPTH: Final = 32
+"""Bytes of the inner dimension that a product takes."""
 _PIECE: Final = 16
 """Bytes that stay side by side in shared memory."""
 _ACROSS: Final = {0: 1, 1: 8, 2: 4, 3: 2}
@@ -222,6 +224,14 @@ def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
 WMMA_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"wmma": _build_wmma}
 
 
+class _PieceOffsets(NamedTuple):
+    """Offsets of pieces of a tile: bytes from the start, steps of the leading dimension, steps of the stride."""
+
+    inside: NDArray[np.int64]
+    leading_steps: NDArray[np.int64]
+    stride_steps: NDArray[np.int64]
+
+
 @dataclass(frozen=True, slots=True)
 class _Tile:
     """A matrix in shared memory: ``lines`` rows (of A) or columns (of B), each with 32 bytes of the inner dimension.
@@ -234,25 +244,26 @@ class _Tile:
     transposed: bool
 
     @property
-    def pieces(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the row of each piece and its place in the row, as in memory."""
-        if not self.transposed:
-            row, place = np.divmod(np.arange(self.lines * 2), 2)
-            return row, place
-        depth, across = 32 // self.kind.bytes, self.lines * self.kind.bytes // _PIECE
-        row, place = np.divmod(np.arange(depth * across), across)
-        return row, place
+    def row_pieces(self) -> int:
+        """Pieces of a row of the tile, as it is in memory."""
+        return (self.lines * self.kind.bytes if self.transposed else _TILE_DEPTH) // _PIECE
 
-    def offsets(self, swizzle: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return per piece: bytes from the start, steps of the leading dimension, steps of the stride."""
-        row, place = self.pieces
+    @property
+    def piece_count(self) -> int:
+        """Pieces of the tile."""
+        rows = _TILE_DEPTH // self.kind.bytes if self.transposed else self.lines
+        return rows * self.row_pieces
+
+    def offsets(self, swizzle: int) -> _PieceOffsets:
+        """Return the offsets of the pieces, row after row."""
+        row, place = np.divmod(np.arange(self.piece_count), self.row_pieces)
         across = _ACROSS[swizzle]
         inside = _PIECE * across * (row % 8)
-        if not self.transposed:
-            return (inside, place, row // 8) if not swizzle else (inside + _PIECE * place, 0 * place, row // 8)
         if not swizzle:
-            return inside, row // 8, place
-        return inside + _PIECE * (place % across), place // across, row // 8
+            return _PieceOffsets(inside, row // 8, place) if self.transposed else _PieceOffsets(inside, place, row // 8)
+        if not self.transposed:
+            return _PieceOffsets(inside + _PIECE * place, np.zeros_like(place), row // 8)
+        return _PieceOffsets(inside + _PIECE * (place % across), place // across, row // 8)
 
     def addresses(self, descriptors: NDArray[np.uint64], line: int) -> NDArray[np.uint64]:
         """The address of each piece, by warps: shape (warps, pieces). Raises SimulationError for a base offset."""
@@ -261,11 +272,12 @@ class _Tile:
         modes = descriptors >> np.uint64(62)
         if (descriptors >> np.uint64(49) & np.uint64(7)).any():
             raise SimulationError(f"wgmma at line {line} has a base offset in its descriptor, which is not supported")
-        result = np.empty((len(descriptors), len(self.pieces[0])), np.uint64)
+        result = np.empty((len(descriptors), self.piece_count), np.uint64)
         for mode in np.unique(modes):
             warps = modes == mode
-            inside, leaps, steps = (values.astype(np.uint64) for values in self.offsets(int(mode)))
-            address = start[warps, None] + inside + leaps * leading[warps, None] + steps * stride[warps, None]
+            inside, leading_steps, stride_steps = (values.astype(np.uint64) for values in self.offsets(int(mode)))
+            address = start[warps, None] + inside
+            address += leading_steps * leading[warps, None] + stride_steps * stride[warps, None]
             bits = address >> np.uint64(7) & np.uint64(_ACROSS[int(mode)] - 1)
             result[warps] = address ^ bits << np.uint64(4)
         return result
@@ -274,13 +286,13 @@ class _Tile:
         """Matrices (warps, lines, inner dimension), as int64 or float64."""
         addresses = self.addresses(descriptors, line)
         warps, count = addresses.shape
-        room = -(-count // WARP_SIZE) * WARP_SIZE
-        padded = np.repeat(addresses[:, :1], room, axis=1)
+        padded_count = -(-count // WARP_SIZE) * WARP_SIZE
+        padded = np.repeat(addresses[:, :1], padded_count, axis=1)
         padded[:, :count] = addresses
-        pieces = np.empty((warps, room), B128)
-        for first in range(0, room, WARP_SIZE):
-            some = slice(first, first + WARP_SIZE)
-            pieces[:, some] = access.gathered(group, padded[:, some].reshape(-1), B128).reshape(warps, WARP_SIZE)
+        pieces = np.empty((warps, padded_count), B128)
+        for first in range(0, padded_count, WARP_SIZE):
+            turn = slice(first, first + WARP_SIZE)  # a piece of each lane
+            pieces[:, turn] = access.gathered(group, padded[:, turn].reshape(-1), B128).reshape(warps, WARP_SIZE)
         elements = decoded(pieces[:, :count].copy().view(UNSIGNED[self.kind.bits]), self.kind)
         if not self.transposed:
             return elements.reshape(warps, self.lines, -1)
@@ -310,7 +322,7 @@ class _WarpgroupProduct:
         d, a, b, scale, *flags = operands_of(instruction, 4, 8)
         if not isinstance(d, Vector):
             bind.unsupported()
-        signs, transposed = _flags(flags, isinstance(a, Vector), bind)
+        signs, transposed = _flags(flags, bind, a_in_registers=isinstance(a, Vector))
         self._sign = signs[0] * signs[1]
         self._line = bind.line
         self._d_kind = d_kind
@@ -357,13 +369,17 @@ class _WarpgroupProduct:
         return group.lanes.spread(source.read(group.registers))[::WARP_SIZE].astype(np.uint64)
 
 
-def _flags(flags: list[Operand], in_registers: bool, bind: Binder) -> tuple[list[int], list[bool]]:
-    """Signs of A and B, and which of them is transposed: numbers that may be left out, of A in registers less."""
-    if not all(isinstance(flag, Immediate) for flag in flags) or len(flags) not in (0, 2, 3 if in_registers else 4):
-        bind.unsupported()
+def _flags(flags: list[Operand], bind: Binder, *, a_in_registers: bool) -> tuple[list[int], list[bool]]:
+    """Return the signs of A and B, and which of them is transposed. All may be left out; A in registers is never
+    transposed.
+    """
     numbers = [int(flag.text) for flag in flags if isinstance(flag, Immediate)]
+    if len(numbers) != len(flags) or len(numbers) not in (0, 2, 3 if a_in_registers else 4):
+        bind.unsupported()
     signs, transposes = numbers[:2] or [1, 1], numbers[2:] or [0, 0]
-    return signs, [bool(flag) for flag in ([0, *transposes] if len(transposes) == 1 else transposes)]
+    if len(transposes) == 1:
+        transposes = [0, *transposes]
+    return signs, [bool(flag) for flag in transposes]
 
 
 WGMMA_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"wgmma": _build_wgmma}

@@ -67,7 +67,9 @@ _RELEASES: Final = frozenset({"release", "acq_rel"})
 
 def scope_of(modifiers: Sequence[str]) -> int:
     """The strength of an instruction with these modifiers; without a scope, that of the GPU."""
-    return STRONG_BLOCK if "cta" in modifiers else STRONG_CLUSTER if "cluster" in modifiers else STRONG
+    if "cta" in modifiers:
+        return STRONG_BLOCK
+    return STRONG_CLUSTER if "cluster" in modifiers else STRONG
 
 
 def load_kind(modifiers: Sequence[str]) -> AccessKind:
@@ -88,7 +90,8 @@ def atomic_kind(opcode: str, modifiers: Sequence[str]) -> AccessKind:
     """The kind of ``atom`` or ``red`` with these modifiers. What is exchanged may be uninitialised."""
     releases = not _RELEASES.isdisjoint(modifiers)
     acquires = opcode == "atom" or releases
-    return AccessKind(ATOMIC, "exch" not in modifiers, True, scope_of(modifiers), releases, acquires)
+    reads, scope = "exch" not in modifiers, scope_of(modifiers)
+    return AccessKind(ATOMIC, reads=reads, writes=True, flag=scope, releases=releases, acquires=acquires)
 
 
 def index_of(elements: Value) -> slice | Value:
@@ -168,6 +171,13 @@ def hexadecimal(value: Value) -> str:
 
 
 Coordinates = tuple[int, int, int]
+
+
+def coordinates(linear: int, extents: Coordinates) -> Coordinates:
+    """Return the index in x, y and z of a block or thread, which count x first."""
+    width, height, _ = extents
+    return linear % width, linear // width % height, linear // (width * height)
+
 
 MAX_FINDINGS: Final = 100
 """Findings of a process: a program with more has been shown enough."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -28,9 +29,9 @@ from tui_probe.simgpu.executor.checks.accesses import (
     MAX_FINDINGS,
     AccessPlace,
     CheckedAccess,
-    Coordinates,
     Fault,
     SiteTable,
+    coordinates,
     finding_text,
     gathered,
     index_of,
@@ -154,11 +155,10 @@ class LaunchChecks:
         self.code = code
         self._kernel = kernel
         self.granule = min(least_access, _MAX_GRANULE)
-        blocks = shape.grid[0] * shape.grid[1] * shape.grid[2]
+        blocks, threads = prod(shape.grid), prod(shape.block)
         self.clock, self.stamps = checker.begin(self.granule, blocks)
         self._uses: dict[int, AllocationUse] = {}
         self._elsewhere = AllocationUse()
-        threads = shape.block[0] * shape.block[1] * shape.block[2]
         self.has_races = blocks * threads <= MAX_THREADS
 
     def end(self) -> None:
@@ -278,7 +278,12 @@ class BatchChecks:
 
     def _place_of(self, line: int, access: str, place: int) -> AccessPlace:
         block, thread = self.order.place(int(self.order.thread_at(place)))
-        return AccessPlace(line, access, _coordinates(block, self._shape.grid), _coordinates(thread, self._shape.block))
+        return self._access_place(line, access, block, thread)
+
+    def _access_place(self, line: int, access: str, block: int, thread: int) -> AccessPlace:
+        """Return a place by the linear index of the block in the grid, and of the thread in its block."""
+        shape = self._shape
+        return AccessPlace(line, access, coordinates(block, shape.grid), coordinates(thread, shape.block))
 
     @harmless
     def access(self, access: CheckedAccess) -> None:
@@ -343,10 +348,7 @@ class BatchChecks:
 
     def _report_race(self, access: CheckedAccess, race: Race) -> None:
         line, code = self.order.clock.access_at(race.stamp >> TIME_BITS)
-        block, thread = self.order.place(race.stamp)
-        other = AccessPlace(
-            line, ACCESS_NAMES[code], _coordinates(block, self._shape.grid), _coordinates(thread, self._shape.block)
-        )
+        other = self._access_place(line, ACCESS_NAMES[code], *self.order.place(race.stamp))
         self._report("race", access, race.number, race.lanes, other=other)
 
     def _states_of(self, space: Space) -> ByteStates:
@@ -398,18 +400,22 @@ class BatchChecks:
         space, start = access.space, access.element(number) * access.size
         address = start + space.base if isinstance(space, DeviceMemory) else start % space.stride
         fault = Fault(
-            kind, self._place(access, number), space.name, access.size, address, access.value_text(number), count,
-            detail, other,
-        )  # fmt: skip
+            kind,
+            self._place(access, number),
+            space.name,
+            size=access.size,
+            address=address,
+            value=access.value_text(number),
+            count=count,
+            detail=detail,
+            other=other,
+        )
         self._launch.report(fault)
 
     def _place(self, access: CheckedAccess, number: int) -> AccessPlace:
-        position = access.position(number)
-        lanes, shape = access.lanes, self._shape
+        position, lanes = access.position(number), access.lanes
         block, thread = int(self._blocks[lanes.block[position]]), int(lanes.thread[position])
-        return AccessPlace(
-            access.line, access.kind.name, _coordinates(block, shape.grid), _coordinates(thread, shape.block)
-        )
+        return self._access_place(access.line, access.kind.name, block, thread)
 
 
 def _count(flags: Value, access: CheckedAccess) -> int:
@@ -417,7 +423,3 @@ def _count(flags: Value, access: CheckedAccess) -> int:
     if access.elements.ndim:
         return int(np.count_nonzero(flags))
     return access.lanes.count if access.positions is None else len(access.positions)
-
-
-def _coordinates(linear: int, size: Coordinates) -> Coordinates:
-    return linear % size[0], linear // size[0] % size[1], linear // (size[0] * size[1])

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.lanes import Lanes, Places
 
 
+BULK_WRITES, BULK_READS = 0, 1
+"""Parts of a bulk copy out of shared memory that threads wait for: both, or only that its source was read."""
+
+
 class CopyOrder:
     """Copies of the threads of a batch. Its arrays have a time per place of a thread in the batch."""
 
@@ -133,7 +137,7 @@ class CopyOrder:
 
     @harmless
     def bulk_awaited(self, lanes: Lanes, pending: int, parts: Sequence[int]) -> None:
-        """Each lane has waited for its groups but the ``pending`` newest: for their writes (0), their reads (1)."""
+        """Each lane has waited for these parts of its groups but the ``pending`` newest."""
         self._bulk.wait(lanes, pending, parts)
 
     # -- order
@@ -159,7 +163,7 @@ class CopyOrder:
         if bulk.any():
             distinct, number = np.unique(times, return_inverse=True)
             reads = np.array([time in self._bulk_reads for time in distinct.tolist()])[number]
-            ends = self._bulk.ends(places, reads.astype(np.intp), own_thread)
+            ends = self._bulk.ends(places, np.where(reads, BULK_READS, BULK_WRITES), own_thread)
             ordered = ordered & (~bulk | ~in_cluster | (times <= ends))
         if tracked.any():
             ordered = np.where(tracked, times <= self._awaited_until(times, tracked), ordered)
@@ -180,6 +184,7 @@ class BulkCopies:
 
     def __init__(self, place_count: int) -> None:
         self.groups = CopyGroups(place_count)
+        # Rows are ``BULK_WRITES`` and ``BULK_READS``.
         self._own = np.zeros((2, place_count), np.int64)
         self._published = np.zeros((2, place_count), np.int64)
 
@@ -193,7 +198,7 @@ class BulkCopies:
         """Complete for others the copies that threads have waited for."""
         self._published[:, places] = self._own[:, places]
 
-    def ends(self, places: Places, reads: Places, own: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return the time until which copies of the thread at each place are complete; ``reads`` is 1 for reads."""
-        ends: NDArray[np.int64] = np.where(own, self._own[reads, places], self._published[reads, places])
+    def ends(self, places: Places, parts: NDArray[np.int64], own: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the time until which a part of the copies of the thread at each place is complete."""
+        ends: NDArray[np.int64] = np.where(own, self._own[parts, places], self._published[parts, places])
         return ends
