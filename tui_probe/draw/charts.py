@@ -56,8 +56,7 @@ def column_chart(
     """
     ramp = _ASCII if ascii_only else _EIGHTHS
     steps = len(ramp) - 1
-    shown = list(values[-width:])
-    levels = [_level(value, high, height * steps) for value in shown]
+    levels = [_level(value, high, height * steps) for value in values[-width:]]
     rows = []
     for row in range(height - 1, -1, -1):
         marks = "".join(ramp[max(0, min(steps, level - row * steps))] for level in levels)
@@ -125,9 +124,9 @@ class BarChart(Drawing):
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         room = max(height - 3, 1)
         self.first = max(min(self.first, len(self.bars) - room), 0)
-        shown = self.bars[self.first : self.first + room]
+        visible = self.bars[self.first : self.first + room]
         title: Line = ((clip(self.title, width), "title"),)
-        lines = [title, *self._drawn(shown, width), (), ((self._legend(), "dim"),)]
+        lines = [title, *self._drawn(visible, width), (), ((self._legend(), "dim"),)]
         if ascii_only:
             lines = [tuple((to_ascii(text), role) for text, role in line) for line in lines]
         lines = [clip_line(line, width) for line in lines[:height]]

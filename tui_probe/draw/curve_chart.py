@@ -144,9 +144,9 @@ class CurveChart(Drawing):
         passed |= dots
         block_dots = dots.reshape(dots.shape[0] // fine[0], fine[0], dots.shape[1] // fine[1], fine[1]).any(axis=(1, 3))
         cells = np.argwhere(block_dots).tolist()
-        shown = np.full(block_dots.shape, ord(sign), np.uint32) if fine == (1, 1) else braille(passed)
+        codes = np.full(block_dots.shape, ord(sign), np.uint32) if fine == (1, 1) else braille(passed)
         for row, column in cells:
-            canvas.text(_LEFT + column, _ABOVE + row, chr(int(shown[row, column])), role)
+            canvas.text(_LEFT + column, _ABOVE + row, chr(int(codes[row, column])), role)
         if 1 < len(self.curves) <= _NAMED and cells:
             columns = sorted(cells, key=lambda cell: cell[1])
             row, column = columns[len(columns) * (number + 1) // (len(self.curves) + 1)]

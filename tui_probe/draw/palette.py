@@ -8,8 +8,12 @@ table: naming one takes half the bytes of an RGB triplet, and a screen is sent o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rich.style import Style
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # What a role means for a kernel, an event or a run; looked up before the palette.
 ALIASES = {
@@ -50,9 +54,14 @@ class Palette:
         return style
 
 
-def _series(stem: str, colours: tuple[int, ...]) -> dict[str, str]:
+def _numbered(stem: str, styles: Iterable[str]) -> dict[str, str]:
     """Styles of numbered roles: ``ramp0`` … is little to much of one thing, ``hue0`` … tells things apart."""
-    return {f"{stem}{number}": f"color({colour})" for number, colour in enumerate(colours)}
+    return {f"{stem}{number}": style for number, style in enumerate(styles)}
+
+
+def _series(stem: str, colours: tuple[int, ...]) -> dict[str, str]:
+    """Styles of numbered roles by their colours in the 256-colour table."""
+    return _numbered(stem, (f"color({colour})" for colour in colours))
 
 
 DARK = Palette(
@@ -170,16 +179,8 @@ ANSI = Palette(
         "code_string": "green",
         "code_number": "magenta",
         "code_comment": "dim",
-        **{
-            f"ramp{level}": ("blue", "blue", "cyan", "cyan", "bright_cyan", "bright_cyan", "white", "bold")[level]
-            for level in range(8)
-        },
-        **{
-            f"hue{number}": colour
-            for number, colour in enumerate(
-                ("cyan", "yellow", "green", "magenta", "bright_yellow", "red", "blue", "white")
-            )
-        },
+        **_numbered("ramp", ("blue", "blue", "cyan", "cyan", "bright_cyan", "bright_cyan", "white", "bold")),
+        **_numbered("hue", ("cyan", "yellow", "green", "magenta", "bright_yellow", "red", "blue", "white")),
     },
 )
 

@@ -84,9 +84,9 @@ def write_png(path: Path, view: View, lines: Sequence[Line], cells: int) -> None
     except ImportError as error:
         raise ChoiceError(NO_MATPLOTLIB) from error
     if isinstance(view, Document):
-        shown = lines[:_MOST_LINES]
-        figure = figures.Figure(figsize=(cells * _CELL[0], max(1, len(shown)) * _CELL[1]))
-        _write_text(figure, shown, cells, DARK)
+        written = lines[:_MOST_LINES]
+        figure = figures.Figure(figsize=(cells * _CELL[0], max(1, len(written)) * _CELL[1]))
+        _write_text(figure, written, cells, DARK)
     else:
         figure = figures.Figure(figsize=_INCHES, layout="constrained")
         axes = figure.add_subplot()

@@ -222,9 +222,9 @@ def side_by_side(left: Sequence[Line], right: Sequence[Line], cells: int, gap: i
 
 def fit_line(line: Line, cells: int) -> Line:
     """A line cut or filled with blanks to exactly ``cells`` cells."""
-    shown = clip_line(line, cells)
-    used = sum(width(text) for text, _ in shown)
-    return (*shown, (" " * (cells - used), "")) if used < cells else shown
+    clipped = clip_line(line, cells)
+    used = sum(width(text) for text, _ in clipped)
+    return (*clipped, (" " * (cells - used), "")) if used < cells else clipped
 
 
 class LazyLines(Sequence["Line"]):

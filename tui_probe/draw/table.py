@@ -80,28 +80,28 @@ def table(
     are left out by rank, and those that may be cut share what room there is; at last other texts are cut, but never
     numbers. Many ``rows`` are gone through twice, for the widths and for the lines, and not held.
     """
-    shown = in_tables(columns)
-    natural: Sequence[int] = [0] * len(shown)
+    columns = in_tables(columns)
+    natural: Sequence[int] = [0] * len(columns)
     held: list[list[str]] = []
     count = 0
-    for count, texts in enumerate(_texts(shown, rows), 1):
+    for count, texts in enumerate(_texts(columns, rows), 1):
         natural = list(map(max, natural, map(_width_of_value, texts)))
         if count <= _CACHE_SIZE:
             held.append(texts)
-    natural = _with_empty_columns(shown, with_titles(shown, natural), cells, hide_empty=hide_empty)
-    fitting = _fitting_columns(shown, natural, cells)
-    widths = _widths(shown, natural, fitting, cells)
-    yield _line([pad(shown[i].title, widths[i], right=shown[i].right) for i in fitting], cells)
+    natural = _with_empty_columns(columns, with_titles(columns, natural), cells, hide_empty=hide_empty)
+    fitting = _fitting_columns(columns, natural, cells)
+    widths = _widths(columns, natural, fitting, cells)
+    yield _line([pad(columns[i].title, widths[i], right=columns[i].right) for i in fitting], cells)
     yield _line(["─" * widths[i] for i in fitting], cells)
-    for texts in held if count <= _CACHE_SIZE else _texts(shown, rows):
-        yield _line([_fitted(shown[i], texts[i], widths[i]) for i in fitting], cells)
+    for texts in held if count <= _CACHE_SIZE else _texts(columns, rows):
+        yield _line([_fitted(columns[i], texts[i], widths[i]) for i in fitting], cells)
 
 
 def shown_keys(columns: Sequence[Column[Row]], rows: Iterable[Row], cells: int) -> frozenset[str]:
     """Return the keys of the columns that ``table`` shows in ``cells``, for notes that explain columns."""
-    shown = in_tables(columns)
-    natural = _with_empty_columns(shown, natural_widths(shown, rows), cells)
-    return frozenset(shown[i].key for i in _fitting_columns(shown, natural, cells))
+    columns = in_tables(columns)
+    natural = _with_empty_columns(columns, natural_widths(columns, rows), cells)
+    return frozenset(columns[i].key for i in _fitting_columns(columns, natural, cells))
 
 
 def _with_empty_columns(
@@ -272,11 +272,11 @@ def as_json(head: dict[str, Any], key: str, records: Iterable[dict[str, Any]]) -
 
 def as_markdown(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
     """A Markdown table of the columns that tables show, none of them cut or left out."""
-    shown = in_tables(columns)
-    yield _markdown_line([column.title for column in shown])
-    yield _markdown_line(["--:" if column.right else ":--" for column in shown])
+    columns = in_tables(columns)
+    yield _markdown_line([column.title for column in columns])
+    yield _markdown_line(["--:" if column.right else ":--" for column in columns])
     for row in rows:
-        yield _markdown_line([_escaped(cell(column, row)) for column in shown])
+        yield _markdown_line([_escaped(cell(column, row)) for column in columns])
 
 
 def fenced(lines: Iterable[str]) -> list[str]:

@@ -113,7 +113,8 @@ class Position(NamedTuple):
         if self.source is not None:
             return str(self.source)
         unwanted = (f"!{modifier}" for modifier in self.unwanted)
-        return ".".join((self.opcode or "kernel", *self.modifiers, *unwanted)) + "+" * self.retried
+        pattern = ".".join((self.opcode or "kernel", *self.modifiers, *unwanted))
+        return f"{pattern}+" if self.retried else pattern
 
     @property
     def is_source(self) -> bool:

@@ -98,13 +98,13 @@ class AnalysedResult:
         """Measured values in one line, or the reason why there are none."""
         if self.analysis is None:
             return safe(self.problem or NOT_MEASURED)
-        shown = (
+        value_texts = (
             f"{metric_value.label} {metric_text(metric_value)}"
             for metric_value in self.metric_values
             if metric_value.shown
         )
         try:
-            text = ", ".join(shown) if self.probe.line is None else self.probe.line(self.analysis)
+            text = ", ".join(value_texts) if self.probe.line is None else self.probe.line(self.analysis)
         except TraceError as error:
             return safe(str(error))
         sample = f"  ({sampled_blocks_text(self.sample)})" if self.sample else ""

@@ -148,7 +148,10 @@ def probe_view(
     def missing(source: ViewSource) -> str | None:
         return no_result_reason(source, *probes())
 
-    return ViewKind(name, title, about, missing, opened, explanation, order, short, grows, drawn, probes)
+    return ViewKind(
+        name, title, about, missing, opened, explanation,
+        order=order, short=short, grows=grows, drawn=drawn, fed_by=probes,
+    )  # fmt: skip
 
 
 def answered_questions(kernel: KernelFacts) -> set[str]:

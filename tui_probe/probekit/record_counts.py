@@ -51,8 +51,8 @@ def unlisted_launches_text(kernel: Kernel) -> str:
     unlisted = kernel.launches - kernel.launches_recorded
     if unlisted <= 0:
         return ""
-    shown = units.count(kernel.launches_recorded)
-    return f"{shown} of {units.counted(kernel.launches, 'launch')}; the other launches are only counted"
+    recorded = units.count(kernel.launches_recorded)
+    return f"{recorded} of {units.counted(kernel.launches, 'launch')}; the other launches are only counted"
 
 
 def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
@@ -63,12 +63,12 @@ def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
     if passed is None:
         return None
     kernel = None if passed.kernel is None else trace.kernels.get(passed.kernel)
-    of = "" if kernel is None else f" of kernel #{kernel.index}"
+    of_kernel = "" if kernel is None else f" of kernel #{kernel.index}"
     if passed.reason.code == CAPTURED:
-        return f"launch {number}{of} was captured into a CUDA graph and ran only in replays of this graph"
+        return f"launch {number}{of_kernel} was captured into a CUDA graph and ran only in replays of this graph"
     near = [] if kernel is None else _nearest(trace, kernel, number)
     instead = f"; launches recorded at the same time: {' and '.join(f'@{other}' for other in near)}" if near else ""
-    return f"launch {number}{of} was counted, not recorded ({passed.reason.text}){instead}"
+    return f"launch {number}{of_kernel} was counted, not recorded ({passed.reason.text}){instead}"
 
 
 def _nearest(trace: Trace, kernel: Kernel, number: int) -> list[int]:

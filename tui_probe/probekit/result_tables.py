@@ -299,8 +299,8 @@ def _figure_column(key: str, shown: MetricValue | None, rank: int) -> Column[Ana
         return None if value is None else value.value
 
     def text(result: AnalysedResult) -> str:
-        own = metric_value(result)
-        return NOT_MEASURED if own is None else metric_text(own).removesuffix(own.unit).rstrip()
+        known = metric_value(result)
+        return NOT_MEASURED if known is None else metric_text(known).removesuffix(known.unit).rstrip()
 
     if shown is None:
         return Column(key, value)

@@ -90,8 +90,10 @@ def read_list(text: str) -> Iterator[ListedReason]:
     for statement in ast.parse(_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)).body:
         match statement:
             case ast.Expr(ast.Call(ast.Name("REASON"), [ast.Name(name), code, parameters, sentence, advice])):
-                texts = _text(code), _parameters(parameters), _text(sentence), *_advice(advice, reasons)
-                reasons[name] = ListedReason(name, *texts)
+                text, no_advice = _advice(advice, reasons)
+                reasons[name] = ListedReason(
+                    name, _text(code), _parameters(parameters), _text(sentence), advice=text, no_advice=no_advice
+                )
             case ast.Expr(ast.Call(ast.Name("OLDER"), [ast.Name(name), sentence])) if name in reasons:
                 listed = reasons[name]
                 reasons[name] = replace(listed, older=(*listed.older, _text(sentence)))
@@ -114,6 +116,7 @@ def _parameters(node: ast.expr) -> dict[str, str]:
 
 
 def _advice(node: ast.expr, others: Mapping[str, ListedReason]) -> tuple[str, str]:
+    """Return the advice, and why there is none; one of them is ""."""
     match node:
         case ast.Call(ast.Name("ADVICE"), [text]):
             return _text(text), ""

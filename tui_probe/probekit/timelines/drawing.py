@@ -198,14 +198,14 @@ def draw_rows(
     filled = np.clip(grade[:, np.newaxis] - steps * np.arange(body - 1, -1, -1)[:, np.newaxis], 0, steps)
     for i in range(count):
         canvas.paint(x, y + i * height, shaded(filled[i].astype(np.uint8), LEVELS), np.tile(roles[i], (body, 1)))
-    shown = rows.busy.touching(window.top, count, int(edges[0]), int(edges[-1]))
+    interval_counts = rows.busy.touching(window.top, count, int(edges[0]), int(edges[-1]))
     drawn = Strokes()
     for i in range(count):
         line = window.top + i
         top = y + i * height
         _name(canvas, top, x, rows, line, body if line == window.line else 0, (body - 1) // 2)
-        as_bars = bool(rows.capacity[line] == 1 and 0 < shown[i] * _CELLS_A_BAR <= window.cells)
-        drawn |= Strokes(as_bars, not as_bars and bool(shown[i]))
+        as_bars = bool(rows.capacity[line] == 1 and 0 < interval_counts[i] * _CELLS_A_BAR <= window.cells)
+        drawn |= Strokes(as_bars, not as_bars and bool(interval_counts[i]))
         if as_bars:
             _bars(canvas, x, top, rows, line, window, lengths, body)
     return drawn
