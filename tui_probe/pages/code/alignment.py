@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal
 
-from tui_probe.pages.code.sass_text import count_classes
 from tui_probe.ptx.tree import INSERTED_MARK, REPLACED_MARK
 
 if TYPE_CHECKING:
@@ -33,10 +32,15 @@ LineChange = Literal["same", "renamed", "added", "removed", "changed"]
 MAX_LINES: Final = 40_000
 """Lines of both texts together beyond which lines are not matched by their text."""
 PARAMETER: Final = "parameter"
+"""Owner of the lines that declare the parameters of the probed kernel."""
 _LOOKAHEAD: Final = 64
-_SAME_START: Final = 0.5
+"""Lines of the pruned text among which the one is looked for that a line of the probed text stands for."""
+_MIN_EQUAL_WORDS: Final = 0.5
+"""Part of the words of two lines that are equal if one instruction has other operands."""
 _BRANCH_TARGET: Final = re.compile(r"\bBRA\b.*?(?:\((\.L_\w+)\)|(0x[0-9a-f]+))\s*$")
-_PARAMETER: Final = re.compile(r"\s*\.param \.u(?:32|64) tp_\w+,?\s*")
+_PARAMETER_LINE: Final = re.compile(r"\s*\.param \.u(?:32|64) tp_\w+,?\s*")
+_JUNK_LINES: Final = 2000
+"""Lines of a text from which on those that it often repeats are no anchors: comparing them takes quadratic time."""
 _REGISTER: Final = re.compile(r"%([a-z_]+)\d+")
 _SASS: Final = re.compile(r"\b(UR|UP|R|P|B|SB)\d+\b|0x[0-9a-f]+|/\*[0-9a-f]+\*/|\.L_x_\d+")
 
@@ -81,6 +85,7 @@ class _MarkedWalk:
         self._pruned = pruned
         self._probed = probed
         self._left = 0
+        """Index of the first line of the pruned text that is not paired."""
 
     def pairs(self) -> Iterator[LinePair]:
         for right, line in enumerate(self._probed):
@@ -91,7 +96,7 @@ class _MarkedWalk:
                 yield self._changed(right, "module variables")  # a declaration that was left out
             elif mark:
                 yield LinePair(None, right, "added", owner)
-            elif _PARAMETER.fullmatch(line):
+            elif _PARAMETER_LINE.fullmatch(line):
                 yield LinePair(None, right, "added", PARAMETER)
             else:
                 yield from self._original(right, line)
@@ -124,8 +129,9 @@ class _MarkedWalk:
         near = range(left, min(left + _LOOKAHEAD, len(self._pruned)))
         match = next((i for i in near if self._pruned[i] == line or f"{self._pruned[i]}," == line), None)
         if match is None:
-            comes = left < len(self._pruned) and self._pruned[left] in self._probed[right + 1 : right + _LOOKAHEAD]
-            yield LinePair(None, right, "added") if comes else self._changed(right)
+            ahead = self._probed[right + 1 : right + _LOOKAHEAD]
+            follows = left < len(self._pruned) and self._pruned[left] in ahead
+            yield LinePair(None, right, "added") if follows else self._changed(right)
             return
         yield from (LinePair(i, None, "removed") for i in range(left, match))
         self._left = match + 1
@@ -170,35 +176,34 @@ def _common(pairs: Iterator[tuple[str, str]]) -> int:
     return count
 
 
-def _kind_of_change(left: str, other: str) -> LineChange:
-    return "same" if left == other else "renamed"
+def _kind_of_change(left: str, right: str) -> LineChange:
+    return "same" if left == right else "renamed"
 
 
 def _matched(
     left: Sequence[str], right: Sequence[str], middle: tuple[list[str], list[str]], start: int
 ) -> Iterator[LinePair]:
-    matcher = SequenceMatcher(None, *middle, autojunk=len(middle[1]) > 2000)
+    """Pair the lines from ``start`` on whose normalised texts are ``middle``; ``left`` and ``right`` are as written."""
+    matcher = SequenceMatcher(None, *middle, autojunk=len(middle[1]) > _JUNK_LINES)
     for tag, a, a_end, b, b_end in matcher.get_opcodes():
         if tag == "equal":
-            for i in range(a_end - a):
-                x, y = start + a + i, start + b + i
-                yield LinePair(x, y, _kind_of_change(left[x], right[y]))
+            for i, j in zip(range(start + a, start + a_end), range(start + b, start + b_end), strict=True):
+                yield LinePair(i, j, _kind_of_change(left[i], right[j]))
             continue
-        both = 0
-        while a + both < a_end and b + both < b_end and _have_same_opcode(middle[0][a + both], middle[1][b + both]):
-            yield LinePair(start + a + both, start + b + both, "changed")
-            both += 1
-        yield from (LinePair(start + i, None, "removed") for i in range(a + both, a_end))
-        yield from (LinePair(None, start + i, "added") for i in range(b + both, b_end))
+        while a < a_end and b < b_end and _have_same_opcode(middle[0][a], middle[1][b]):
+            yield LinePair(start + a, start + b, "changed")
+            a, b = a + 1, b + 1
+        yield from (LinePair(start + i, None, "removed") for i in range(a, a_end))
+        yield from (LinePair(None, start + i, "added") for i in range(b, b_end))
 
 
-def _have_same_opcode(left: str, other: str) -> bool:
+def _have_same_opcode(left: str, right: str) -> bool:
     """Return whether two lines begin with the same word: one instruction with other operands."""
-    first, second = left.split(" "), other.split(" ")
-    if first[0] != second[0]:
+    words, other_words = left.split(" "), right.split(" ")
+    if words[0] != other_words[0]:
         return False
-    same = sum(a == b for a, b in zip(first, second, strict=False))
-    return same >= _SAME_START * max(len(first), len(second))
+    equal = sum(word == other for word, other in zip(words, other_words, strict=False))
+    return equal >= _MIN_EQUAL_WORDS * max(len(words), len(other_words))
 
 
 def align_sass(
@@ -258,15 +263,18 @@ def _opcode(text: str) -> str:
 
 
 def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest part of ``pairs``, whose first numbers rise, in which the second ones rise, too."""
+    """The longest part of ``pairs``, whose first numbers rise, in which the second ones do, too: patience sorting."""
     ends: list[int] = []
+    """The least second number with which a rising part of each length may end, by length - 1."""
     chosen: list[int] = []
+    """The positions in ``pairs`` of these ends."""
     before: list[int] = []
+    """Per pair, the position of the one before it in the longest part that it ends; -1 for none."""
     for place, (_, second) in enumerate(pairs):
-        at = bisect_left(ends, second)
-        before.append(chosen[at - 1] if at else -1)
-        ends[at : at + 1] = [second]
-        chosen[at : at + 1] = [place]
+        length = bisect_left(ends, second)
+        before.append(chosen[length - 1] if length else -1)
+        ends[length : length + 1] = [second]
+        chosen[length : length + 1] = [place]
     rising: list[tuple[int, int]] = []
     place = chosen[-1] if chosen else -1
     while place >= 0:
@@ -276,13 +284,16 @@ def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _with_inserted(
-    part: Alignment, start: int, kept: Sequence[int], whole: range, owners: Sequence[str | None]
+    part: Alignment, start: int, unowned: Sequence[int], lines: range, owners: Sequence[str | None]
 ) -> Iterator[LinePair]:
-    """The pairs of a part, numbered as in the whole, and between them the lines that the probe inserted."""
-    following = iter([i for i in whole if owners[i] is not None])
+    """The pairs of a part, numbered as in both codes, and between them the lines that the probe inserted.
+
+    ``lines`` are those of the part in the right code, ``unowned`` the ones among them that ``part`` pairs.
+    """
+    following = iter([i for i in lines if owners[i] is not None])
     inserted = next(following, None)
     for pair in part.pairs:
-        right = None if pair.right is None else kept[pair.right]
+        right = None if pair.right is None else unowned[pair.right]
         while right is not None and inserted is not None and inserted < right:
             yield LinePair(None, inserted, "added", owners[inserted] or "")
             inserted = next(following, None)
@@ -290,30 +301,6 @@ def _with_inserted(
     while inserted is not None:
         yield LinePair(None, inserted, "added", owners[inserted] or "")
         inserted = next(following, None)
-
-
-def without_padding(probed: SassCode, pruned: SassCode, graft: Graft) -> SassCode:
-    """The probed code without what filled the space between the end of the original and the code that was added."""
-    end = max((at for at in pruned.addresses if at is not None), default=-1)
-    inside = [i for i, at in enumerate(probed.addresses) if at is None or not end < at < graft.appended]
-    lines = [probed.lines[i] for i in inside]
-    return replace(
-        probed,
-        lines=lines,
-        addresses=[probed.addresses[i] for i in inside],
-        sources=[probed.sources[i] for i in inside],
-        counts=count_classes(lines),
-    )
-
-
-def owners_of_added_lines(probed: SassCode, graft: Graft, owner: str) -> list[str | None]:
-    """``owner`` for each line of the added code, the labels before its instructions included, None of others."""
-    owners: list[str | None] = []
-    following: int | None = None
-    for address in reversed(probed.addresses):
-        following = address if address is not None else following
-        owners.append(owner if following is not None and following >= graft.appended else None)
-    return owners[::-1]
 
 
 def align_graft(pruned: SassCode, probed: SassCode, graft: Graft, owners: Sequence[str | None]) -> Alignment:
@@ -366,8 +353,7 @@ class _GraftWalk:
     def _labels(self, left: int, left_end: int, right: int, right_end: int) -> Iterator[LinePair]:
         """Labels before an instruction; nvdisasm numbers them anew, and one that only one code has is separate."""
         while left < left_end and right < right_end:
-            alike = self._pruned.lines[left] == self._probed.lines[right]
-            yield LinePair(left, right, "same" if alike else "renamed")
+            yield LinePair(left, right, _kind_of_change(self._pruned.lines[left], self._probed.lines[right]))
             left, right = left + 1, right + 1
         yield from (LinePair(i, None, "removed") for i in range(left, left_end))
         yield from (LinePair(None, i, "added", self._owners[i] or "") for i in range(right, right_end))

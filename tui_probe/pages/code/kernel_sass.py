@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.errors import ImageError, ToolchainError, TraceError
 from tui_probe.input_limits import ORIGINAL_IMAGE
-from tui_probe.pages.code.alignment import align_probed, owners_of_added_lines, with_labels, without_padding
+from tui_probe.pages.code.alignment import align_probed, with_labels
 from tui_probe.pages.code.code_lines import read_lines
-from tui_probe.pages.code.sass_text import instruction_purposes, parse_sass, ptx_lines
+from tui_probe.pages.code.sass_text import count_classes, instruction_purposes, parse_sass, ptx_lines
 from tui_probe.ptx.images import image_kind
 from tui_probe.sass.wait_classes import WAIT_CLASSES
 from tui_probe.toolchain import NVDISASM_HINT, disassemble, find_disassembler
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SASS_FILES: Final = ("pruned.bin", "probed.bin")
 ORIGINAL_SIDE: Final = "original.bin"
 _HEAD: Final = 1 << 16
+"""Bytes of an image by which its kind is recognised."""
 _PTX_FILES: Final = ("original.ptx", "pruned.ptx", "probed.ptx")
 SASS_PAGE_HINT: Final = "the kernel's code is on the page SASS"
 
@@ -156,8 +157,8 @@ def _read_sides(tool: Tool, path: Path) -> SassCode:
 def _grafted(tool: str, codes: dict[str, SassCode], graft: Graft, owner: str) -> KernelSass:
     """Instructions that stayed have the offsets that they had; those from ``appended`` on are of the probe."""
     pruned = codes["pruned"]
-    probed = without_padding(codes["probed"], pruned, graft)
-    owners = owners_of_added_lines(probed, graft, owner)
+    probed = _without_padding(codes["probed"], pruned, graft)
+    owners = _owners_of_added_lines(probed, graft, owner)
     pruned_offsets = [at if owner is None else None for at, owner in zip(_offsets(probed), owners, strict=True)]
     own_sources = ["" if owner else source for owner, source in zip(owners, probed.sources, strict=True)]
     probed = replace(probed, sources=own_sources)  # nvdisasm repeats the line before; added code has none
@@ -168,6 +169,30 @@ def _grafted(tool: str, codes: dict[str, SassCode], graft: Graft, owner: str) ->
         owners,
         graft,
     )
+
+
+def _without_padding(probed: SassCode, pruned: SassCode, graft: Graft) -> SassCode:
+    """The probed code without what filled the space between the end of the original and the code that was added."""
+    end = max((at for at in pruned.addresses if at is not None), default=-1)
+    code = [i for i, at in enumerate(probed.addresses) if at is None or not end < at < graft.appended]
+    lines = [probed.lines[i] for i in code]
+    return replace(
+        probed,
+        lines=lines,
+        addresses=[probed.addresses[i] for i in code],
+        sources=[probed.sources[i] for i in code],
+        counts=count_classes(lines),
+    )
+
+
+def _owners_of_added_lines(probed: SassCode, graft: Graft, owner: str) -> list[str | None]:
+    """``owner`` for each line of the added code, the labels before its instructions included, None of others."""
+    owners: list[str | None] = []
+    following: int | None = None
+    for address in reversed(probed.addresses):
+        following = address if address is not None else following
+        owners.append(owner if following is not None and following >= graft.appended else None)
+    return owners[::-1]
 
 
 def _offsets(code: SassCode) -> list[int | None]:
