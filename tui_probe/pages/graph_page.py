@@ -47,10 +47,15 @@ GRAPHS_ABOUT: Final = (
 )
 NO_GRAPHS_TEXT: Final = "The program instantiated no CUDA graph."
 _BAR_CELLS: Final = 24
+"""Cells that stand for the longest way through a graph."""
 _MOMENT_SIGN: Final = "·"
 """The place of a node for which no time is known, or which takes none."""
 _NAME_WIDTH: Final = 60
+"""Cells of a kernel's name."""
 _MAX_DEPTH: Final = 16
+"""Levels of child graphs that are indented."""
+_MAX_AFTER: Final = 4
+"""Nodes named on which a node depends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,28 +96,41 @@ class GraphTimes:
 def graph_times(trace: Trace, graph: Graph) -> GraphTimes:
     """Times of a graph and of each of its nodes."""
     times = [_kernel_ns(trace, node.kernel) for node in graph.nodes]
-    known = [ns for node, ns in zip(graph.nodes, times, strict=True) if node.kernel is not None]
-    timed = bool(known) and None not in known
-    total = sum(ns for ns in known if ns is not None) if timed else None
-    lengths = [(ns or 0.0) if timed else _unit(node) for node, ns in zip(graph.nodes, times, strict=True)]
+    of_kernels = [ns for node, ns in zip(graph.nodes, times, strict=True) if node.kernel is not None]
+    timed = bool(of_kernels) and None not in of_kernels
+    total = sum(ns for ns in of_kernels if ns is not None) if timed else None
+    lengths = [(ns or 0.0) if timed else _unit_length(node) for node, ns in zip(graph.nodes, times, strict=True)]
     begins, ends = schedule(graph.nodes, lengths)
     duration = max(ends, default=0.0) or 1.0
-    probed = recorded_edges(trace, graph)
+    probed = probed_launches(trace, graph)
     around = _around(trace, graph)
     nodes = tuple(
         NodeTimes(
-            node, _depth(graph.nodes, node), int(probed[i]), times[i],
-            None if total is None or not total or times[i] is None else (times[i] or 0.0) / total,
-            begins[i] / duration, ends[i] / duration, _ranges(trace, around, node),
+            node=node,
+            depth=_depth(graph.nodes, node),
+            probed=int(probed[i]),
+            ns=times[i],
+            share=_share_of(times[i], total),
+            begin=begins[i] / duration,
+            end=ends[i] / duration,
+            ranges=_ranges(trace, around, node),
         )
         for i, node in enumerate(graph.nodes)
-    )  # fmt: skip
+    )
     measured = not trace.state.simulated
     return GraphTimes(
-        graph, nodes,
-        graph.mean_ns(probed=False) if measured else None, graph.mean_ns(probed=True) if measured else None,
-        graph.call_ns if measured else None, total, timed,
-    )  # fmt: skip
+        graph,
+        nodes,
+        replay_ns=graph.mean_ns(probed=False) if measured else None,
+        probed_ns=graph.mean_ns(probed=True) if measured else None,
+        call_ns=graph.call_ns if measured else None,
+        kernel_ns=total,
+        timed=timed,
+    )
+
+
+def _share_of(ns: float | None, total: float | None) -> float | None:
+    return ns / total if ns is not None and total else None
 
 
 def _kernel_ns(trace: Trace, index: int | None) -> float | None:
@@ -121,7 +139,8 @@ def _kernel_ns(trace: Trace, index: int | None) -> float | None:
     return None if time is None else time.shown.mean_ns
 
 
-def _unit(node: GraphNode) -> float:
+def _unit_length(node: GraphNode) -> float:
+    """Return the length of a node where times are not known: all that take time are equally long."""
     return 0.0 if node.kind in _INSTANT else 1.0
 
 
@@ -147,8 +166,8 @@ def schedule(nodes: Sequence[GraphNode], lengths: Sequence[float]) -> tuple[list
         before = list(ends)
         for node in nodes:
             outer = _parent(nodes, node)
-            earliest = [before_ends for index in node.after if index < len(nodes) for before_ends in (ends[index],)]
-            begin = max([0.0 if outer is None else begins[outer.index], *earliest])
+            ends_before = [ends[index] for index in node.after if index < len(nodes)]
+            begin = max([0.0 if outer is None else begins[outer.index], *ends_before])
             begins[node.index] = begin
             ends[node.index] = max(begin + lengths[node.index], _inner_end(nodes, ends, node))
         if ends == before:
@@ -162,18 +181,19 @@ def _inner_end(nodes: Sequence[GraphNode], ends: Sequence[float], node: GraphNod
     return max((ends[inner.index] for inner in nodes if inner.parent == node.index), default=0.0)
 
 
-def recorded_edges(trace: Trace, graph: Graph) -> NDArray[np.int64]:
+def probed_launches(trace: Trace, graph: Graph) -> NDArray[np.int64]:
     """Count the probed launches of each node in the table of launches, by the node's index."""
     kernels = np.array([node.index for node in graph.kernels], dtype=np.int64)
     counts = np.zeros(len(graph.nodes) + 1, dtype=np.int64)
     if not graph.replays_told or not len(kernels):
         return counts
+    # A probed replay numbers its kernels in the order of their nodes, from ``first`` on.
     first = np.array([replay.first for replay in graph.replays_told], dtype=np.int64)
     numbers = trace.launches.column("number")[trace.launches.column("probed") != 0]
-    at = np.searchsorted(first, numbers, side="right") - 1
-    ordinal = numbers - first[np.maximum(at, 0)]
-    inside = (at >= 0) & (ordinal >= 0) & (ordinal < len(kernels))
-    np.add.at(counts, kernels[ordinal[inside]], 1)
+    replay = np.searchsorted(first, numbers, side="right") - 1
+    ordinal = numbers - first[np.maximum(replay, 0)]
+    is_of_graph = (replay >= 0) & (ordinal >= 0) & (ordinal < len(kernels))
+    np.add.at(counts, kernels[ordinal[is_of_graph]], 1)
     return counts
 
 
@@ -195,8 +215,10 @@ def _ranges(trace: Trace, around: Sequence[Range], node: GraphNode) -> tuple[str
     number = node.captured
     if number is None:
         return ()
-    outside = [range_ for range_ in around if any(first <= number <= last for first, last in range_.runs)]
-    return tuple(nvtx_range.text for nvtx_range in sorted(outside, key=trace.ranges.depth))
+    open_ranges = (
+        nvtx_range for nvtx_range in around if any(first <= number <= last for first, last in nvtx_range.runs)
+    )
+    return tuple(nvtx_range.text for nvtx_range in sorted(open_ranges, key=trace.ranges.depth))
 
 
 def times_by_graph(trace: Trace) -> Mapping[int, GraphTimes]:
@@ -333,7 +355,8 @@ def _graph_notes(trace: Trace) -> Iterator[str]:
     graphs = list(trace.graphs)
     if not graphs:
         return
-    replays, probed = (sum(getattr(graph, name) for graph in graphs) for name in ("replays", "replays_probed"))
+    replays = sum(graph.replays for graph in graphs)
+    probed = sum(graph.replays_probed for graph in graphs)
     yield f"{units.counted(len(graphs), 'graph')}, {units.counted(replays, 'replay')}, {units.count(probed)} probed"
     for graph in graphs:
         if graph.reason is not None:
@@ -355,7 +378,7 @@ def _has_values(rows: list[GraphLine], column: Column[GraphLine]) -> bool:
 def _waits_for(line: GraphLine) -> str:
     """The nodes that it waits for, by their index."""
     after = () if line.node is None else line.node.node.after
-    return ",".join(map(str, after[:4])) + (",…" if len(after) > 4 else "")
+    return ",".join(map(str, after[:_MAX_AFTER])) + (",…" if len(after) > _MAX_AFTER else "")
 
 
 def _node_field(name: str) -> Any:
@@ -375,10 +398,14 @@ def _share(line: GraphLine) -> float | None:
     return None if line.node is None else line.node.share
 
 
-def _shape(line: GraphLine, first: int) -> list[int] | None:
-    """Grid (from 0) or block (from 3) of a kernel."""
+def _grid(line: GraphLine) -> list[int] | None:
     shape = None if line.node is None else line.node.node.shape
-    return None if shape is None else list(shape)[first : first + 3]
+    return None if shape is None else list(shape)[:3]
+
+
+def _block(line: GraphLine) -> list[int] | None:
+    shape = None if line.node is None else line.node.node.shape
+    return None if shape is None else list(shape)[3:]
 
 
 def _time(line: GraphLine) -> str:
@@ -413,8 +440,8 @@ GRAPH_COLUMNS: Final[tuple[Column[GraphLine], ...]] = (
     Column("after", lambda r: None if r.node is None else list(r.node.node.after), "after", _waits_for,
            right=False, rank=3, nested=True),
     Column("kernel", _node_field("kernel")),
-    Column("grid", lambda r: _shape(r, 0), nested=True),
-    Column("block", lambda r: _shape(r, 3), nested=True),
+    Column("grid", _grid, nested=True),
+    Column("block", _block, nested=True),
     Column("bytes", _node_field("bytes")),
     Column("captured", _node_field("captured")),
     Column("replays", lambda r: r.replays, "replays", lambda r: units.count(r.replays) if r.node is None else "",
