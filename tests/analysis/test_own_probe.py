@@ -9,8 +9,7 @@ import pytest
 
 from tests.trace.make import result_bytes
 from tui_probe.errors import TraceError
-from tui_probe.pages.views.results import field_values
-from tui_probe.probekit.custom_probe import CustomMap, analyse_custom
+from tui_probe.probekit.custom_probe import CustomMap, analyse_custom, field_values
 from tui_probe.trace.results import Result, read_result
 
 if TYPE_CHECKING:

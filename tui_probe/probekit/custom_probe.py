@@ -1,4 +1,4 @@
-"""Results of a user's own probe without an analysis: its maps, record counts and value ranges.
+"""Results of a user's own probe without an analysis: its maps, record counts, and ranges and values of fields.
 
     kept      records that were saved and found room        attempts  records that were to be saved
     written   slots with a record, of maps with one each    slots     of the measured blocks
@@ -24,6 +24,7 @@ from tui_probe.errors import ProbeFileError, TraceError
 from tui_probe.input_limits import PROBE_FILE
 from tui_probe.probe_files.loading import read_probe
 from tui_probe.probekit.metric import Metric, MetricValue
+from tui_probe.records.distribution import distribution
 from tui_probe.trace.locate import path_in_trace
 from tui_probe.trace.plain_file import read_within
 
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 _COUNT_FIELDS: Final = ("kept", "attempts", "written", "slots")
 MAX_READ_BYTES: Final = 64 << 20
 """Bytes of the records of a map whose fields are looked at."""
+HISTOGRAM_BINS: Final = 10
+MAX_VALUES: Final = 10
+"""Slots whose values are listed, those with the largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,67 @@ def _range(custom_map: CustomMap, name: str, values: NDArray[Any] | None) -> Ite
 def _undeclared_metric(key: str, label: str, value: int | None, *, shown: bool = True) -> MetricValue:
     """Return the value of an undeclared metric: neither more nor less of it is better."""
     return MetricValue(Metric(key, label, over_launches="none"), value, shown)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValues:
+    """The values of a field of a map (u8), one per record, with the block and the warp or thread of each (i8)."""
+
+    map: str
+    field: str
+    level: str
+    values: NDArray[np.uint64]
+    blocks: NDArray[np.int64]
+    slots: NDArray[np.int64]
+
+    @property
+    def largest(self) -> list[tuple[int, int, int]]:
+        """Block, warp or thread, and value, the largest first."""
+        order = np.argsort(self.values, kind="stable")[::-1][:MAX_VALUES]
+        return [(int(self.blocks[row]), int(self.slots[row]), int(self.values[row])) for row in order]
+
+    def histogram(self) -> list[tuple[float, float, int]]:
+        """Return start, end and count of each bin; fewer bins if there are fewer whole numbers."""
+        low, high = float(self.values.min()), float(self.values.max())
+        bins = max(1, min(HISTOGRAM_BINS, int(high - low) + 1))
+        counts, edges = np.histogram(self.values.astype(np.float64), bins=bins, range=(low, max(high, low + 1)))
+        return [(float(a), float(b), int(n)) for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)]
+
+    def record(self) -> dict[str, Any]:
+        """Return the JSON record."""
+        spread = distribution(self.values.astype(np.float64))
+        return {
+            "map": self.map,
+            "field": self.field,
+            "count": len(self.values),
+            "least": int(self.values.min()),
+            "median": None if spread is None else spread.median,
+            "most": int(self.values.max()),
+            "histogram": [{"from": low, "to": high, "count": number} for low, high, number in self.histogram()],
+            "largest": [{"block": b, self.level: s, "value": v} for b, s, v in self.largest],
+        }
+
+
+def field_values(result: Result, maps: Sequence[CustomMap]) -> Iterator[FieldValues]:
+    """Yield the values of each field whose records were all kept. Raises TraceError for a file of another probe."""
+    for index, custom_map in map_indices(result, maps):
+        yield from _map_values(result, index, custom_map)
+
+
+def _map_values(result: Result, index: int, custom_map: CustomMap) -> Iterator[FieldValues]:
+    if result.group(index) is not None or result.sites(index, custom_map.record) is not None:
+        return
+    records = result.records(index, custom_map.record)
+    if records.nbytes > MAX_READ_BYTES:
+        return
+    written = np.ones(records.shape, dtype=np.bool_) if custom_map.sums else result.written(index)
+    if written is None or not written.any():
+        return
+    block, slot = np.nonzero(written)[:2]
+    level = result.sections[index].level
+    numbers = np.asarray(result.blocks, dtype=np.int64)[block]
+    for name in custom_map.record.names or ():
+        yield FieldValues(custom_map.name, name, level, records[name][written].astype(np.uint64), numbers, slot)
 
 
 def custom_maps(directory: Path, probe: str | None = None) -> tuple[CustomMap, ...]:

@@ -269,7 +269,7 @@ def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     chosen: list[int] = []
     """The positions in ``pairs`` of these ends."""
     before: list[int] = []
-    """Per pair, the position of the one before it in the longest part that it ends; -1 for none."""
+    """The position of the pair before each pair in the longest part that it ends; -1 for none."""
     for place, (_, second) in enumerate(pairs):
         length = bisect_left(ends, second)
         before.append(chosen[length - 1] if length else -1)

@@ -6,7 +6,7 @@ Of a custom probe there are its values: the histogram of each field of a map, an
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -24,7 +24,7 @@ from tui_probe.draw.view import Document, no_progress, with_progress
 from tui_probe.errors import TraceError
 from tui_probe.pages.unprobed_kernels import NO_MATCH_NOTE, no_match_lines
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.custom_probe import MAX_READ_BYTES, custom_maps, map_indices
+from tui_probe.probekit.custom_probe import FieldValues, custom_maps, field_values
 from tui_probe.probekit.measured import (
     UNKNOWN_PROBE,
     AnalysedResult,
@@ -49,85 +49,18 @@ from tui_probe.verdicts.kernel_columns import by_time_share
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.custom_probe import CustomMap
     from tui_probe.probekit.metric import MetricValue
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
-    from tui_probe.trace.results import Result
 
-HISTOGRAM_BINS: Final = 10
-MAX_VALUES: Final = 10
-"""Slots that are shown, those with the largest values."""
 _BAR: Final = 40
+"""Cells of the longest bar of a histogram."""
 MAX_LISTED: Final = 2
 """Results of a kernel that have a line each in the report of a run."""
 MAX_READ: Final = 12
 """Results of a kernel that are read for the spread of its values there."""
-
-
-@dataclass(frozen=True, slots=True)
-class FieldValues:
-    """The values of a field of a map (u8), one per record, with the block and the warp or thread of each (i8)."""
-
-    map: str
-    field: str
-    level: str
-    values: NDArray[np.uint64]
-    blocks: NDArray[np.int64]
-    slots: NDArray[np.int64]
-
-    @property
-    def largest(self) -> list[tuple[int, int, int]]:
-        """Block, warp or thread, and value, the largest first."""
-        order = np.argsort(self.values, kind="stable")[::-1][:MAX_VALUES]
-        return [(int(self.blocks[at]), int(self.slots[at]), int(self.values[at])) for at in order]
-
-    def histogram(self) -> list[tuple[float, float, int]]:
-        """Return start, end and count of each bin; fewer bins if there are fewer whole numbers."""
-        low, high = float(self.values.min()), float(self.values.max())
-        bins = max(1, min(HISTOGRAM_BINS, int(high - low) + 1))
-        counts, edges = np.histogram(self.values.astype(np.float64), bins=bins, range=(low, max(high, low + 1)))
-        return [(float(a), float(b), int(n)) for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)]
-
-    def record(self) -> dict[str, Any]:
-        """Return the JSON record."""
-        spread = distribution(self.values.astype(np.float64))
-        return {
-            "map": self.map,
-            "field": self.field,
-            "count": len(self.values),
-            "least": int(self.values.min()),
-            "median": None if spread is None else spread.median,
-            "most": int(self.values.max()),
-            "histogram": [{"from": low, "to": high, "count": number} for low, high, number in self.histogram()],
-            "largest": [{"block": b, self.level: s, "value": v} for b, s, v in self.largest],
-        }
-
-
-def field_values(result: Result, maps: Sequence[CustomMap]) -> Iterator[FieldValues]:
-    """Values of each field whose records were all kept; TraceError for a file of another probe."""
-    for index, custom_map in map_indices(result, maps):
-        yield from _map_values(result, index, custom_map)
-
-
-def _map_values(result: Result, index: int, custom_map: CustomMap) -> Iterator[FieldValues]:
-    if result.group(index) is not None or result.sites(index, custom_map.record) is not None:
-        return
-    records = result.records(index, custom_map.record)
-    if records.nbytes > MAX_READ_BYTES:
-        return
-    written = np.ones(records.shape, dtype=np.bool_) if custom_map.sums else result.written(index)
-    if written is None or not written.any():
-        return
-    block, slot = np.nonzero(written)[:2]
-    level = result.sections[index].level
-    numbers = np.asarray(result.blocks, dtype=np.int64)[block]
-    for name in custom_map.record.names or ():
-        yield FieldValues(custom_map.name, name, level, records[name][written].astype(np.uint64), numbers, slot)
 
 
 def field_lines(values: FieldValues, launch_text: str, width: int) -> Iterator[Line]:
@@ -167,8 +100,10 @@ def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) ->
 
     Reading ends after that many ``seconds``: the kernels that are left are counted.
     """
-    every, explained = _kernels_with_results(trace), set[str]()
-    kernels = [kernel for kernel in every if not kernel.kernel.named_probes or known_probe(kernel).findings is None]
+    with_results, explained = _kernels_with_results(trace), set[str]()
+    kernels = [
+        kernel for kernel in with_results if not kernel.kernel.named_probes or known_probe(kernel).findings is None
+    ]
     page = f"tui-probe report {shell_word(trace.directory)} --page results"
     latest = None if seconds is None else time.monotonic() + seconds
     for index, kernel in enumerate(kernels):
@@ -177,7 +112,7 @@ def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) ->
             return
         yield from _kernel_heading(kernel, cells, explained)
         yield from result_lines(trace, kernel, cells, MAX_LISTED, MAX_READ)
-    if len(kernels) < len(every):
+    if len(kernels) < len(with_results):
         yield from command_lines("every value of every launch:", page, cells)
 
 
