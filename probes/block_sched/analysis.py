@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -129,17 +129,16 @@ def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
         )
     read = _reader(result, map_index)
     sms = _count_blocks(result, read())
-    rows = [row for some in _sm_groups(sms) for row in _schedules(read(), some)]
-    n_slots, running, scheduling, ramp, tail = np.array(rows, dtype=np.float64).reshape(-1, 5).T
+    by_sm = [schedule for group in _sm_groups(sms) for schedule in _schedules(read(), group)]
     return BlockSchedule(
         blocks=result.header.blocks,
         sm=sms.numbers,
         sm_blocks=sms.blocks,
-        sm_slots=n_slots.astype(np.int64),
-        sm_running=running,
-        sm_scheduling=scheduling,
-        sm_ramp=ramp,
-        sm_tail=tail,
+        sm_slots=np.array([schedule.slots for schedule in by_sm], np.int64),
+        sm_running=np.array([schedule.running for schedule in by_sm], np.float64),
+        sm_scheduling=np.array([schedule.scheduling for schedule in by_sm], np.float64),
+        sm_ramp=np.array([schedule.ramp for schedule in by_sm], np.float64),
+        sm_tail=np.array([schedule.tail for schedule in by_sm], np.float64),
         warps_missing=sms.warps_missing,
         blocks_missing=sms.blocks_missing,
         blocks_astray=sms.blocks_astray,
@@ -189,10 +188,20 @@ def _sm_groups(sms: _Sms) -> list[NDArray[np.uint32]]:
     return np.split(sms.numbers, np.flatnonzero(np.diff(groups)) + 1)
 
 
-def _schedules(parts: Iterable[BlockTimes], sms: NDArray[np.uint32]) -> list[tuple[float, ...]]:
+class _SmSchedule(NamedTuple):
+    """The slots of one SM, and cycles per slot as the module defines them."""
+
+    slots: int
+    running: float
+    scheduling: float
+    ramp: float
+    tail: float
+
+
+def _schedules(parts: Iterable[BlockTimes], sms: NDArray[np.uint32]) -> list[_SmSchedule]:
     """Return the schedule of each of these SMs, from all blocks of the launch."""
-    picked = [_blocks_on_sms(part, sms) for part in parts]
-    start, end, sm = (np.concatenate(columns) for columns in zip(*picked, strict=True))
+    of_parts = [_blocks_on_sms(part, sms) for part in parts]
+    start, end, sm = (np.concatenate(columns) for columns in zip(*of_parts, strict=True))
     order = np.argsort(sm, kind="stable")
     bounds = np.append(np.searchsorted(sm[order], sms), len(sm))
     return [_schedule_of_blocks(start[order[a:b]], end[order[a:b]]) for a, b in pairwise(bounds)]
@@ -240,31 +249,30 @@ def _no_maps(result: Result) -> NoReturn:
     raise TraceError(f"{result.path}: the file has no map, so it has no records of block_sched")
 
 
-def _schedule_of_blocks(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[float, ...]:
+def _schedule_of_blocks(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> _SmSchedule:
     """Return the schedule of one SM: of a single block, as in most small grids, without 20 operations on arrays."""
     if len(start) == 1:
-        return (1.0, float(end[0] - start[0]), 0.0, 0.0, 0.0)
+        return _SmSchedule(1, float(end[0] - start[0]), 0.0, 0.0, 0.0)
     return _schedule_of_sm(*_from_first(start, end))
 
 
-def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[float, ...]:
-    """Slots and mean cycles per slot of one SM: (slots, running, scheduling, ramp, tail).
-
-    ``start`` and ``end`` are cycles since the first start, sorted by start and then end.
+def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> _SmSchedule:
+    """Return the schedule of one SM: ``start`` and ``end`` are cycles since the first start, sorted by start and then
+    end.
     """
-    count, ends = len(start), np.sort(end)
+    ends = np.sort(end)
     takes_over = slot_reuse(start, end, ends)
     reuses = int(takes_over.sum())
-    taken = count - reuses
-    cycles = np.array(
-        [
-            (end - start).sum(dtype=np.float64),
-            start[takes_over].sum(dtype=np.float64) - ends[:reuses].sum(dtype=np.float64),
-            start[~takes_over].sum(dtype=np.float64),
-            float(taken) * float(ends[-1]) - ends[reuses:].sum(dtype=np.float64),
-        ]
+    slots = len(start) - reuses
+    gaps = start[takes_over].sum(dtype=np.float64) - ends[:reuses].sum(dtype=np.float64)
+    tails = float(slots) * float(ends[-1]) - ends[reuses:].sum(dtype=np.float64)
+    return _SmSchedule(
+        slots=slots,
+        running=float((end - start).sum(dtype=np.float64)) / slots,
+        scheduling=float(gaps) / slots,
+        ramp=float(start[~takes_over].sum(dtype=np.float64)) / slots,
+        tail=float(tails) / slots,
     )
-    return (taken, *(cycles / taken))
 
 
 def timeline_of(result: Result, *, device_sms: int | None = None, has_shared_clock: bool = False) -> Timeline:

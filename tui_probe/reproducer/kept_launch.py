@@ -318,6 +318,7 @@ def _missing_text(traces: Sequence[Trace], part: str, number: int) -> str:
         return f"no kernel has this name; kernels of the program: {names}{', …' if kernels[_MOST_NAMES:] else ''}"
     if any(kernel.captured for kernel in named):
         return "no such launch outside CUDA graphs; launches in CUDA graphs are not saved"
-    numbers = [kernel.trace.launches[kernel.rows[-1]].number for kernel in named if len(kernel.rows)]
+    newest = (kernel.trace.launches[kernel.rows[-1]].number for kernel in named if len(kernel.rows))
+    numbers = [launch for launch in newest if launch is not None]
     last = f" (the last launch of this kernel is {max(numbers)})" if numbers else ""
     return f"no launch has number {number} or higher{last}; --keep-launch {part}@0 saves the first launch"

@@ -162,9 +162,17 @@ def gpu_time(samples: TimeSamples, launches: int) -> GpuTime | None:
     if not len(samples):
         return None
     strata = _Strata(samples, launches)
-    slowdown, standard_error = strata.slowdown()
-    total, total_doubt = strata.total(slowdown)
-    return GpuTime(launches, strata.kind(0), strata.kind(1), total, total_doubt, slowdown, standard_error)
+    slowdown, slowdown_stderr = strata.slowdown()
+    total_ns, total_stderr_ns = strata.total(slowdown)
+    return GpuTime(
+        launches=launches,
+        original=strata.variant(probed=False),
+        probed=strata.variant(probed=True),
+        total_ns=total_ns,
+        total_stderr_ns=total_stderr_ns,
+        slowdown=slowdown,
+        slowdown_stderr=slowdown_stderr,
+    )
 
 
 def typical_ns(samples: TimeSamples, launches: int) -> float | None:
@@ -179,37 +187,24 @@ def typical_ns(samples: TimeSamples, launches: int) -> float | None:
 
 def weighted_times(samples: TimeSamples, *, probed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The samples that values of a kind are of: ns, and the launches each stands for. There must be some."""
-    strata = _Strata(samples.whole(), 0)
-    return strata.taken(int(probed))
+    return _Strata(samples.whole(), 0).taken(probed=probed)
 
 
 class _Strata:
     """Means (2, strata) of originals and probed launches, NaN where there is no sample, and their variances."""
 
     def __init__(self, samples: TimeSamples, launches: int) -> None:
-        self._taken = samples.taken_ns
-        self._weight = np.maximum(samples.column("weight"), 1).astype(np.float64)
-        self._probed = samples.column("probed") != 0
-        self._host = samples.column("host") != NOT_TIMED
-        keys, self._stratum = np.unique(samples.column("key"), return_inverse=True)
-        stood_for = np.bincount(self._stratum, self._weight, len(keys))
+        weight = np.maximum(samples.column("weight"), 1).astype(np.float64)
+        probed, has_host = samples.column("probed") != 0, samples.column("host") != NOT_TIMED
+        keys, stratum = np.unique(samples.column("key"), return_inverse=True)
+        stood_for = np.bincount(stratum, weight, len(keys))
         self._launches = stood_for * (launches / stood_for.sum()) if launches else stood_for
-        self._leave_out_host_bound()
-        moments = [self._moments(self._probed == kind, len(keys)) for kind in (False, True)]
+        usable = _usable(stratum, probed, has_host)
+        self._taken, self._weight = samples.taken_ns[usable], weight[usable]
+        self._probed, self._has_host, self._stratum = probed[usable], has_host[usable], stratum[usable]
+        moments = [self._moments(self._probed == is_probed, len(keys)) for is_probed in (False, True)]
         self._mean = np.array([mean for mean, _ in moments])
         self._variance = np.array([variance for _, variance in moments])
-
-    def _leave_out_host_bound(self) -> None:
-        """Drop samples from which the host's part was subtracted; launches that they stand for go to the others.
-
-        Such a sample is a bound rather than a time: the call may reach the device late, above all the first of a
-        kernel.
-        """
-        group = 2 * self._stratum + self._probed
-        others = np.bincount(group, ~self._host)
-        usable = ~self._host | (others[group] < _MIN_SAMPLES)
-        for name in ("_taken", "_weight", "_probed", "_host", "_stratum"):
-            setattr(self, name, getattr(self, name)[usable])
 
     def _moments(self, chosen: NDArray[np.bool_], strata: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and variance of the mean of the chosen samples of each stratum."""
@@ -226,23 +221,24 @@ class _Strata:
             variance = spread / effective * (1 - n / self._launches)
         return mean, np.where((n >= self._launches - 0.5) & (n > 0), 0.0, variance)
 
-    def taken(self, kind: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Times of originals (0) or probed launches (1), and the launches that each stands for."""
-        chosen = self._probed == bool(kind)
+    def taken(self, *, probed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Times of originals or of probed launches, and the launches that each stands for."""
+        chosen = self._probed == probed
         return self._taken[chosen], self._weight[chosen]
 
-    def kind(self, kind: int) -> VariantTime | None:
-        """The values of originals (0) or probed launches (1)."""
-        x, w = self.taken(kind)
+    def variant(self, *, probed: bool) -> VariantTime | None:
+        """The values of originals or of probed launches; None without any."""
+        x, w = self.taken(probed=probed)
         if not len(x):
             return None
-        known = ~np.isnan(self._mean[kind])
+        mean, variance = self._mean[int(probed)], self._variance[int(probed)]
+        known = ~np.isnan(mean)
         launches = self._launches[known]
-        standard_error = _standard_error((launches**2 * self._variance[kind][known]).sum())
+        standard_error = _standard_error((launches**2 * variance[known]).sum())
         return VariantTime(
             samples=len(x),
-            host_bound=int(self._host[self._probed == bool(kind)].sum()),
-            mean_ns=float((launches * self._mean[kind][known]).sum() / launches.sum()),
+            host_bound=int(self._has_host[self._probed == probed].sum()),
+            mean_ns=float((launches * mean[known]).sum() / launches.sum()),
             mean_stderr_ns=None if standard_error is None else standard_error / float(launches.sum()),
             median_ns=weighted_quantile(x, w, 0.5),
             p99_ns=weighted_quantile(x, w, 0.99),
@@ -275,6 +271,18 @@ class _Strata:
         mean = np.where(original, self._mean[0], self._mean[1] * factor)
         variance = np.where(original, self._variance[0], self._variance[1] * factor**2)
         return float((self._launches * mean).sum()), _standard_error((self._launches**2 * variance).sum())
+
+
+def _usable(stratum: NDArray[np.int64], probed: NDArray[np.bool_], has_host: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Mask of the samples that are needed: without those from which the host's part was subtracted, where a stratum has
+    enough others.
+
+    Such a sample is a bound rather than a time: the call may reach the device late, above all the first of a kernel.
+    Launches that left-out samples stand for go to the others.
+    """
+    group = 2 * stratum + probed
+    others = np.bincount(group, ~has_host)
+    return ~has_host | (others[group] < _MIN_SAMPLES)
 
 
 def _pooled_variance(spread: NDArray[np.float64], freedom: NDArray[np.int64]) -> float:

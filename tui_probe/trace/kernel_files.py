@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 SITES_FILE: Final = "sites.json"
 SITES_FORMAT: Final = 1
+"""Version of ``sites.json``."""
 PTX: Final = "ptx"
 """The way, in ``sites.json``, of a probe that was put into PTX."""
 GRAFT: Final = "graft"
-"""The way of a probe that was put into machine code: its sites have an ``offset`` in place of a ``line``."""
+"""The way of a probe that was grafted into SASS: its sites have an ``offset`` in place of a ``line``."""
 MAX_SITE_NUMBER: Final = 1 << 32
 """All numbers of ``sites.json`` are smaller."""
 _LEVELS: Final[dict[str, Level]] = {"0": "thread", "1": "warp"}
@@ -48,23 +49,23 @@ _FAILURE_WORDS = (
 
 
 class Offset(int):
-    """Bytes from the beginning of a kernel's machine code, where of a kernel in PTX a line would stand."""
+    """Bytes from the beginning of a kernel's SASS, where of a kernel in PTX a line would stand."""
 
     __slots__ = ()
 
 
 def code_page(lines: Iterable[int | None]) -> str:
-    """The page with the code at these lines: ``sass`` if one is an offset in machine code, else ``ptx``."""
+    """The page with the code at these lines: ``sass`` if one is an offset in SASS, else ``ptx``."""
     return "sass" if any(isinstance(line, Offset) for line in lines) else "ptx"
 
 
 def short_position(line: int) -> str:
-    """``PTX:32``; of machine code ``0x0150``."""
+    """``PTX:32``; of SASS ``0x0150``."""
     return f"{line:#06x}" if isinstance(line, Offset) else f"PTX:{line}"
 
 
 def long_position(line: int) -> str:
-    """``PTX line 32``; of machine code ``offset 0x0150``."""
+    """``PTX line 32``; of SASS ``offset 0x0150``."""
     return f"offset {line:#06x}" if isinstance(line, Offset) else f"PTX line {line}"
 
 
@@ -97,7 +98,7 @@ class KernelInfo:
     """Reason why the kernel must not run a second time, if so."""
     sites: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The lines in ``pruned.ptx`` of the instructions that maps, by their index, have a record for; of a grafted kernel
-    their offsets in its machine code, in bytes.
+    their offsets in its SASS, in bytes.
     """
     graft: Graft | None = None
     """Graft of a kernel that was probed in SASS mode; None in PTX mode."""
@@ -165,15 +166,15 @@ def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelIn
     if graft is not None:
         sites = {index: tuple(map(Offset, places)) for index, places in sites.items()}
     return KernelInfo(
-        lines[0],
-        parameters,
-        maps,
-        values.get("callback") or bare,
-        variables,
-        _log_words(values.get("no-replay")),
-        sites,
-        graft,
-        any(word == "storage" and value.split()[1:2] == ["resident"] for word, _, value in entries),
+        name=lines[0],
+        parameters=parameters,
+        maps=maps,
+        callback=values.get("callback") or bare,
+        variables=variables,
+        no_replay=_log_words(values.get("no-replay")),
+        sites=sites,
+        graft=graft,
+        is_resident=any(word == "storage" and value.split()[1:2] == ["resident"] for word, _, value in entries),
     )
 
 

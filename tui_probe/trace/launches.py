@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, overload
 
 import numpy as np
 
@@ -259,7 +259,11 @@ class LaunchTable(Sequence[Launch]):
             self._shift = number - row
         return row
 
-    def __getitem__(self, row: Any) -> Any:
+    @overload
+    def __getitem__(self, row: int) -> Launch: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[Launch]: ...
+    def __getitem__(self, row: int | slice) -> Launch | list[Launch]:
         """The launch in a row, or a list of launches for a slice."""
         if isinstance(row, slice):
             return [self[i] for i in range(*row.indices(len(self)))]

@@ -36,7 +36,7 @@ class SiteInstruction:
     ``type`` and ``space`` are the types and state spaces among the modifiers, joined by dots, "" without any. ``bytes``
     are those of one lane, None where that is not known or nothing is accessed.
 
-    Of a kernel that was probed in its machine code ``line`` is the instruction's ``Offset`` in that, in bytes, and
+    Of a kernel that was probed in SASS mode ``line`` is the instruction's ``Offset`` in that, in bytes, and
     ``opcode`` its name there.
     """
 
@@ -225,57 +225,66 @@ class _Reader:
             raise ValueError(
                 f"version {version} is not supported, only {SITES_FORMAT}; a newer tui-probe may support it"
             )
-        self._whole = document
-        self._kind: type[int] = int
-        self._files = _tables_in(_text, document.get("files"))
+        self._document = document
+        self._line_type: type[int] = int
+        """The type of the positions of a probe's instructions."""
+        self._files = _read_list(_text, document.get("files"))
 
     def probes(self) -> tuple[ProbeSites, ...]:
         """Read the probes of the known modes; other modes are ignored."""
-        tables = _tables_in(_table, self._whole.get("probes"))
+        tables = _read_list(_table, self._document.get("probes"))
         return tuple(self._probe(table) for table in tables if table.get("way") in (PTX, GRAFT))
 
     def _probe(self, entry: Mapping[str, Any]) -> ProbeSites:
-        self._kind = Offset if entry.get("way") == GRAFT else int
-        sites = _tables_in(self._site, entry.get("sites"))
-        maps = {
-            _text(name): tuple(_picked(sites, number) for number in _list_of(_table(own).get("sites")))
-            for name, own in _table(entry.get("maps")).items()
-        }
-        unchecked = _tables_in(self._instruction, entry.get("unchecked"))
-        wait_sites = _number(entry["wait_sites"]) if "wait_sites" in entry else None
-        offsets = tuple(Offset(_number(at)) for at in _list_of(entry.get("wait_offsets", [])))
-        missing = _number(entry.get("phases_missing", 0))
-        hidden = {
-            _text(name): tuple(Offset(_number(at)) for at in _list_of(own))
-            for name, own in _table(entry.get("hidden_waits", {})).items()
-        }
-        return ProbeSites(_text(entry.get("probe")), sites, maps, unchecked, wait_sites, offsets, hidden, missing)
+        self._line_type = Offset if entry.get("way") == GRAFT else int
+        sites = _read_list(self._site, entry.get("sites"))
+        return ProbeSites(
+            probe=_text(entry.get("probe")),
+            sites=sites,
+            maps={
+                _text(name): tuple(_picked(sites, number) for number in _list_of(_table(of_map).get("sites")))
+                for name, of_map in _table(entry.get("maps")).items()
+            },
+            unchecked=_read_list(self._instruction, entry.get("unchecked")),
+            wait_sites=_number(entry["wait_sites"]) if "wait_sites" in entry else None,
+            wait_offsets=_read_list(_offset, entry.get("wait_offsets", [])),
+            hidden_waits={
+                _text(name): _read_list(_offset, offsets)
+                for name, offsets in _table(entry.get("hidden_waits", {})).items()
+            },
+            phases_missing=_number(entry.get("phases_missing", 0)),
+        )
 
     def _site(self, value: object) -> Site:
         entry = _table(value)
-        at = _one_of(entry.get("at"), get_args(SiteKind))
-        block = _tables_in(self._instruction, entry["block"]) if "block" in entry else ()
-        points = _tables_in(_text, entry.get("points"))
-        wait = self._wait(entry["wait"]) if "wait" in entry else None
-        phase = _phase(_table(entry["phase"])) if "phase" in entry else None
-        copy = _copy(_table(entry["copy"])) if "copy" in entry else None
-        following = self._source(entry.get("following"))
-        return Site(at, points, self._instruction(entry), following, block, wait, phase, copy)
+        return Site(
+            at=_one_of(entry.get("at"), get_args(SiteKind)),
+            points=_read_list(_text, entry.get("points")),
+            instruction=self._instruction(entry),
+            following=self._source(entry.get("following")),
+            block=_read_list(self._instruction, entry["block"]) if "block" in entry else (),
+            wait=self._wait(entry["wait"]) if "wait" in entry else None,
+            phase=_phase(_table(entry["phase"])) if "phase" in entry else None,
+            copy=_copy(_table(entry["copy"])) if "copy" in entry else None,
+        )
 
     def _wait(self, value: object) -> SiteWait:
         entry = _table(value)
-        producers = _tables_in(self._instruction, entry.get("producers"))
-        spills = _tables_in(self._instruction, entry.get("spills", []))
-        depth, null = _number(entry.get("depth")), _number(entry.get("null"))
-        parameters = _tables_in(_number, entry.get("parameters", []))
-        kind = _text(entry.get("class"))
-        return SiteWait(kind, depth, null, producers, spills, parameters, entry.get("one_iteration") is True)
+        return SiteWait(
+            kind=_text(entry.get("class")),
+            depth=_number(entry.get("depth")),
+            null=_number(entry.get("null")),
+            producers=_read_list(self._instruction, entry.get("producers")),
+            spills=_read_list(self._instruction, entry.get("spills", [])),
+            parameters=_read_list(_number, entry.get("parameters", [])),
+            one_iteration=entry.get("one_iteration") is True,
+        )
 
     def _instruction(self, value: object) -> SiteInstruction:
         entry = _table(value)
         access, size = entry.get("access"), entry.get("bytes")
         return SiteInstruction(
-            line=self._kind(_number(entry.get("offset" if self._kind is Offset else "line"))),
+            line=self._line_type(_number(entry.get("offset" if self._line_type is Offset else "line"))),
             opcode=_text(entry.get("opcode")),
             work=_one_of(entry.get("class"), CLASSES),
             type=_text(entry.get("type", "")),
@@ -307,15 +316,16 @@ def _list_of(value: object) -> list[Any]:
     return value
 
 
-def _tables_in(read: Callable[[object], T], value: object) -> tuple[T, ...]:
+def _read_list(read: Callable[[object], T], value: object) -> tuple[T, ...]:
+    """The values of a list, each as ``read`` has it."""
     return tuple(map(read, _list_of(value)))
 
 
-def _picked(of: Sequence[T], value: object) -> T:
+def _picked(entries: Sequence[T], value: object) -> T:
     number = _number(value)
-    if number >= len(of):
-        raise ValueError(f"number {number} is too large; entries in the list: {len(of)}")
-    return of[number]
+    if number >= len(entries):
+        raise ValueError(f"number {number} is too large; entries in the list: {len(entries)}")
+    return entries[number]
 
 
 def _one_of(value: object, words: Sequence[T]) -> T:
@@ -328,44 +338,48 @@ def _one_of(value: object, words: Sequence[T]) -> T:
 def _copy(entry: Mapping[str, Any]) -> SiteCopy:
     place = _table(entry["map"]) if "map" in entry else None
     return SiteCopy(
-        entry.get("load") is True,
-        entry.get("sized") is True,
-        _number(entry.get("dimensions")),
-        None if place is None else (_number(place.get("parameter")), _number(place.get("offset"))),
+        is_load=entry.get("load") is True,
+        is_sized=entry.get("sized") is True,
+        dimensions=_number(entry.get("dimensions")),
+        map=None if place is None else (_number(place.get("parameter")), _number(place.get("offset"))),
     )
 
 
 def _phase(entry: Mapping[str, Any]) -> SitePhase:
     return SitePhase(
-        _text(entry.get("work")),
-        _text(entry.get("stage")),
-        None if entry.get("loop") is None else _number(entry["loop"]),
-        _number(entry.get("depth")),
-        entry.get("iterates") is True,
-        entry.get("signals") is True,
-        _number(entry.get("instructions")),
-        _number(entry.get("moved")),
-        entry.get("named") is True,
-        None if entry.get("products") is None else _number(entry["products"]),
-        _tables_in(_text, entry.get("waits", [])),
-        _tables_in(_number, entry.get("parameters", [])),
-        _tables_in(_text, entry.get("barriers", [])),
-        _tables_in(_signaled, entry.get("signaled", [])),
-        entry.get("signals_first") is True,
-        _number(entry.get("every", 0)),
-        entry.get("inside") is True,
+        work=_text(entry.get("work")),
+        stage=_text(entry.get("stage")),
+        loop=None if entry.get("loop") is None else _number(entry["loop"]),
+        depth=_number(entry.get("depth")),
+        iterates=entry.get("iterates") is True,
+        signals=entry.get("signals") is True,
+        instructions=_number(entry.get("instructions")),
+        moved=_number(entry.get("moved")),
+        named=entry.get("named") is True,
+        products=None if entry.get("products") is None else _number(entry["products"]),
+        waits=_read_list(_text, entry.get("waits", [])),
+        parameters=_read_list(_number, entry.get("parameters", [])),
+        barriers=_read_list(_text, entry.get("barriers", [])),
+        signaled=_read_list(_signaled, entry.get("signaled", [])),
+        signals_first=entry.get("signals_first") is True,
+        every=_number(entry.get("every", 0)),
+        inside=entry.get("inside") is True,
     )
 
 
 def _signaled(value: object) -> tuple[str, tuple[int, ...]]:
     entry = _table(value)
-    return _text(entry.get("name")), _tables_in(_number, entry.get("parameters"))
+    return _text(entry.get("name")), _read_list(_number, entry.get("parameters"))
 
 
 def _number(value: object) -> int:
     if type(value) is not int or not 0 <= value < MAX_SITE_NUMBER:
         raise ValueError(f"expected a number of at least 0, not {_quoted(value)}")
     return value
+
+
+def _offset(value: object) -> Offset:
+    return Offset(_number(value))
 
 
 def _text(value: object) -> str:
