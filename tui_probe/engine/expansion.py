@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.additions import Summation
-from tui_probe.engine.recording import NO_ROOM, NO_ROOM_OF_WARPS, RecordAddress, Recording, RecordTurn
+from tui_probe.engine.record_layouts import NO_ROOM, RecordAddress, RecordTurn
+from tui_probe.engine.recording import NO_ROOM_OF_WARPS, Recording
 from tui_probe.engine.site_records import SiteRecords
 from tui_probe.engine.snippet import LAUNCH_HELPER
 from tui_probe.probe_model.probe import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.addressing import Addressing
     from tui_probe.engine.helper_values.helpers import HelperValue
     from tui_probe.engine.kernel import UnusedNames
+    from tui_probe.engine.record_layouts import EvenLanes
     from tui_probe.ptx.tree import Instruction
 
 # Block sampling: blocks that are not in the sample skip the probes.
@@ -236,14 +238,15 @@ class Expander:
         turn: RecordTurn,
     ) -> None:
         """Add the lines that store a record: where it was ``located``, else at the place that they find first."""
-        even = own_map.even and self._exchanges and located is None
+        is_even = own_map.even and self._exchanges and located is None
+        even = self._recording.even_lanes(own_map) if is_even else None
         if even:
             before, first = self._operand(0, own_map.fields[0], values[0], helpers, "")
-            lines += [*before, *self._recording.detect_even_lanes(own_map, first)]
+            lines += [*before, *even.detect(first)]
         skip, target = located or self._locate(own_map, lines, turn)
         if even:
-            more, target = self._recording.even_lanes_target(target)
-            lines += more
+            limiting, target = even.limit(target)
+            lines += limiting
         if located is not None:
             target = replace(target, where="")
         lines += self._store(own_map, values, helpers, target, even=even)
@@ -313,7 +316,7 @@ class Expander:
         helpers: Mapping[str, HelperValue],
         target: RecordAddress,
         *,
-        even: bool,
+        even: EvenLanes | None,
     ) -> tuple[list[str], dict[int, tuple[FieldType, str]]]:
         """Return the type and operand of each field that is stored, by offset, and the lines that compute them."""
         lines: list[str] = []
@@ -324,7 +327,7 @@ class Expander:
             before, operand = self._operand(index, field, value, helpers, "" if own_map.leader else target.where)
             lines += before
             if even and field is own_map.fields[-1]:
-                marking, operand = self._recording.mark_even(operand)
+                marking, operand = even.mark(operand)
                 lines += marking
             operands[field.offset] = field.type, operand
         return lines, operands
@@ -336,7 +339,7 @@ class Expander:
         helpers: Mapping[str, HelperValue],
         target: RecordAddress,
         *,
-        even: bool,
+        even: EvenLanes | None,
     ) -> list[str]:
         """The stores of one record, in the order of its memory, each as wide as the record's alignment allows."""
         lines, operands = self._operands(own_map, values, helpers, target, even=even)

@@ -20,7 +20,7 @@ from tui_probe.engine.function_sites import BlockSite, FunctionSites, PhaseSite
 from tui_probe.engine.helper_values.helpers import Helpers, HelperValue
 from tui_probe.engine.kernel import mark_lines
 from tui_probe.engine.ptx_target import can_elect
-from tui_probe.engine.recording import RecordTurn
+from tui_probe.engine.record_layouts import RecordTurn
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, Locate, Save, SnippetCode

@@ -21,7 +21,7 @@ from tui_probe.engine.expansion import Expander, Sampling
 from tui_probe.engine.grafting.site_values import SITE_HELPERS, Mark, SiteValues
 from tui_probe.engine.helper_values.helpers import HelperValue
 from tui_probe.engine.kernel import UnusedNames
-from tui_probe.engine.recording import RecordTurn
+from tui_probe.engine.record_layouts import RecordTurn
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Save, SnippetCode
