@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tui_probe.draw import units
 from tui_probe.draw.printable import dump_json, printable
@@ -144,20 +144,31 @@ def _cut_texts(document: dict[str, Any], chars: int) -> None:
     """Cut the longest texts until the document fits, or none is long."""
     for _ in range(_MAX_TEXTS):
         excess = len(dump_json(document)) - chars
-        texts = [place for place in _texts(document) if len(place[0][place[1]]) > _MIN_TEXT]
-        if excess <= 0 or not texts:
+        longest = max(_texts(document), key=lambda entry: len(entry.text), default=None)
+        if excess <= 0 or longest is None or len(longest.text) <= _MIN_TEXT:
             return
-        holder, key = max(texts, key=lambda place: len(place[0][place[1]]))
-        room = max(_MIN_TEXT, len(holder[key]) - excess - 1)
-        holder[key] = holder[key][: room - 1] + "…"
+        room = max(_MIN_TEXT, len(longest.text) - excess - 1)
+        longest.holder[longest.key] = longest.text[: room - 1] + "…"
 
 
-def _texts(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the object or list that holds a text, and its key in that."""
+class _TextEntry(NamedTuple):
+    """The object or list that holds a text, and its key or index in that."""
+
+    holder: Any
+    key: Any
+
+    @property
+    def text(self) -> str:
+        text: str = self.holder[self.key]
+        return text
+
+
+def _texts(value: Any) -> Iterator[_TextEntry]:
+    """Yield all texts of a document but the note on what was cut."""
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, entry in entries:
         if isinstance(entry, str):
-            yield value, key
+            yield _TextEntry(value, key)
         elif key != OMITTED:
             yield from _texts(entry)
 

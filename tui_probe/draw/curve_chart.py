@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
 
 _LEFT: Final = 9
+"""Cells of the labels of the vertical axis, and of the axis."""
 _ABOVE: Final = 2
 """Lines of the title, and of what is up."""
 _BELOW: Final = 3
+"""Lines of the horizontal axis, its labels, and the legend."""
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyz"
 _NAMED: Final = 8
 """Max curves that the legend names; it counts the others."""
@@ -122,10 +124,10 @@ class CurveChart(Drawing):
             return counted(len(self.curves), "curve")
         return "   ".join(f"{_SIGNS[i]} {curve.label}" for i, curve in enumerate(self.curves))
 
-    def _dots(self, curve: Curve, shape: tuple[int, int], shown: tuple[float, float]) -> NDArray[np.bool_]:
+    def _dots(self, curve: Curve, shape: tuple[int, int], bounds: tuple[float, float]) -> NDArray[np.bool_]:
         """Mark the dots of the curve: in each column from its height to that in the column before."""
         dots = np.zeros(shape, np.bool_)
-        columns, heights = self._heights(curve, shape[1], shape[0], shown)
+        columns, heights = self._heights(curve, shape[1], shape[0], bounds)
         before = np.concatenate((heights[:1], heights[:-1]))
         for column, low, high in zip(columns, np.minimum(heights, before), np.maximum(heights, before), strict=True):
             dots[low : high + 1, column] = True
@@ -153,17 +155,21 @@ class CurveChart(Drawing):
             canvas.text(_LEFT + column, _ABOVE + row, sign, role)
 
     def _heights(
-        self, curve: Curve, columns: int, rows: int, shown: tuple[float, float]
+        self, curve: Curve, columns: int, rows: int, bounds: tuple[float, float]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The columns of dots in which the curve has a value, and its row in each, counted from the top."""
+        """The columns of dots in which the curve has a value, and its row in each, counted from the top.
+
+        ``bounds`` are the values at the last row and at the first.
+        """
         low, high = self.window
+        least, most = bounds
         places = low + (np.arange(columns) + 0.5) / columns * (high - low)
         if not len(curve.x):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         step = (high - low) / columns
         inside = np.flatnonzero((places >= curve.x[0] - step) & (places <= curve.x[-1] + step))
         values = np.interp(places[inside], curve.x, curve.y)
-        rows_of = np.rint((shown[1] - values) / (shown[1] - shown[0]) * (rows - 1)).astype(np.int64)
+        rows_of = np.rint((most - values) / (most - least) * (rows - 1)).astype(np.int64)
         return inside, np.clip(rows_of, 0, rows - 1)
 
     # -- as data, and as a picture

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 NOT_MEASURED = "–"
-_TELLING = 0.02
-"""The share that says how long the rest will take."""
+_MIN_SHARE_FOR_ETA = 0.02
+"""The share of the work from which on its time tells how long all of it takes."""
 _MAX_RANGES = 4
 """Ranges of numbers that a text names."""
 _BUDGET_UNITS = {"T": 1 << 40, "G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
@@ -65,7 +65,7 @@ def elapsed(seconds: float) -> str:
 
 def eta_suffix(share: float, seconds: float) -> str:
     """``, 12 s left`` where a ``share`` took that many ``seconds``, "" as long as that would be a guess."""
-    return f", {elapsed(seconds * (1 - share) / share)} left" if share >= _TELLING else ""
+    return f", {elapsed(seconds * (1 - share) / share)} left" if share >= _MIN_SHARE_FOR_ETA else ""
 
 
 def count(number: int | None) -> str:

@@ -220,7 +220,7 @@ class Document(BaseView):
         return ()
 
     def gutter(self, width: int) -> int:
-        """Cells at the left of a line that show the cursor and be still while it is scrolled sideways.
+        """Cells at the left of a line that show the cursor and do not move while it is scrolled sideways.
 
         The first of them is a blank. 0: there is no cursor.
         """

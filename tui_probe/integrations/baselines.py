@@ -27,6 +27,7 @@ SCHEMA: Final = "tui-probe baseline"
 VERSION: Final = 1
 NO_COMMIT: Final = "none"
 MAX_BYTES: Final = 16 << 20
+"""Bytes of a baseline file."""
 MAX_COMMITS: Final = 2000
 """Commits of the history that are searched for a baseline."""
 _NAME: Final = re.compile(r"[\w.+=-]{1,64}")

@@ -23,6 +23,7 @@ PATIENCE: Final = 20.0
 SETTLED: Final = 0.2
 """Seconds without a new result after which no more are expected."""
 _STEP: Final = 0.05
+"""Seconds between two looks at the trace."""
 _STATIC: Final = ("registers", "spills")
 
 
@@ -171,8 +172,11 @@ def _parsed(name: str) -> tuple[str, str]:
 
 def _problem(kernel: LaunchedKernel, bound: str, metric: str, limit: float) -> str:
     values = kernel.values(metric)
-    value = (max if bound == "max" else min)(values, default=None)
-    if value is None or (value <= limit if bound == "max" else value >= limit):
+    if not values:
+        return ""
+    value = max(values) if bound == "max" else min(values)
+    is_kept = value <= limit if bound == "max" else value >= limit
+    if is_kept:
         return ""
     word = "above" if bound == "max" else "below"
     place = f"; worst line: {kernel.worst}" if kernel.worst else ""

@@ -127,7 +127,8 @@ class _UncheckedLimits:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a test once, by the report of its body."""
-        self._tests += report.when == "call" and UNCHECKED in map(tuple, report.user_properties)
+        if report.when == "call" and UNCHECKED in map(tuple, report.user_properties):
+            self._tests += 1
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Write a line below the results."""

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 WARP: Final = np.dtype([("start", "<u8"), ("time", "<u8"), ("elapsed", "<u4"), ("sm", "<u4")])
 PACE: Final = np.dtype([("clock", "<u4"), ("line", "<u4")])
 _FENCE: Final = 1.5
+"""Distances of the quartiles above the third quartile: Tukey's inner fence."""
 _CLEARLY: Final = 1.25
+"""Multiple of the median: where all warps live about as long, the fence is next to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ def stamped(result: Result, clock_khz: int | None = None) -> tuple[int, int | No
 
 
 def unwrapped(clock: NDArray[np.uint32], start: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Cycles since the start of the warp, from the low halves of clocks that never be still for 2**32 cycles.
+    """Cycles since the start of the warp, from the low halves of clocks; two records are less than 2**32 cycles apart.
 
     ``clock`` has the records along its last axis, ``start`` has one axis fewer.
     """
