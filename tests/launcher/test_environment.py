@@ -113,6 +113,37 @@ def test_variables_of_hook() -> None:
     }
 
 
+ROOT = Path(__file__).parents[2]
+UNDOCUMENTED = {
+    "TUI_PROBE_HASH_MEMORY": "set by the search for races in tui_probe/integrations/shake.py",
+    "TUI_PROBE_LONG_LAUNCH": "milliseconds, so that a test need not wait for 10 s",
+    "TUI_PROBE_UNDER_NCU": "set by a benchmark that runs ncu with the hook",
+}
+"""Variables that the hook reads, the launcher does not set and ``help settings`` does not have, with the reason."""
+
+
+def variables_in(*paths: Path) -> set[str]:
+    """Return the variables of tui-probe that a string of these files begins with."""
+    return {name for path in paths for name in re.findall(r'"(TUI_PROBE_[A-Z_]+)', path.read_text())}
+
+
+def variables_of_hook() -> set[str]:
+    return variables_in(*(path for path in (ROOT / "hook").rglob("*.[ch]")))
+
+
+def test_each_variable_of_the_launcher_is_read() -> None:
+    launched = variables_in(ROOT / "tui_probe/launcher/environment.py")
+    assert len(launched) > 40
+    in_program = variables_in(*(ROOT / "tui_probe/tensortrace").rglob("*.py"))
+    assert launched - variables_of_hook() - in_program == {"TUI_PROBE_LOADING"}  # the launcher's own
+
+
+def test_each_variable_of_the_hook_is_set_or_documented() -> None:
+    launched = variables_in(ROOT / "tui_probe/launcher/environment.py")
+    documented = set(re.findall(r"TUI_PROBE_[A-Z_]+", (ROOT / "tui_probe/help/settings.md").read_text()))
+    assert variables_of_hook() - launched - documented == set(UNDOCUMENTED)
+
+
 def test_options_and_nothing_of_a_run_around_this_one() -> None:
     outer = {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_FILTER": "copy"}
     result = environment(outer, kernels="attn:gemm", launches="0-9", max_trace_bytes=4 << 30, max_probe_memory=1 << 20)

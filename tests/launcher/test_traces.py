@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,8 +22,6 @@ from tui_probe.launcher.spool import Spool
 from .test_signals import kill_engine, wait_for_next_engine
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .conftest import Runner
 
 Script = Callable[[str], list[str]]
@@ -189,6 +189,16 @@ def test_run_notes_count_processes_without_trace(tmp_path: Path) -> None:
     notes.path.write_text("7 no-trace Permission denied\n8 no-trace Permission denied\n")
     assert notes.new_traces() == []
     assert notes.failures == {"Permission denied": [7, 8]}
+
+
+def test_run_notes_follow_each_word_of_the_hook(tmp_path: Path) -> None:
+    sources = (Path(__file__).parents[2] / "hook" / "src").rglob("*.c")
+    note_words = {word for path in sources for word in re.findall(r'\brun_note\("([\w-]+)"', path.read_text())}
+    assert len(note_words) == 6
+    for word in note_words:
+        notes = RunNotes(tmp_path / word)
+        notes.path.write_text(f"7 {word} 1 2\n")
+        assert notes.new_traces() or notes.failures or notes.unanswered or notes.stuck or notes.interrupted
 
 
 def test_spool_refuses_root_with_too_long_name(tmp_path: Path) -> None:

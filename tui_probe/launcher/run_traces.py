@@ -49,19 +49,20 @@ class RunNotes:
         """The names of trace directories that were made since the last call, in their order."""
         names = []
         for pid, word, text in self._new_lines():
-            if word == "trace":
-                names.append(text)
-            elif word == "no-trace":
-                self.failures.setdefault(text, []).append(pid)
-            elif word == "no-engine":
-                self.unanswered.append(pid)
-            elif word == "stuck":
-                self.stuck.setdefault(pid, text)
-            elif word == "unwatched":
-                number, _, reason = text.partition(" ")
-                self.stuck.setdefault(pid, f"{number} {read_reason(reason).sentence}")
-            elif word == "interrupted" and (request := text.partition(" "))[0].isdecimal():
-                self.interrupted[pid, request[2]] = int(request[0])
+            number, _, detail = text.partition(" ")
+            match word:
+                case "trace":
+                    names.append(text)
+                case "no-trace":
+                    self.failures.setdefault(text, []).append(pid)
+                case "no-engine":
+                    self.unanswered.append(pid)
+                case "stuck":
+                    self.stuck.setdefault(pid, text)
+                case "unwatched":
+                    self.stuck.setdefault(pid, f"{number} {read_reason(detail).sentence}")
+                case "interrupted" if number.isdecimal():
+                    self.interrupted[pid, detail] = int(number)
         return names
 
     def _new_lines(self) -> Iterator[tuple[int, str, str]]:
