@@ -139,9 +139,9 @@ def log_size(trace: Path) -> int:
 
 def traces_to_report(traces: Sequence[Path]) -> Sequence[Path]:
     """Return the traces to report: all of a few; of many, the longest of each of the most frequent commands."""
-    return (
-        traces if len(traces) <= MAX_REPORTS else [group.traces[0] for group in traces_by_command(traces)[:MAX_REPORTS]]
-    )
+    if len(traces) <= MAX_REPORTS:
+        return traces
+    return [group.traces[0] for group in traces_by_command(traces)[:MAX_REPORTS]]
 
 
 def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
@@ -185,7 +185,8 @@ def write_report(
 
     def reports() -> Iterator[str]:
         yield from (to_ascii(line) if plain else line for line in group_lines(traces, width))
-        yield from [""] * (len(traces) > MAX_REPORTS)
+        if len(traces) > MAX_REPORTS:
+            yield ""
         for number, directory in enumerate(reported):
             with Progress() as reading:
                 trace = open_trace(directory, reading)

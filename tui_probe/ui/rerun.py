@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, cast
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.run_info import RunInfo
 
+SURVEY_OPTION: Final = f"-p {DEFAULT_PROBE}"
+AS_BEFORE: Final = PickerItem("as before", "the same probes and options", value="")
 OPTION_QUESTIONS: Final = {
     "--between": "how much time does each warp spend in the marked lines?",
     "--watchdog": "where is a kernel stuck?",
@@ -43,8 +46,8 @@ def survey_choice(value: str | Callable[[], object]) -> PickerItem:
     return PickerItem(SURVEY_OPTION, title, value=value, also="ask run again all first look overview default")
 
 
-def between_choice(value: str | Callable[[], None]) -> PickerItem:
-    """A line of a list that leads to these words."""
+def between_choice(value: WithoutRun | Callable[[], None]) -> PickerItem:
+    """A line of a list that leads to the measurement of time between two lines of source."""
     return PickerItem(
         "time between lines",
         "--between",
@@ -53,20 +56,19 @@ def between_choice(value: str | Callable[[], None]) -> PickerItem:
     )
 
 
-# Running the program of a trace again: what may be asked is chosen here, and who shows the screen starts the run.
-#
-# Where the command ran before, what changed since is what many ask first, and nothing has to run for that.
+class WithoutRun(Enum):
+    """Choices for which the program does not run; the value of any other choice is options of ``run``."""
 
-SURVEY_OPTION: Final = f"-p {DEFAULT_PROBE}"
-AS_BEFORE: Final = PickerItem("as before", "the same probes and options", value="")
-BETWEEN: Final = "between"
-"""Stands for no options: between which lines is still to be marked."""
-COMPARE: Final = "compare"
-"""Stands for no options: the run is to be shown against the one before it."""
-PREVIOUS: Final = "previous"
-"""Stands for no options: the previous run is to be opened."""
-COMMAND: Final = "command"
-"""Stands for no options: the command is to be shown, for where the program is."""
+    MARK_LINES = auto()
+    """Tell how to mark the lines of ``--between``."""
+    COMPARE = auto()
+    """Show the run against the previous one: many ask first what changed since."""
+    OPEN_PREVIOUS = auto()
+    """Open the previous run."""
+    SHOW_COMMAND = auto()
+    """Show the command, to be run on the machine of the program."""
+
+
 _FOLDER_GONE: Final = "the program is not on this machine: run this command on its machine"
 
 
@@ -84,15 +86,17 @@ class RerunOffer:
     previous: Path | None = None
     """The previous run of the same command with any probe."""
 
-    def take(self, option: str) -> RerunRequest | OpenTrace | ComparisonRequest | CommandToPaste | str:
-        """Return the request of a choice, or what must be done before it."""
-        if option == PREVIOUS and self.previous is not None:
+    def take(self, choice: str | WithoutRun) -> RerunRequest | OpenTrace | ComparisonRequest | CommandToPaste | str:
+        """Return the request of a choice, or the hint what to do before it."""
+        if isinstance(choice, str):
+            return RerunRequest(self.trace, tuple(shlex.split(choice)))
+        if choice is WithoutRun.OPEN_PREVIOUS and self.previous is not None:
             return OpenTrace(self.previous)
-        if option == COMPARE and self.before is not None:
+        if choice is WithoutRun.COMPARE and self.before is not None:
             return ComparisonRequest(self.before, self.trace)
-        if option == COMMAND:
+        if choice is WithoutRun.SHOW_COMMAND:
             return CommandToPaste(self.command)
-        return BETWEEN_HINT if option == BETWEEN else RerunRequest(self.trace, tuple(shlex.split(option)))
+        return BETWEEN_HINT
 
 
 def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
@@ -111,21 +115,22 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     compare = () if before is None else (_compare_choice(before),)
     back = () if previous is None else (_previous_choice(previous),)
     survey = survey_choice(SURVEY_OPTION)
-    every = () if kernel is None else tuple(_every_probe(kernel))
-    questions = _questions(kernel, first, survey)
-    lacking = sum(item.value == first for item in questions)
-    others = tuple(_of_other_kernels(info, kernel))
+    all_probes = () if kernel is None else tuple(_every_probe(kernel))
+    first_questions, questions = _questions(kernel, first, survey)
+    kernels = tuple(_of_other_kernels(info, kernel))
     if kernel is not None and kernel.status == "excluded":
-        return RerunOffer(
-            trace, (*others, survey, *questions, *compare, *back, AS_BEFORE), before=before, previous=previous
-        )
-    other_choices = (*questions[lacking:], between_choice(BETWEEN), *others, *back, AS_BEFORE)
-    choices = (*questions[:lacking], *compare, *every, survey, *other_choices)
+        choices = (*kernels, survey, *first_questions, *questions, *compare, *back, AS_BEFORE)
+    else:
+        between = between_choice(WithoutRun.MARK_LINES)
+        main_choices = (*first_questions, *compare, *all_probes, survey)
+        choices = (*main_choices, *questions, between, *kernels, *back, AS_BEFORE)
     return RerunOffer(trace, choices, before=before, previous=previous)
 
 
-def _questions(kernel: Kernel | None, first: str, survey: PickerItem) -> list[PickerItem]:
-    """Return what the kernel's results leave open, with option ``first`` before the others unless ``survey`` has it."""
+def _questions(
+    kernel: Kernel | None, first: str, survey: PickerItem
+) -> tuple[Sequence[PickerItem], Sequence[PickerItem]]:
+    """Return the questions with option ``first``, which none has if ``survey`` has it, then the other open ones."""
     asked = [] if kernel is None else open_questions(kernel, (), of_program=True)
     questions = [
         PickerItem(
@@ -135,7 +140,7 @@ def _questions(kernel: Kernel | None, first: str, survey: PickerItem) -> list[Pi
     ]
     if first and all(item.value != first for item in (survey, *questions)):
         questions.append(PickerItem(first, _option_label(first), value=first))
-    return sorted(questions, key=lambda item: item.value != first)  # the others stay as they are
+    return [item for item in questions if item.value == first], [item for item in questions if item.value != first]
 
 
 def _option_label(option: str) -> str:
@@ -180,16 +185,15 @@ def _offer_without_rerun(trace: Path, error: UsageError, before: Path | None, pr
     problem = _FOLDER_GONE if command else str(error).removeprefix(f"{trace}: ")  # the screen names it
     if before is None and previous is None:
         return RerunOffer(trace, problem=problem, command=command)
-    compare = (
-        () if before is None else (_compare_choice(before, "" if command else f"; it cannot run again: {problem}"),)
-    )
-    back = () if previous is None else (_previous_choice(previous),)
-    paste = (
-        (PickerItem("run again", "show the command; its directory is on another machine", value=COMMAND),)
-        if command
-        else ()
-    )
-    return RerunOffer(trace, (*compare, *back, *paste), before=before, command=command, previous=previous)
+    choices = []
+    if before is not None:
+        choices.append(_compare_choice(before, "" if command else f"; it cannot run again: {problem}"))
+    if previous is not None:
+        choices.append(_previous_choice(previous))
+    if command:
+        label = "show the command; its directory is on another machine"
+        choices.append(PickerItem("run again", label, value=WithoutRun.SHOW_COMMAND))
+    return RerunOffer(trace, tuple(choices), before=before, command=command, previous=previous)
 
 
 def _compare_choice(before: Path, problem: str = "") -> PickerItem:
@@ -197,12 +201,14 @@ def _compare_choice(before: Path, problem: str = "") -> PickerItem:
     ago = "" if known is None else f", {age_text(known.when, time.time())}"
     detail = f"with {before.name}{ago}; does not run the program{problem}"
     label = "what changed since the previous run?"
-    return PickerItem("compare", label, detail, value=COMPARE, also="difference against earlier")
+    return PickerItem("compare", label, detail, value=WithoutRun.COMPARE, also="difference against earlier")
 
 
 def _previous_choice(before: Path) -> PickerItem:
     detail = f"{before.name}; does not run the program"
-    return PickerItem("previous run", "open the previous run", detail, value=PREVIOUS, also="back earlier")
+    return PickerItem(
+        "previous run", "open the previous run", detail, value=WithoutRun.OPEN_PREVIOUS, also="back earlier"
+    )
 
 
 def page_after(page: str, options: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tui_probe.draw.csv_table import as_csv
 from tui_probe.draw.spans import pad, width
@@ -57,6 +57,13 @@ class ArrangedRows:
     filled: frozenset[str] | None
     rows: Rows = ()
     """All rows, also those that the filter leaves out."""
+
+
+class StandIn(NamedTuple):
+    """Indices of a kernel that the filter hides, and of the one that is selected in its place."""
+
+    hidden: int
+    selected: int
 
 
 def row_text(row: KernelSnapshot) -> str:
@@ -122,8 +129,8 @@ class ArrangedKernels:
         self.share_of = ""
         """Name of the total by whose shares the rows are in order, "" without any."""
         self._arranged = ArrangedRows((), {}, None)
-        self._stand_in: tuple[int, int] | None = None
-        """The kernel that was selected before a filter left it out, and the one that was selected for it."""
+        self._stand_in: StandIn | None = None
+        """Kernel that is selected in place of one that the filter hides; None if no filter changed the selection."""
         self._flagged: int | None = None
         """The kernel to which ``!`` went last."""
 
@@ -150,7 +157,7 @@ class ArrangedKernels:
         """Select another kernel, since the one that was is not shown; when the filter ends it is selected again."""
         before, index = self.selected, self.shown[place].index
         if before is not None and (self.order.text or self.order.status):
-            self._stand_in = (before if self._stand_in is None else self._stand_in[0], index)
+            self._stand_in = StandIn(before if self._stand_in is None else self._stand_in.hidden, index)
         self.selected = index
 
     @property
@@ -181,7 +188,9 @@ class ArrangedKernels:
     @property
     def default_position(self) -> int:
         """The position of the column by which rows are in order unless the user chooses another."""
-        return SHARE_POSITION if self.is_ranked else FINDING_POSITION if self.ranks_findings else 0
+        if self.is_ranked:
+            return SHARE_POSITION
+        return FINDING_POSITION if self.ranks_findings else 0
 
     # -- the selected kernel
 
@@ -212,8 +221,8 @@ class ArrangedKernels:
 
     def reselect_filtered_out(self) -> None:
         """Select the kernel again that a filter left out, unless the user has selected another since."""
-        if self._stand_in is not None and self.selected == self._stand_in[1]:
-            self.selected = self._stand_in[0]
+        if self._stand_in is not None and self.selected == self._stand_in.selected:
+            self.selected = self._stand_in.hidden
         self._stand_in = None
 
     def select_flagged(self) -> str:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 _NAME_CELLS: Final = 24
 """Cells of a kernel's name."""
 WARN_AFTER = 5.0
-"""Seconds in which kernels are launched and none is meant, after which the state of a running program says so."""
+"""Seconds in which kernels are launched and none matches the kernel filter, after which a running program is warned."""
 _FILTER_CELLS: Final = 30
-"""Cells of what was asked for."""
+"""Cells of the kernel filter in the line of state."""
 
 
 def elapsed_line(snapshot: Snapshot, now: float) -> Line:
@@ -58,7 +58,7 @@ def state_line(
 ) -> Line:
     """`` · [simulated] · 4 kernels (3 probed) · 120 launches · 1.2 MB written``; what matters most comes first.
 
-    ``remark`` is what is wrong with all kernels.
+    ``remark`` is a warning about all kernels.
     """
     parts: list[Span] = []
     if process is not None and (failed := _failed_kernels(process)):
@@ -177,66 +177,72 @@ def why_empty(snapshot: Snapshot, process: ProcessView | None) -> str:
 
 
 class KernelFilterWarning:
-    """``state`` is in the line of state as long as it is so; "" else."""
+    """Warning that the kernel filter ``-k`` matches no kernel that was launched."""
 
     def __init__(self) -> None:
         self.state = ""
+        """Text for the line of state; "" without a warning."""
         self._since: float | None = None
+        """Time from which on kernels were launched and none matches, in seconds; None if one matches."""
 
     def update(self, snapshot: Snapshot, now: float) -> str:
         """Return the warning once, with similar names; "" for none."""
-        asked = self._asked(snapshot)
-        if asked is None:
+        unmatched = self._unmatched_filter(snapshot)
+        if unmatched is None:
             self.state, self._since = "", None
             return ""
         self._since = now if self._since is None else self._since
         if self.state or (snapshot.running and now < self._since + WARN_AFTER):
             return ""
-        self.state = f"-k {shorten(safe(asked), _FILTER_CELLS)} matches no kernel"
-        return self._filter_warning(asked, snapshot)
+        self.state = f"-k {shorten(safe(unmatched), _FILTER_CELLS)} matches no kernel"
+        return self._filter_warning(unmatched, snapshot)
 
     @classmethod
     def why_unmeasured(cls, snapshot: Snapshot) -> str:
         """Return the reason if no kernel is probed: that of all kernels if they share one, else a general one."""
-        asked = cls._asked(snapshot)
-        if asked is not None:
-            return cls._filter_warning(asked, snapshot)
+        unmatched = cls._unmatched_filter(snapshot)
+        if unmatched is not None:
+            return cls._filter_warning(unmatched, snapshot)
         return "no kernel is probed yet" if snapshot.running else "no kernel was probed"
 
     @staticmethod
-    def _filter_warning(asked: str, snapshot: Snapshot) -> str:
+    def _filter_warning(unmatched: str, snapshot: Snapshot) -> str:
         from tui_probe.pages.unprobed_kernels import kernel_filter_warning
 
-        warning = kernel_filter_warning(asked, chain.from_iterable(process.kernels for process in snapshot.processes))
+        warning = kernel_filter_warning(
+            unmatched, chain.from_iterable(process.kernels for process in snapshot.processes)
+        )
         return warning.replace("no kernel", "no kernel so far", 1) if snapshot.running else warning
 
     @staticmethod
-    def _asked(snapshot: Snapshot) -> str | None:
+    def _unmatched_filter(snapshot: Snapshot) -> str | None:
         """Return the kernel filter if no process has launched a kernel that matches."""
         launched = [process for process in snapshot.processes if process.kernels]
         if not launched:
             return None
         from tui_probe.pages.unprobed_kernels import unmatched_kernel_filter
 
-        asked = {
+        filters = {
             unmatched_kernel_filter(process.trace, process.kernels) for process in launched if process.trace is not None
         }
-        return asked.pop() if len(asked) == 1 else None
+        return filters.pop() if len(filters) == 1 else None
 
 
 class PreviousRunHint:
-    """``words`` are of the process that was looked at last; "" where its command did not run before."""
+    """Hint that the command of the shown process ran before, and can be compared with that run."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._looked: Path | None = None
+        self._directory: Path | None = None
+        """Trace for which an earlier run was looked for last."""
         self.text = ""
+        """The hint; "" if its command did not run before."""
 
     def update(self, snapshot: Snapshot, process: ProcessView | None) -> None:
         """Look for an earlier run in the background, as soon as this one has ended."""
-        if process is None or snapshot.running or not snapshot.loaded or process.directory == self._looked:
+        if process is None or snapshot.running or not snapshot.loaded or process.directory == self._directory:
             return
-        self._looked, self.text = process.directory, ""
+        self._directory, self.text = process.directory, ""
         self._desk.tables.submit((self, "before"), partial(run_before, process.directory), self._take)
 
     def _take(self, before: Path | None) -> None:
@@ -244,25 +250,28 @@ class PreviousRunHint:
 
 
 SAMPLES: Final = 12
+"""Samples in the chart."""
 _MIN_SECONDS: Final = 0.4
 """Time between two samples."""
 
 
 class LaunchRate:
-    """Takes the number of launches with each frame; nothing is added while it stays the same."""
+    """Launches per second, from their number at each frame; without new launches no sample is added."""
 
     def __init__(self) -> None:
         self.samples: deque[float] = deque(maxlen=SAMPLES)
         self._launches: int | None = None
-        self._at = 0.0
+        """Number of launches at the last sample."""
+        self._sampled_at = 0.0
+        """Time of the last sample in seconds."""
 
     def update(self, launches: int, now: float) -> None:
         """Add a sample, if there were launches since the last one."""
         if self._launches is None or launches < self._launches:
-            self._launches, self._at = launches, now
-        elif launches > self._launches and now - self._at >= _MIN_SECONDS:
-            self.samples.append((launches - self._launches) / (now - self._at))
-            self._launches, self._at = launches, now
+            self._launches, self._sampled_at = launches, now
+        elif launches > self._launches and now - self._sampled_at >= _MIN_SECONDS:
+            self.samples.append((launches - self._launches) / (now - self._sampled_at))
+            self._launches, self._sampled_at = launches, now
 
     def line(self) -> Line:
         """Return ``launches/s ▁▂▆▇ 4 120``; nothing before the first sample."""

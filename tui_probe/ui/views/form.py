@@ -22,19 +22,29 @@ TEXTS = {
 }
 """Fields to type in: their label, and what is in them while they are empty."""
 _CHOICES = {"probe": "Probe", "simulated": "Run on", "benchmark": "Benchmark"}
+"""Labels of fields that offer choices."""
 FIELDS = ("command", "probe", "kernels", "excluded", "launches", "simulated", "benchmark", "start")
-LABEL = 14
+LABEL_CELLS = 14
 ROWS = len(FIELDS) + 1
-"""Lines of the form: one per field, and one more about the probe."""
-_TAKING = ("right", "end", "ctrl+e")
-_LEAVING = ("escape", "enter", "up", "down", "tab", "shift+tab")
+"""Lines of the form: one per field, and one more about the probe, below that field."""
+_ACCEPT_KEYS = ("right", "end", "ctrl+e")
+"""Keys that accept the completion of the command line."""
+_LEAVING_KEYS = ("escape", "enter", "up", "down", "tab", "shift+tab")
+"""Keys that are not for a field to type in."""
 GLYPHS = {"ok": ("✔", "good"), "optional": ("○", "dim"), "warn": ("!", "warn"), "missing": ("✘", "bad")}
+"""Glyph of each state of a finding, and its role."""
 ORDER = ("missing", "warn", "optional", "ok")
+"""States from the worst on."""
 _FINE = ("ok", "optional")
+"""States that need no attention."""
 NAME_COLUMN = 3
-"""Cells of the glyph."""
+"""Cells of the glyph, before the name of a finding."""
 _MIN_ADVICE = 12
 """Cells from which on advice is shown in the line of its finding."""
+
+
+_PROBE_PLACE = FIELDS.index("probe")
+"""Place of the field with a second line: rows of later fields are one larger than their places."""
 
 
 class FormView(PaneView):
@@ -82,8 +92,8 @@ class FormView(PaneView):
             lines.append(self._line(place, name, width))
             if name == "probe":
                 summary = f"{self.probe.title}. Cost: {self.probe.cost}" if self.probe else "press Enter for a list"
-                lines.append(((" " * (LABEL + 3), ""), (clip(summary, width - LABEL - 4), "dim")))
-        row = self.place + (self.place > FIELDS.index("probe"))
+                lines.append(((" " * (LABEL_CELLS + 3), ""), (clip(summary, width - LABEL_CELLS - 4), "dim")))
+        row = self.place if self.place <= _PROBE_PLACE else self.place + 1
         top = max(0, min(row - height + 1, len(lines) - height))
         return lines[top : top + height]
 
@@ -100,7 +110,12 @@ class FormView(PaneView):
         label = TEXTS[name][0] if name in TEXTS else _CHOICES[name]
         choice = at_cursor and name not in TEXTS
         gap: Line = (("‹ " if choice else "  ", "key"),)
-        return (*head, (pad(label, LABEL), "key" if at_cursor else ""), *gap, *self._value(name, at_cursor=at_cursor))
+        return (
+            *head,
+            (pad(label, LABEL_CELLS), "key" if at_cursor else ""),
+            *gap,
+            *self._value(name, at_cursor=at_cursor),
+        )
 
     def _preview(self, cells: int) -> str:
         return clip(self.form.command_line(), max(0, cells))
@@ -120,15 +135,15 @@ class FormView(PaneView):
 
     def _typed(self, text: str, cursor: int, hint: str) -> Line:
         """The part of a text in which the cursor is."""
-        start = max(0, cursor - max(1, self.width - LABEL - 5))
-        suggestion = self._rest
+        start = max(0, cursor - max(1, self.width - LABEL_CELLS - 5))
+        suggestion = self._suffix
         head: Line = ((text[start:cursor], ""), (text[cursor : cursor + 1] or suggestion[:1] or " ", "cursor"))
         if suggestion:
             return (*head, (suggestion[1:], "dim"), ("   → accepts", "dim"))
         return (*head, (text[cursor + 1 :], "") if text else (f" {hint}", "dim"))
 
     @property
-    def _rest(self) -> str:
+    def _suffix(self) -> str:
         """Return the unique completion of the command line, if its cursor is at the end; else ""."""
         editor, known = self._editor, self._completion
         at_end = editor is not None and self.field == "command" and editor.cursor == len(editor.text)
@@ -176,12 +191,12 @@ class FormView(PaneView):
     def takes(self, key: str, character: str | None) -> bool:
         """Type a key into the current field. Return whether it did something there."""
         editor = self._editor
-        if editor is None or key in _LEAVING or (character is None and not editor.is_edit_key(key)):
+        if editor is None or key in _LEAVING_KEYS or (character is None and not editor.is_edit_key(key)):
             return False
         if character is not None and not character.isprintable() and not editor.is_edit_key(key):
             return False
-        if key in _TAKING and self._rest:
-            editor.insert(self._rest)
+        if key in _ACCEPT_KEYS and self._suffix:
+            editor.insert(self._suffix)
         else:
             editor.press(key, character)
         self._keep(editor)
@@ -208,7 +223,7 @@ class FormView(PaneView):
     def click(self, row: int, column: int = 0) -> None:
         """Move to the clicked field."""
         del column
-        place = row - (row > FIELDS.index("probe"))
+        place = row if row <= _PROBE_PLACE else row - 1
         self.move(min(place, len(FIELDS) - 1) - self.place)
 
     def copied(self) -> str:
@@ -217,7 +232,7 @@ class FormView(PaneView):
 
 
 class FindingsView(TextView):
-    """Problems first."""
+    """Findings about this machine, problems first."""
 
     def __init__(self, desk: Desk, name: str) -> None:
         super().__init__(desk, name, "checking this machine")
@@ -234,7 +249,7 @@ class FindingsView(TextView):
         return sum(finding.state not in _FINE for finding in self.findings)
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """Cut lines, or all that they say."""
+        """Draw the findings in full if the section has the keys, else each in one line."""
         self.lines = self.in_full(width) if self.focused else self.in_short(width)
         return super().draw(width, height)
 

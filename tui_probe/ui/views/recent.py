@@ -22,15 +22,20 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.run_verdict import RunVerdict
 
 DAY = 86400
+"""Seconds of a day."""
 PROBE_FROM, DEVICE_FROM, CHANGE_FROM = 100, 150, 170
 """Cells from which on there is room for these columns."""
 FEW_ROWS = 8
-"""Rows below which one line reports the selected run, and not as many as its words need."""
-_MOST_TOLD = 4
+"""Rows below which the text about the selected run has one line."""
+_MAX_SUMMARY_ROWS = 4
+"""Rows of this text at most: its last ones, with the directory."""
 
 
 class RecentView(PaneView):
-    """One line per trace, and below them what the selected one found. The selection is a trace, not a place."""
+    """One line per trace, and below them the findings of the selected one.
+
+    The selection is a trace, not a place: it stays on its trace while others come.
+    """
 
     filters_instead = True
 
@@ -78,7 +83,7 @@ class RecentView(PaneView):
 
     @property
     def trace(self) -> Brief | None:
-        """Return the filter and the position of the selected trace."""
+        """The selected trace; None if there is none."""
         return None if self.row is None else self.row.run.brief
 
     @property
@@ -143,7 +148,7 @@ class RecentView(PaneView):
             return [((f" {clip(run.sentences[-1], width - 2)}", ""),)] if run.sentences else []
         parts = [*run.sentences, str(run.brief.directory.absolute())]
         lines = [part for part_text in parts for part in wrap(part_text, width - 2)]
-        return [((f" {part}", "dim" if part == parts[-1] else ""),) for part in lines[-_MOST_TOLD:]]
+        return [((f" {part}", "dim" if part == parts[-1] else ""),) for part in lines[-_MAX_SUMMARY_ROWS:]]
 
     def _line(self, row: RunRow, columns: list[tuple[str, int]]) -> Line:
         trace = row.run.brief
