@@ -135,8 +135,7 @@ def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ViewScreen.notice, "__defaults__", (3600.0,))
     monkeypatch.setattr("tui_probe.ui.live.live_pages.REST", 0.0)
     monkeypatch.setattr("tui_probe.ui.live.feed.MAX_INTERVAL", 60.0)
-    for name in ("FINDING_PORTION", "RESULT_PORTION"):
-        monkeypatch.setattr(f"tui_probe.ui.live.results.{name}", 60.0)
+    monkeypatch.setattr("tui_probe.ui.live.results.PORTION_SECONDS", 60.0)
 
 
 @pytest.fixture

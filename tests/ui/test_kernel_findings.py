@@ -44,7 +44,7 @@ def rows(trace: Trace) -> tuple[KernelSnapshot, ...]:
 def test_findings_come_by_share(
     trace: Trace, rows: tuple[KernelSnapshot, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "FINDING_PORTION", -1.0)  # one in a tick
+    monkeypatch.setattr(results, "PORTION_SECONDS", -1.0)  # one in a tick
     seen: dict[int, int] = {}
     for index in (2, 1, 0):
         findings = find_more(trace, rows, seen, running=True)

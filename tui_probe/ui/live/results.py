@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tui_probe.draw import units
 from tui_probe.ui.views.view import TextView
@@ -20,21 +20,44 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
-FINDING_PORTION = 0.1
-"""Seconds of reading in a tick, or one kernel that takes longer."""
+PORTION_SECONDS = 0.1
+"""Seconds of reading after which its outcome is shown; a kernel that takes longer is read whole."""
 FEW_RESULTS = 8
-"""Results up to which a kernel is read again with each that comes."""
+"""Results up to which a kernel is read again with each new one."""
 NOTABLE_SHARE = 0.01
-"""The part of the program's time from which on a kernel without results is read."""
-RESULT_PORTION = 0.1
-"""Seconds of reading after which lines are shown."""
+"""Share of the program's time from which on a kernel without results is read."""
+
+Outcome = TypeVar("Outcome")
 
 
-def due(results: int, seen: int, *, running: bool) -> bool:
-    """Return whether to read a kernel with ``results`` results again: many only when they have doubled, and at the
-    end.
+def due(results: int, read: int, *, running: bool) -> bool:
+    """Return whether to read a kernel with ``results`` results again, of which ``read`` were read.
+
+    With many results only when they have doubled, and at the end of the run.
     """
-    return results > seen and (results <= FEW_RESULTS or results >= 2 * seen or not running)
+    return results > read and (results <= FEW_RESULTS or results >= 2 * read or not running)
+
+
+def due_rows(rows: Iterable[KernelSnapshot], read: Mapping[int, int], *, running: bool) -> list[KernelSnapshot]:
+    """Return the kernels to read again; ``read`` has the number of results of each that were read, by its index."""
+    return [row for row in rows if due(row.results, read.get(row.index, 0), running=running)]
+
+
+def read_portion(
+    rows: Iterable[KernelSnapshot], read: dict[int, int], read_kernel: Callable[[int], Outcome]
+) -> dict[int, Outcome]:
+    """Read kernels for ``PORTION_SECONDS``, those with most GPU time first. Return the outcomes by index.
+
+    Adds the number of results of the kernels to ``read``.
+    """
+    outcomes: dict[int, Outcome] = {}
+    end = time.monotonic() + PORTION_SECONDS
+    for row in sorted(rows, key=lambda row: row.share or 0.0, reverse=True):
+        outcomes[row.index] = read_kernel(row.index)
+        read[row.index] = row.results
+        if time.monotonic() > end:
+            break
+    return outcomes
 
 
 def notable_without_results(trace: Trace, rows: Iterable[KernelSnapshot]) -> Iterator[KernelSnapshot]:
@@ -51,24 +74,17 @@ def notable_without_results(trace: Trace, rows: Iterable[KernelSnapshot]) -> Ite
 
 
 def find_more(
-    trace: Trace, rows: Iterable[KernelSnapshot], seen: dict[int, int], *, running: bool
+    trace: Trace, rows: Iterable[KernelSnapshot], read: dict[int, int], *, running: bool
 ) -> dict[int, FindingSummary]:
-    """Return findings of the next kernels with new results, by index. ``seen``: number of results of each when read."""
-    wanted = [row for row in rows if due(row.results, seen.get(row.index, 0), running=running)]
+    """Return findings of the next kernels with new results, by index; ``read`` as for ``read_portion``."""
+    wanted = due_rows(rows, read, running=running)
     if not running:
-        wanted += [row for row in notable_without_results(trace, rows) if row.index not in seen]
+        wanted += [row for row in notable_without_results(trace, rows) if row.index not in read]
     if not wanted:
         return {}
     from tui_probe.verdicts.finding_summary import summarize_findings
 
-    summaries: dict[int, FindingSummary] = {}
-    end = time.monotonic() + FINDING_PORTION
-    for row in sorted(wanted, key=lambda row: -(row.share or 0.0)):
-        summaries[row.index] = summarize_findings(trace, trace.kernels[row.index])
-        seen[row.index] = row.results
-        if time.monotonic() > end:
-            break
-    return summaries
+    return read_portion(wanted, read, lambda index: summarize_findings(trace, trace.kernels[index]))
 
 
 def computing_line() -> Line:
@@ -77,14 +93,17 @@ def computing_line() -> Line:
 
 
 class KernelFindings:
-    """Looks at one process at a time: that which is shown."""
+    """Findings of the kernels of the process that is shown, read in the background."""
 
     def __init__(self, desk: Desk, add_findings: Callable[[ProcessView, Mapping[int, FindingSummary]], None]) -> None:
         self.desk, self._add_findings = desk, add_findings
         self._busy = False
         self._done: ProcessView | None = None
-        self._ran = True
-        self._seen: dict[int, int] = {}
+        """Process of which all was read."""
+        self._done_running = True
+        """True if it was running when all was read."""
+        self._read: dict[int, int] = {}
+        """Number of results of each kernel that were read, by its index."""
         self._trace: Trace | None = None
         self._summaries: dict[int, FindingSummary] = {}
 
@@ -92,12 +111,12 @@ class KernelFindings:
         """Read a little of what is new; nothing where all of this was read, or is being read."""
         if process is None or process.trace is None or self._busy:
             return
-        if process is self._done and running == self._ran:
+        if process is self._done and running == self._done_running:
             return
         if process.trace is not self._trace:
-            self._trace, self._seen, self._summaries = process.trace, {}, {}
+            self._trace, self._read, self._summaries = process.trace, {}, {}
         self._busy = True
-        job = partial(find_more, process.trace, process.kernels, self._seen, running=running)
+        job = partial(find_more, process.trace, process.kernels, self._read, running=running)
         self.desk.analyses.submit((self, "findings"), job, partial(self._take, process, running))
 
     def has_read(self, index: int) -> bool:
@@ -118,25 +137,22 @@ class KernelFindings:
             self._summaries |= summaries
             self._add_findings(process, summaries)
         else:
-            self._done, self._ran = process, running
+            self._done, self._done_running = process, running
 
 
 def next_kernels(
-    trace: Trace, rows: Sequence[KernelSnapshot], seen: dict[int, int], cells: int, *, running: bool
+    trace: Trace, rows: Sequence[KernelSnapshot], read: dict[int, int], cells: int, *, running: bool
 ) -> dict[int, list[str]]:
-    """Lines of the next kernels that have new results, by index; those with most GPU time first."""
-    wanted = [row for row in rows if due(row.results, seen.get(row.index, 0), running=running)]
+    """Return lines of the next kernels that have new results, by index; ``read`` as for ``read_portion``."""
+    wanted = due_rows(rows, read, running=running)
     if not wanted:
         return {}
     from tui_probe.pages.views.results import kernel_results_lines
 
-    lines, end = dict[int, list[str]](), time.monotonic() + RESULT_PORTION
-    for row in sorted(wanted, key=lambda row: -(row.share or 0.0)):
-        lines[row.index] = list(kernel_results_lines(trace, trace.kernels[row.index], cells, len(rows)))
-        seen[row.index] = row.results
-        if time.monotonic() > end:
-            break
-    return lines
+    def lines_of(index: int) -> list[str]:
+        return list(kernel_results_lines(trace, trace.kernels[index], cells, len(rows)))
+
+    return read_portion(wanted, read, lines_of)
 
 
 class ResultsView(TextView):
@@ -150,50 +166,52 @@ class ResultsView(TextView):
         self._trace: Trace | None = None
         self._cells = 0
         self._busy = False
-        self._seen: dict[int, int] = {}
-        self._of: dict[int, list[str]] = {}
+        self._read: dict[int, int] = {}
+        """Number of results of each kernel that were read, by its index."""
+        self._kernel_lines: dict[int, list[str]] = {}
         self._done: tuple[int, bool] | None = None
+        """Results of the process when all were read, and whether it was running."""
 
     def update(self, process: ProcessView | None, *, running: bool) -> None:
-        """Read a part of what was saved since the last look."""
+        """Read a part of the results that were saved since the last update."""
         trace = process.trace if process else None
         if trace is not self._trace or self.width != self._cells:
             self._trace, self._cells, self._busy, self._done = trace, self.width, False, None
-            self._seen, self._of = {}, {}
+            self._read, self._kernel_lines = {}, {}
             self.show(())
         if trace is None or process is None or self._busy or not self._cells:
             return
         if self._done == (process.results, running):
             return
         self._busy = True
-        job = partial(next_kernels, trace, process.kernels, self._seen, self._cells - 2, running=running)
-        take = partial(self._take, trace, process, self._seen, running)
+        job = partial(next_kernels, trace, process.kernels, self._read, self._cells - 2, running=running)
+        take = partial(self._take, trace, process, self._read, running)
         self.desk.analyses.submit((self, "results"), job, take)
 
     def _take(
         self,
         trace: Trace,
         process: ProcessView,
-        seen: dict[int, int],
+        read: dict[int, int],
         running: bool,
         lines: Mapping[int, list[str]],
     ) -> None:
-        if trace is not self._trace or seen is not self._seen:
+        if trace is not self._trace or read is not self._read:
             return
         self._busy = False
         if not lines:
             self._done = (process.results, running)
-        self._of.update(lines)
+        self._kernel_lines.update(lines)
         self.show(self._lines(process))
         if lines:
             self.update(process, running=running)
 
     def _lines(self, process: ProcessView) -> list[Line]:
-        """The kernels with most GPU time first, then what no one knows the kernel of."""
+        """Return the lines of kernels, those with most GPU time first, then the number of results without a kernel."""
         shares = {row.index: row.share or 0.0 for row in process.kernels}
         lines: list[Line] = []
-        for index in sorted(self._of, key=lambda index: (-shares.get(index, 0.0), index)):
-            lines += [((f" {line}", "" if line.startswith(" ") else "title"),) for line in self._of[index]]
+        for index in sorted(self._kernel_lines, key=lambda index: (-shares.get(index, 0.0), index)):
+            lines += [((f" {line}", "" if line.startswith(" ") else "title"),) for line in self._kernel_lines[index]]
         strays = process.results - sum(row.results for row in process.kernels)
         if strays > 0:
             lines.append(((f" {units.counted(strays, 'result')} of unknown kernels", "bad"),))
