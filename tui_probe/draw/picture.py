@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 
 NO_MATPLOTLIB: Final = "a PNG needs matplotlib: pip install 'tui-probe[png]', or write an SVG instead"
 _INCHES: Final = (14.0, 8.0)
+"""Width and height of a drawing in a PNG."""
 _DOTS_PER_INCH: Final = 120
 _MOST_LINES: Final = 400
 """Maximum lines of a text in a picture."""
 _BUTTON_CELLS: Final = 16
 """Cells at both sides of the title, for the buttons of the window."""
 _LEAST_NAME: Final = 12
+"""Cells of a kernel's name in a title at least."""
 _CELL: Final = (0.085, 0.19)
 """Inches of a character cell in a PNG."""
 

@@ -61,7 +61,9 @@ if TYPE_CHECKING:
 COUNT_BYTES: Final = 4
 """Bytes of a slot in the map of counts that a map of several records per slot has."""
 MARK_BYTES: Final = 4
+"""Bytes of the mark behind a record that says that it was written."""
 QUEUE_HEADER: Final = 16
+"""Bytes in front of the records of a queue: the counts, and as many more as let a store of 16 bytes be aligned."""
 STRAY_COUNT_OFFSET: Final = 4
 """Offset of the count of strays in the header of a queue."""
 EVEN_MARK: Final = 0x80000000
@@ -74,13 +76,16 @@ _MAX_SITE_BYTES: Final = 1 << 20
 """Limit for all copies; beyond it there are fewer: with that many sites, SMs seldom use the same one."""
 _MIN_SITE_COPIES: Final = 4
 SITE_PITCH: Final = 256
+"""Bytes of which the size of a copy is a multiple, so that no two copies share a cache line."""
 FOLDED_SMS: Final = 64
 SLOTS_OF_SM: Final = 64
+"""Slots that the warps of an SM use: as many as an SM holds warps."""
 FOLDED_SLOTS: Final = FOLDED_SMS * SLOTS_OF_SM
 RESIDENT_SMS: Final = 256
 """More than a GPU has, so that no two warps share a slot; numbers of SMs may have gaps."""
 
 RESIDENT_ALIGNMENT: Final = 16
+"""Bytes of the largest store."""
 
 LAUNCH_PARAMETER: Final = ("launch", "number")
 """The parameter of a kernel with resident records that identifies the launch in them."""

@@ -114,13 +114,11 @@ def _maps(result: Result) -> Iterator[str]:
 
 def _reduced(result: Result, index: int) -> str:
     """``kept one record per block``, and how many have none."""
-    left = result.reduced(index, f"V{result.about[index].record_bytes}")
-    if left is None or left.group == "launch":
+    reduced = result.reduced(index, f"V{result.about[index].record_bytes}")
+    if reduced is None or reduced.group == "launch":
         return "kept one record for the launch"
-    lacking = int((~left.saved).sum())
-    text = f"kept one record per {left.group}"
-    return (
-        (f"{text}; no record for {units.count(lacking)} of {units.counted(left.saved.size, left.group)}")
-        if lacking
-        else text
-    )
+    lacking = int((~reduced.saved).sum())
+    text = f"kept one record per {reduced.group}"
+    if not lacking:
+        return text
+    return f"{text}; no record for {units.count(lacking)} of {units.counted(reduced.saved.size, reduced.group)}"

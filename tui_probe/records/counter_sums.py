@@ -8,6 +8,7 @@ distinguished from one whose threads did not exit, and the sums are known to be 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -206,5 +207,6 @@ def worst_line(
     lines: Iterable[LineSums], value: Callable[[LineSums], float | None], *, lowest: bool = False
 ) -> tuple[LineSums, float] | None:
     """The line with the highest value, or the lowest; the first of several. Lines without a value are left out."""
-    known = [(line, found) for line in lines if (found := value(line)) is not None]
-    return (min if lowest else max)(known, key=lambda pair: pair[1], default=None)
+    known = [(line, number) for line in lines if (number := value(line)) is not None]
+    select = min if lowest else max
+    return select(known, key=itemgetter(1), default=None)

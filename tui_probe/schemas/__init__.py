@@ -14,7 +14,9 @@ from tui_probe.errors import UsageError, did_you_mean
 
 _FOLDER: Final = Path(__file__).parent
 _SHARED: Final = "finding"
+"""The schema that others refer to."""
 _CUT_MARK: Final = "omitted"
+"""Field of a document that was cut: see ``draw/char_budget.py``."""
 
 
 def schema_names() -> tuple[str, ...]:
