@@ -13,11 +13,12 @@ import pytest
 
 import tui_probe
 from tests.e2e.conftest import EXAMPLE, Tool
+from tui_probe.pages.run_report import bounds_section
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.findings import findings_by_probe
-from tui_probe.verdicts.run_findings import bounds_section, kernel_bounds
+from tui_probe.verdicts.run_findings import kernel_bounds
 
 PROBES = ("block_sched", "gmem_sectors", "dmat:1/2", "inst_mix_by_line")
 NAMES = [probe.partition(":")[0] for probe in PROBES]

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from tui_probe.records.distribution import p99_position
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -195,7 +197,7 @@ class _Tree:
             return None
         times = [_total(self._launched(nvtx_range.runs)) for nvtx_range in group]
         known = sorted(time for time in times if time is not None)
-        return known[-(-99 * len(known) // 100) - 1] if known and len(known) == len(times) else None
+        return known[p99_position(len(known))] if known and len(known) == len(times) else None
 
     def _launched(self, runs: Iterable[LaunchRun]) -> list[KernelLaunches]:
         """The kernels of these launches, the most launched first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.draw import units
 from tui_probe.draw.printable import shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import command_lines, hang_line, to_ascii
@@ -15,20 +16,26 @@ from tui_probe.pages.unprobed_kernels import NO_MATCH_NOTE, REMARKS, no_match_li
 from tui_probe.pages.views.results import run_results_lines
 from tui_probe.verdicts.findings import finding_text
 from tui_probe.verdicts.kernel_findings import losses_of
-from tui_probe.verdicts.kernel_snapshot import sorting_title
-from tui_probe.verdicts.run_findings import bounds_section, kernel_bounds, truncated_share_reason
+from tui_probe.verdicts.kernel_snapshot import GPU_TIME, sorting_title
+from tui_probe.verdicts.limiter import has_limiter_counts
+from tui_probe.verdicts.limiter_text import limiter_texts
+from tui_probe.verdicts.probe_coverage import unprobed_reason
+from tui_probe.verdicts.run_findings import kernel_bounds
 from tui_probe.verdicts.run_outcome import head_lines
 from tui_probe.verdicts.unmeasured_probes import unmeasured_probes, unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.model import Kernel, Trace
     from tui_probe.verdicts.kernel_findings import KernelFinding
-    from tui_probe.verdicts.run_findings import KernelBound
+    from tui_probe.verdicts.run_findings import KernelBound, RunBounds
 
 MAX_LOSSES: Final = 8
 _NAME_CELLS: Final = 32
+"""Cells of a kernel's name in a loss."""
+_TRUNCATED_NAME_CELLS: Final = 40
+"""Cells of the name of a kernel whose result is truncated."""
 
 
 def ranked_losses(bounds: Sequence[KernelBound]) -> list[KernelFinding]:
@@ -77,7 +84,7 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seco
     if losses := first_look(trace, bounds.kernels, width - 2):
         lines += ["", LOSSES_TITLE, *(f"  {line}" for line in losses)]
     bounds_lines = bounds_section(trace, bounds, width - 2)
-    if losses and not bounds_lines and not bounds.of and (reason := truncated_share_reason(trace)):
+    if losses and not bounds_lines and not bounds.of and (reason := _truncated_share_reason(trace)):
         lines.append(f"  no shares: {reason}")
     lines += _section(limiter_title(trace, bounds.of), bounds_lines)
     lines += ["", *(kernel_table(trace, width) if len(trace.kernels) else [_no_kernel_text(trace)])]
@@ -92,6 +99,73 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seco
         lines += _section(title, section)
     lines = [part for line in lines for part in hang_line(line, width)]
     return "\n".join(map(to_ascii, lines) if ascii_only else lines) + "\n"
+
+
+def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
+    """Return the lines about the limiters; none where no kernel had several probes, or one that shows its limiter."""
+    if not any(kernel.named_probes or has_limiter_counts(kernel) for kernel in trace.kernels):
+        return []
+    unused = {probe.probe for probe in unused_probes(trace)}  # the head of the report names them
+    lines = [line for bound in run.kernels for line in _bound_lines(bound, cells, unused)]
+    sources = dict.fromkeys(bound.limited.source for bound in run.kernels if bound.limited is not None)
+    lines += [f"limits: {source}" for source in sources if source]
+    if run.kernels and not run.of:
+        lines.append(f"no shares: {_truncated_share_reason(trace) or _no_shares_reason(trace)}")
+    elif run.of == GPU_TIME:
+        graphs = " and graph replays" if trace.graph_ns else ""
+        lines.append(f"shares are relative to the GPU time of all timed kernels{graphs}")
+    elif run.of:
+        model = " (modeled)" if trace.state.simulated else ""
+        lines.append(
+            f"shares are relative to the cycles of all launches{model}, estimated from probed launches; only kernels"
+            " with results are listed"
+        )
+    return [*lines, *([f"and {units.counted(run.unread, 'kernel')} more"] if run.unread else [])]
+
+
+def _truncated_share_reason(trace: Trace) -> str:
+    """Name the kernels whose launch cycles are missing since a result is truncated; "" for none."""
+    cut = trace.truncated_results
+    names = [
+        f"#{kernel.index} {safe(kernel.demangled)}" for kernel in trace.kernels if _newest_rows(kernel) & cut.keys()
+    ]
+    if not names:
+        return ""
+    others = f" and of {units.counted(len(names) - 1, 'other kernel')}" if len(names) > 1 else ""
+    return f"the newest result of {shorten(names[0], _TRUNCATED_NAME_CELLS)}{others} is truncated"
+
+
+def _newest_rows(kernel: Kernel) -> set[int]:
+    return {probed.result_rows[-1] for probed in kernel.by_probe() if probed.result_rows}
+
+
+def _no_shares_reason(trace: Trace) -> str:
+    """Name the option that measures times: a simulated GPU has none, and elsewhere one option disables them."""
+    if trace.state.simulated:
+        return "the simulated GPU has no times; run with a probe that counts launch cycles"
+    untimed = trace.run_info is not None and trace.run_info.options.get("times") is False
+    return f"run with a probe that counts launch cycles{', or remove --no-times' if untimed else ''}"
+
+
+def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Iterator[str]:
+    kernel = bound.kernel
+    share = units.NOT_MEASURED if bound.share is None else f"{bound.share:.0%}"
+    head = f"{share:>4}  #{kernel.index} "
+    tail = f"  {units.counted(kernel.launches, 'launch')}"
+    yield head + shorten(safe(kernel.demangled), cells - len(head) - len(tail)) + tail
+    if bound.limited is not None:
+        texts = (text for text in limiter_texts(bound.limited) if text != bound.limited.source)
+        for place, words in enumerate(texts):
+            yield from hang_line(("      limited by: " if not place else "        ") + words, cells)
+    if not kernel.result_rows:
+        yield from hang_line(f"      no result: {unprobed_reason(kernel)}", cells)
+    for finding in (noted.finding for noted in sorted(bound.findings, key=lambda noted: noted.order)):
+        if not finding.stands_out and finding.values and not any(finding.numbers.values()):
+            continue  # nothing of the kind was executed
+        mark = "!" if finding.stands_out else " "
+        yield from hang_line(f"    {mark} {finding.label}: {finding_text(kernel, finding)}", cells)
+    for words in unmeasured_texts(probe for probe in unmeasured_probes(kernel) if probe.probe not in unused):
+        yield from hang_line(f"      {units.NOT_MEASURED} {words}", cells)
 
 
 def unmeasured_lines(trace: Trace, cells: int) -> list[str]:

@@ -8,7 +8,7 @@ stands out     above the 75th percentile + 3 × (75th - 25th percentile), Tukey'
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 PERCENTILES: Final = (0, 1, 5, 25, 50, 75, 95, 99, 100)
 _FENCE: Final = 3.0
+Count = TypeVar("Count", int, "NDArray[np.int64]")
+
+
+def p99_position(count: Count) -> Count:
+    """Return the position of the value that 99 % of ``count`` ascending values do not exceed, by the nearest rank.
+
+    It is an observed value, as totals of tools show it, not one between two. Of an array, one position per count.
+    """
+    return -(-99 * count // 100) - 1
 
 
 @dataclass(frozen=True, slots=True)

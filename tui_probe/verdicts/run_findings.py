@@ -8,14 +8,9 @@ from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.draw import units
 from tui_probe.draw.printable import shell_word
-from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import hang_line
-from tui_probe.draw.table import safe
 from tui_probe.probekit.finding import NO_FINDING
 from tui_probe.probekit.measured import analyse_result, known_probe
-from tui_probe.verdicts.findings import finding_text
 from tui_probe.verdicts.kernel_findings import (
     LIMITER_KEY,
     UNMEASURED_KEY,
@@ -26,14 +21,13 @@ from tui_probe.verdicts.kernel_findings import (
     losses_of,
 )
 from tui_probe.verdicts.kernel_snapshot import GPU_TIME, LAUNCH_CYCLES, sorting_title
-from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
-from tui_probe.verdicts.limiter_text import limiter_texts
-from tui_probe.verdicts.probe_coverage import probe_coverage, unprobed_reason
+from tui_probe.verdicts.limiter import kernel_limiter
+from tui_probe.verdicts.probe_coverage import probe_coverage
 from tui_probe.verdicts.simulator_findings import faulty_kernels
-from tui_probe.verdicts.unmeasured_probes import unmeasured_probes, unmeasured_texts, unused_probes
+from tui_probe.verdicts.unmeasured_probes import unmeasured_probes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Sequence
 
     from tui_probe.probekit.finding import FindingOrder
     from tui_probe.probekit.measured import AnalysedResult
@@ -43,6 +37,8 @@ if TYPE_CHECKING:
 
 MAX_KERNELS: Final = 50
 """Kernels whose results are read for a document that is about all kernels."""
+_MAX_BOUNDS: Final = 20
+"""Kernels whose limiters the report names."""
 _RESULTS_AVERAGED: Final = 5
 """Results of a kernel whose mean is taken."""
 
@@ -168,10 +164,9 @@ def mean_cycles(kernel: Kernel) -> float | None:
                 analyse_result(probed.trace, probed, row)
                 for row in islice(reversed(probed.result_rows), _RESULTS_AVERAGED)
             )
-            values = [
-                f.value for result in newest for f in _unsampled_values(result) if f.metric.quantity == LAUNCH_CYCLES
-            ]
-            known = [value for value in values if value is not None]
+            counted = (value for result in newest for value in _unsampled_values(result))
+            cycles = [value.value for value in counted if value.metric.quantity == LAUNCH_CYCLES]
+            known = [value for value in cycles if value is not None]
             if known:
                 return fmean(known)
     return None
@@ -180,10 +175,6 @@ def mean_cycles(kernel: Kernel) -> float | None:
 def _unsampled_values(result: AnalysedResult) -> tuple[MetricValue, ...]:
     """Return the values of a result; none for a sample of blocks, whose cycles are not those of a launch."""
     return () if result.sample is not None else result.metric_values
-
-
-_MAX_KERNELS: Final = 20
-_NAME_CELLS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +222,7 @@ def kernel_bounds(trace: Trace, seconds: float | None = None) -> RunBounds:
     faulty_first = sorted(ranked.kernels, key=lambda pair: pair[0].name not in faulty)
     bounds = [
         KernelBound(kernel, share, key_findings(trace, kernel, share), kernel_limiter(kernel))
-        for kernel, share in faulty_first[:_MAX_KERNELS]
+        for kernel, share in faulty_first[:_MAX_BOUNDS]
         if latest is None or time.monotonic() < latest
     ]
     if ranked.of:
@@ -243,70 +234,3 @@ def kernel_bounds(trace: Trace, seconds: float | None = None) -> RunBounds:
 
 def _first_loss_order(bound: KernelBound) -> FindingOrder:
     return min((loss.order for loss in losses_of(bound.findings)), default=NO_FINDING)
-
-
-def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
-    """The section of the report; none where no kernel had several probes, or one that tells what limits it."""
-    if not any(kernel.named_probes or has_limiter_counts(kernel) for kernel in trace.kernels):
-        return []
-    unused = {probe.probe for probe in unused_probes(trace)}  # the head of the report names them
-    lines = [line for bound in run.kernels for line in _bound_lines(bound, cells, unused)]
-    sources = dict.fromkeys(bound.limited.source for bound in run.kernels if bound.limited is not None)
-    lines += [f"limits: {source}" for source in sources if source]
-    if run.kernels and not run.of:
-        lines.append(f"no shares: {truncated_share_reason(trace) or _no_shares_reason(trace)}")
-    elif run.of == GPU_TIME:
-        graphs = " and graph replays" if trace.graph_ns else ""
-        lines.append(f"shares are relative to the GPU time of all timed kernels{graphs}")
-    elif run.of:
-        model = " (modeled)" if trace.state.simulated else ""
-        lines.append(
-            f"shares are relative to the cycles of all launches{model}, estimated from probed launches; only kernels"
-            " with results are listed"
-        )
-    return [*lines, *([f"and {units.counted(run.unread, 'kernel')} more"] if run.unread else [])]
-
-
-def truncated_share_reason(trace: Trace) -> str:
-    """Name the kernels whose launch cycles are missing since a result is truncated; "" for none."""
-    cut = trace.truncated_results
-    names = [
-        f"#{kernel.index} {safe(kernel.demangled)}" for kernel in trace.kernels if _newest_rows(kernel) & cut.keys()
-    ]
-    if not names:
-        return ""
-    others = f" and of {units.counted(len(names) - 1, 'other kernel')}" if len(names) > 1 else ""
-    return f"the newest result of {shorten(names[0], _NAME_CELLS)}{others} is truncated"
-
-
-def _newest_rows(kernel: Kernel) -> set[int]:
-    return {probed.result_rows[-1] for probed in kernel.by_probe() if probed.result_rows}
-
-
-def _no_shares_reason(trace: Trace) -> str:
-    """Name the option that measures times: a simulated GPU has none, and elsewhere one option disables them."""
-    if trace.state.simulated:
-        return "the simulated GPU has no times; run with a probe that counts launch cycles"
-    untimed = trace.run_info is not None and trace.run_info.options.get("times") is False
-    return f"run with a probe that counts launch cycles{', or remove --no-times' if untimed else ''}"
-
-
-def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Iterator[str]:
-    kernel = bound.kernel
-    share = units.NOT_MEASURED if bound.share is None else f"{bound.share:.0%}"
-    head = f"{share:>4}  #{kernel.index} "
-    tail = f"  {units.counted(kernel.launches, 'launch')}"
-    yield head + shorten(safe(kernel.demangled), cells - len(head) - len(tail)) + tail
-    if bound.limited is not None:
-        texts = (text for text in limiter_texts(bound.limited) if text != bound.limited.source)
-        for place, words in enumerate(texts):
-            yield from hang_line(("      limited by: " if not place else "        ") + words, cells)
-    if not kernel.result_rows:
-        yield from hang_line(f"      no result: {unprobed_reason(kernel)}", cells)
-    for finding in (noted.finding for noted in sorted(bound.findings, key=lambda noted: noted.order)):
-        if not finding.stands_out and finding.values and not any(finding.numbers.values()):
-            continue  # nothing of the kind was executed
-        mark = "!" if finding.stands_out else " "
-        yield from hang_line(f"    {mark} {finding.label}: {finding_text(kernel, finding)}", cells)
-    for words in unmeasured_texts(probe for probe in unmeasured_probes(kernel) if probe.probe not in unused):
-        yield from hang_line(f"      {units.NOT_MEASURED} {words}", cells)

@@ -13,6 +13,7 @@ import numpy as np
 
 from tui_probe.nsight.analysis.kernel_groups import Shape, shape_of
 from tui_probe.nsight.analysis.launch_means import bytes_of, durations
+from tui_probe.records.distribution import p99_position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -134,7 +135,9 @@ def counts_that_differ(first: KernelMetrics, other: KernelMetrics) -> list[str] 
     """The requests and sectors in which two tools differ on a kernel; None where there is nothing to compare."""
     pairs = {name: (getattr(first, name), getattr(other, name)) for name in COUNTED}
     known = {name: pair for name, pair in pairs.items() if None not in pair}
-    return [name for name, (mine, its) in known.items() if abs(mine - its) >= _TOLERANCE] if known else None
+    if not known:
+        return None
+    return [name for name, (count, other_count) in known.items() if abs(count - other_count) >= _TOLERANCE]
 
 
 def _launches_by_shape(table: NcuTable) -> dict[tuple[int, Shape], list[int]]:
@@ -256,7 +259,7 @@ def _mean(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float | 
 
 def _p99(values: NDArray[np.float64]) -> float | None:
     known = np.sort(values[~np.isnan(values)])
-    return float(known[-(-99 * len(known) // 100) - 1]) if len(known) else None
+    return float(known[p99_position(len(known))]) if len(known) else None
 
 
 def _means(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from tui_probe.nsight.analysis.projection import members, range_columns
 from tui_probe.nsight.importers.nsys_model import UNKNOWN
+from tui_probe.records.distribution import p99_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from tui_probe.nsight.analysis.projection import RangeColumns
     from tui_probe.nsight.importers.nsys_model import HostRanges, Kernels, ProjectedRange
 
-_Count = TypeVar("_Count", int, "NDArray[np.int64]")
 _PAIRS_PER_CHUNK: Final = 1 << 16
 """Pairs of name and kernel that are counted together: an export of hours has many millions."""
 
@@ -63,15 +63,10 @@ def _kernel_total(code: int, durations: NDArray[np.int64], time_of_all: int) -> 
         total,
         mean=total / launches,
         median=float(np.median(durations)),
-        p99=int(durations[_p99_position(launches)]),
+        p99=int(durations[p99_position(launches)]),
         most=int(durations[-1]),
         share=total / time_of_all,
     )
-
-
-def _p99_position(count: _Count) -> _Count:
-    """Return the position of the nearest rank for 99 % in ``count`` ascending values; of an array, one per count."""
-    return -(-99 * count // 100) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +134,7 @@ def _by_name(columns: RangeColumns) -> Iterator[_CallsOfName]:
     codes, times = _calls(columns)
     first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
     calls = np.diff(np.append(first, len(codes)))
-    sums = (calls, np.add.reduceat(times, first), times[first + _p99_position(calls)], known[codes[first]])
+    sums = (calls, np.add.reduceat(times, first), times[first + p99_position(calls)], known[codes[first]])
     names = (columns.names[code] for code in codes[first].tolist())
     yield from map(_CallsOfName, names, *(column.tolist() for column in sums))
 
