@@ -18,8 +18,8 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.cli.main import main
 from tui_probe.engine.grafting.graft_gate import GraftGate, OpenGate, TrialOutcome, TrialPart
 from tui_probe.engine.grafting.grafts import Grafter
-from tui_probe.engine.trial import copy_trial
-from tui_probe.engine.trial.trial_cases import BEGUN_BYTES, RECORD_WARPS
+from tui_probe.engine.trial import record_trials
+from tui_probe.engine.trial.record_trials import BEGUN_BYTES, RECORD_WARPS
 from tui_probe.engine.trial.trial_kernel import TRIAL_KERNEL, TrialFailedError
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
@@ -214,20 +214,20 @@ def trial_content(places: Sequence[int], base: int = 0x7F0000000000) -> bytes:
     begun = struct.pack("<QIxxxxI12x", 9, 3, 1) * RECORD_WARPS
     content = b""
     for warp in range(RECORD_WARPS):
-        copies = list(copy_trial.expected_copies(warp, places)) if warp < RECORD_WARPS - 1 else []
+        copies = list(record_trials.expected_copies(warp, places)) if warp < RECORD_WARPS - 1 else []
         records = b""
         for place, offset, size in copies:
             address = base + offset
             fields = 5, place, address & 0xFFFFFFFF, address >> 32, size // 16, place | 1, 0, 0
             records += struct.pack("<8I", *fields)
         slot = struct.pack("<I12x", 1 + 2 * len(copies)) + records
-        content += slot.ljust(copy_trial.storage_of_copies(), b"\0")
+        content += slot.ljust(record_trials.storage_of_copies(), b"\0")
     return begun + content
 
 
 def test_self_test_has_a_kernel_with_copies() -> None:
-    cubin = copy_trial.copies_cubin(90, assembler())
-    trial = copy_trial.copies_trial(cubin)
+    cubin = record_trials.copies_cubin(90, assembler())
+    trial = record_trials.copies_trial(cubin)
     kernel = Grafter(trial.probe, assembler(), sampled=False).graft(cubin, TRIAL_KERNEL)
     assert kernel.copies_only
     places = [int(site.instruction.line) for site in parse_sites(kernel.sites.encode())[0].sites]
@@ -251,9 +251,9 @@ def test_self_test_has_a_kernel_with_copies() -> None:
 )
 def test_self_test_refuses_wrong_copies(at: int, value: int, words: str) -> None:
     content = bytearray(trial_content([0x100, 0x200]))
-    struct.pack_into("<I", content, BEGUN_BYTES + 2 * copy_trial.storage_of_copies() + at, value)
+    struct.pack_into("<I", content, BEGUN_BYTES + 2 * record_trials.storage_of_copies() + at, value)
     with pytest.raises(TrialFailedError, match=f"warp 2 {words}"):
-        copy_trial.check_copies(bytes(content), [0x100, 0x200])
+        record_trials.check_copies(bytes(content), [0x100, 0x200])
 
 
 class GateWithoutCopies(OpenGate):

@@ -27,7 +27,7 @@ from tui_probe.engine.grafting.snippet_ptx import snippet_ptx
 from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.preparer import Preparer
-from tui_probe.engine.trial import graft_trial, trial_cases
+from tui_probe.engine.trial import count_trials, graft_trial, record_trials
 from tui_probe.engine.trial.trial_kernel import (
     ACTIVE_THREADS,
     THREADS,
@@ -389,11 +389,11 @@ def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
     assert len(made.grafted.branches) == 4
     by_warp, by_site = (
         Grafter(trial.probe, assembler, sampled=False).graft(cubin, TRIAL_KERNEL)
-        for trial in trial_cases.instruction_trials()
+        for trial in count_trials.instruction_trials()
     )
     assert len(by_site.grafted.branches) == 5, "a load and two stores of global memory, a load and a store of shared"
     assert set(by_warp.grafted.branches) == {*by_site.grafted.branches, *made.grafted.branches}
-    records = Grafter(trial_cases.record_trial().probe, assembler, sampled=False).graft(cubin, TRIAL_KERNEL)
+    records = Grafter(record_trials.record_trial().probe, assembler, sampled=False).graft(cubin, TRIAL_KERNEL)
     assert len(records.grafted.branches) == 9, "the entry, two exits and one of none, a load, two stores, two sums"
     target = GraftTarget.of(cubin, TRIAL_KERNEL)
     accesses = [
@@ -463,15 +463,15 @@ def test_counts_of_the_trial_are_those_of_its_lanes() -> None:
         "shared_words": len(stored) + len(lanes),
         "shared_bytes": 4 * (len(stored) + len(lanes)),
         "threads": THREADS_OF_GRID,
-    } == trial_cases.EXPECTED_INSTRUCTION_COUNTS
+    } == count_trials.EXPECTED_INSTRUCTION_COUNTS
 
 
 def test_other_counts_fail_the_trial() -> None:
-    record, expected = trial_cases.INSTRUCTION_RECORD, list(trial_cases.EXPECTED_INSTRUCTION_COUNTS.values())
-    trial_cases.check_counts(record.pack(*expected) + bytes(record.size))
-    trial_cases.check_counts_of_sites(record.pack(*expected[:-1], 0))
+    record, expected = count_trials.INSTRUCTION_RECORD, list(count_trials.EXPECTED_INSTRUCTION_COUNTS.values())
+    count_trials.check_counts(record.pack(*expected) + bytes(record.size))
+    count_trials.check_counts_of_sites(record.pack(*expected[:-1], 0))
     with pytest.raises(TrialFailedError, match="counted 256 load requests, not 255"):
-        trial_cases.check_counts(record.pack(expected[0] + 1, *expected[1:]))
+        count_trials.check_counts(record.pack(expected[0] + 1, *expected[1:]))
 
 
 def test_records_of_the_trial() -> None:
@@ -563,34 +563,34 @@ def test_counts_of_blocks_have_an_outcome_of_their_own(tmp_path: Path, monkeypat
 OUTPUT, TOTAL = 0x7F00_0000_1000, 0x7F00_0000_0040
 
 
-def threads_of_the_trial() -> list[list[trial_cases.AccessRecord]]:
+def threads_of_the_trial() -> list[list[record_trials.AccessRecord]]:
     """Worked out lane by lane, where the lowest lane of a warp adds for all."""
     by_thread = []
     for number in range(THREADS_OF_GRID):
         own = OUTPUT + 4 * number
-        load = [trial_cases.AccessRecord(own, 0xFFFF_FFF0, 0x150)] if number % 2 else []
-        add = [trial_cases.AccessRecord(TOTAL, 40, 0x1D0)] if number % 32 == 0 else []
-        by_thread.append([*load, trial_cases.AccessRecord(own, 10, 0x1B0), *add] if number < ACTIVE_THREADS else [])
+        load = [record_trials.AccessRecord(own, 0xFFFF_FFF0, 0x150)] if number % 2 else []
+        add = [record_trials.AccessRecord(TOTAL, 40, 0x1D0)] if number % 32 == 0 else []
+        by_thread.append([*load, record_trials.AccessRecord(own, 10, 0x1B0), *add] if number < ACTIVE_THREADS else [])
     return by_thread
 
 
-def recorded(threads: list[list[trial_cases.AccessRecord]]) -> bytes:
+def recorded(threads: list[list[record_trials.AccessRecord]]) -> bytes:
     """As warps keep them: counts, then a record of each lane after another."""
     warps = struct.pack("<QIxxxxI12x", 5, 3, 1) * (THREADS_OF_GRID // 32)
     for at in range(0, THREADS_OF_GRID, 32):
         lanes = threads[at : at + 32]
         warps += b"".join(struct.pack("<I", 1 + len(lane)) for lane in lanes) + bytes(12 * 32)
-        for index in range(trial_cases.MAX_RECORDS):
+        for index in range(record_trials.MAX_RECORDS):
             warps += b"".join(struct.pack("<QII", *lane[index]) if index < len(lane) else bytes(16) for lane in lanes)
     return warps
 
 
 def test_records_of_single_accesses_of_the_trial() -> None:
     good = threads_of_the_trial()
-    trial_cases.check_access_records(recorded(good))
-    assert len(recorded(good)) == sum(trial_cases.record_trial().map_bytes)
+    record_trials.check_access_records(recorded(good))
+    assert len(recorded(good)) == sum(record_trials.record_trial().map_bytes)
 
-    def changed(number: int, records: list[trial_cases.AccessRecord]) -> bytes:
+    def changed(number: int, records: list[record_trials.AccessRecord]) -> bytes:
         return recorded([records if index == number else each for index, each in enumerate(good)])
 
     odd = good[5]
@@ -606,7 +606,7 @@ def test_records_of_single_accesses_of_the_trial() -> None:
         (recorded(good)[:-2560] + bytes(2560), "counted -1"),
     ):
         with pytest.raises(TrialFailedError, match=words):
-            trial_cases.check_access_records(bad)
+            record_trials.check_access_records(bad)
 
 
 def test_trial_results_before_a_hang_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -633,7 +633,7 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
         if trial in trials or options:
             raise TrialFailedError("other sums" if trial in trials else f"other records: {options}")
 
-    trials = trial_cases.instruction_trials()
+    trials = count_trials.instruction_trials()
     monkeypatch.setattr(graft_trial, "instruction_trials", lambda: trials)
     monkeypatch.setattr(graft_trial, "CudaContext", lambda *_: None)
     monkeypatch.setattr(graft_trial, "trial_cubin", lambda *_, **__: None)

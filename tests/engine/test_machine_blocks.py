@@ -16,7 +16,7 @@ from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.grafting.sass_positions import find_probed_parts
 from tui_probe.engine.grafting.snippet_ptx import ptx_version
-from tui_probe.engine.trial.trial_cases import (
+from tui_probe.engine.trial.count_trials import (
     BLOCK_RECORD,
     EXPECTED_BLOCK_COUNTS,
     block_cubin,

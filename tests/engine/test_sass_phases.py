@@ -23,7 +23,7 @@ from tui_probe.engine.grafting.instruction_ptx import InstructionPtx
 from tui_probe.engine.grafting.sass_phases import _entered_while_counting, _takes_no_time, sass_phases
 from tui_probe.engine.grafting.sass_positions import find_probed_parts
 from tui_probe.engine.grafting.sass_site_file import sass_site_file
-from tui_probe.engine.trial import trial_cases
+from tui_probe.engine.trial import record_trials
 from tui_probe.engine.trial.trial_kernel import THREADS_OF_GRID, TRIAL_KERNEL, TrialFailedError
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
@@ -659,7 +659,7 @@ def starts_of_warp(turns: int) -> list[int]:
 
 def trial_content(changed: int | None = None, starts: list[int] | None = None, attempts: int | None = None) -> bytes:
     """The records of all warps of the self-test, with those of one warp changed."""
-    room = trial_cases.MAX_STARTS
+    room = record_trials.MAX_STARTS
     content = b""
     for warp in range(THREADS_OF_GRID // 32):
         own = starts_of_warp(warp & 7)
@@ -675,7 +675,7 @@ def trial_content(changed: int | None = None, starts: list[int] | None = None, a
 
 def test_self_test_of_records_in_free_registers() -> None:
     """Warps with more and with fewer starts than there is room for, whose clocks wrap around."""
-    trial_cases.check_starts(trial_content(), MARKS)
+    record_trials.check_starts(trial_content(), MARKS)
     swapped = starts_of_warp(3)
     swapped[3:5] = swapped[4:2:-1]
     for bad, words in (
@@ -687,16 +687,16 @@ def test_self_test_of_records_in_free_registers() -> None:
         (bytes(len(trial_content())), "warp 0 counted -1 starts"),
     ):
         with pytest.raises(TrialFailedError, match=words):
-            trial_cases.check_starts(bad, MARKS)
+            record_trials.check_starts(bad, MARKS)
     late = trial_content()[: 4 + 12] + struct.pack("<I", 8) + trial_content()[20:]
     with pytest.raises(TrialFailedError, match="warp 0 saved starts of phases in the wrong order"):
-        trial_cases.check_starts(late, MARKS)
+        record_trials.check_starts(late, MARKS)
 
 
 @pytest.mark.parametrize("few_registers", [False, True])
 def test_self_test_has_kernels_with_short_records(few_registers: bool) -> None:
-    cubin = trial_cases.phases_cubin(90, assembler(), few_registers=few_registers)
-    trial = trial_cases.phases_trial(cubin)
+    cubin = record_trials.phases_cubin(90, assembler(), few_registers=few_registers)
+    trial = record_trials.phases_trial(cubin)
     kernel = Grafter(trial.probe, assembler(), sampled=False).graft(cubin, TRIAL_KERNEL)
     assert kernel.short_records
     works = [site["phase"]["work"] for site in json.loads(kernel.sites)["probes"][0]["sites"]]

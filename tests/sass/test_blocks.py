@@ -12,7 +12,7 @@ from tests.bench.grafts import of_corpus
 from tests.bench.sass_operations import unlike
 from tests.turns import due
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.trial.trial_cases import block_cubin
+from tui_probe.engine.trial.count_trials import block_cubin
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.sass.flow import basic_blocks
 from tui_probe.sass.operations import operation_class, operation_name

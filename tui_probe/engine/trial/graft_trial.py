@@ -26,11 +26,10 @@ from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.grafting.sass_forms import RECORD_ARCHITECTURES
 from tui_probe.engine.snippet import parse_snippet
-from tui_probe.engine.trial.copy_trial import copies_cubin, copies_trial
-from tui_probe.engine.trial.trial_cases import (
-    block_cubin,
-    block_trial,
-    instruction_trials,
+from tui_probe.engine.trial.count_trials import block_cubin, block_trial, instruction_trials
+from tui_probe.engine.trial.record_trials import (
+    copies_cubin,
+    copies_trial,
     phases_cubin,
     phases_trial,
     record_trial,

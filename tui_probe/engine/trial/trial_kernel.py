@@ -26,6 +26,10 @@ TRIAL_KERNEL: Final = "trial"
 BLOCKS: Final = 64
 THREADS: Final = 128
 THREADS_OF_GRID: Final = BLOCKS * THREADS
+OUTPUT_WORD: Final = 4
+"""Bytes that each thread loads, exchanges and stores."""
+MAX_TURNS: Final = 7
+"""Turns of the loops that cases put into it: a number of 3 bits, different between lanes or warps."""
 MAX_SMS: Final = 4096
 """More than any device has: a larger ``%smid`` is a wrong record."""
 ACTIVE_THREADS: Final = THREADS_OF_GRID - 37
