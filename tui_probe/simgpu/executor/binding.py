@@ -88,8 +88,7 @@ INSTRUCTION_BUILDERS: Final[dict[str, Build]] = {
     **tensor_copies.BUILDERS,
     **warp.BUILDERS,
     **matrix.BUILDERS,
-    **warpgroups.WMMA_BUILDERS,
-    **warpgroups.WGMMA_BUILDERS,
+    **warpgroups.BUILDERS,
     "trap": program.build_trap,
     "brkpt": program.build_trap,
 }

@@ -1,4 +1,4 @@
-"""Matrix products with ``wmma``, whose fragments have a layout of their own, and ``wgmma`` of four warps.
+"""Matrix products of four warps: ``wgmma``.
 
 A product is computed when it is issued: each warp takes the sixteen rows of A that are its own. What follows in the
 program may not touch its operands before ``wgmma.wait_group``, so the time between cannot be seen.
@@ -16,8 +16,7 @@ import numpy as np
 
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Immediate, Vector
-from tui_probe.simgpu.executor.addressing import Access, PointerAccess, state_space
-from tui_probe.simgpu.executor.checks.accesses import LOAD, STORE, AccessKind
+from tui_probe.simgpu.executor.addressing import PointerAccess
 from tui_probe.simgpu.executor.matrix import (
     accumulator_of,
     check_whole_warps,
@@ -37,9 +36,7 @@ from tui_probe.simgpu.executor.scalars import (
     UNSIGNED,
     ScalarType,
     Value,
-    last_type,
     operands_of,
-    types_of,
 )
 
 if TYPE_CHECKING:
@@ -52,13 +49,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.operations import Operation, SourceOperand
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
-# ``wmma``: matrix operations on fragments whose layout is the device's own affair (PTX ISA reference, 9.7.14.3).
-#
-# Here, a fragment of n elements per lane holds the elements of its matrix row after row: lane l has those from number
-# n·l on, from the beginning again where a fragment has more room than its matrix has elements.
-
-_WMMA_SHAPE: Final = re.compile(r"m(\d+)n(\d+)k(\d+)")
-_WGMMA_SHAPE: Final = re.compile(r"m64n(\d+)k(\d+)")
+_SHAPE: Final = re.compile(r"m64n(\d+)k(\d+)")
 _ROWS: Final = 16
 """Rows of A and D that a warp has."""
 _WARPS: Final = 4
@@ -69,159 +60,6 @@ _PIECE: Final = 16
 """Bytes that stay side by side in shared memory."""
 _ACROSS: Final = {0: 1, 1: 8, 2: 4, 3: 2}
 """Pieces of a row by the descriptor's bits 62 and 63: no swizzle, or 128, 64, 32 bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """Extents of a product: A is m × k, B is k × n, C and D are m × n."""
-
-    m: int
-    n: int
-    k: int
-
-    def of(self, matrix: str) -> tuple[int, int]:
-        """Rows and columns of matrix ``a``, ``b``, ``c`` or ``d``."""
-        return {"a": (self.m, self.k), "b": (self.k, self.n)}.get(matrix, (self.m, self.n))
-
-
-def _shape_of(instruction: Instruction) -> _Shape:
-    for modifier in instruction.modifiers:
-        match = _WMMA_SHAPE.fullmatch(modifier)
-        if match:
-            return _Shape(*(int(extent) for extent in match.groups()))
-    raise KeyError("shape")
-
-
-def _registers(operand: Operand, bind: Binder) -> tuple[Operand, ...]:
-    if not isinstance(operand, Vector):
-        return bind.unsupported()
-    return operand.elements
-
-
-def _build_wmma(instruction: Instruction, bind: Binder) -> Operation:
-    kind = instruction.modifiers[0]
-    bind.effects.members = bind.source(Immediate("0xffffffff"), TYPES["u32"])
-    if kind == "mma":
-        return _build_multiply(instruction, bind)
-    return _build_load(instruction, bind) if kind == "load" else _build_store(instruction, bind)
-
-
-class _FragmentPlacement:
-    """Memory positions of the elements of a fragment."""
-
-    def __init__(
-        self,
-        instruction: Instruction,
-        count: int,
-        address: Operand,
-        rest: list[Operand],
-        bind: Binder,
-        access: AccessKind = LOAD,
-    ) -> None:
-        self.kind = last_type(instruction)
-        rows, columns = _shape_of(instruction).of(instruction.modifiers[1])
-        elements = count * max(32 // self.kind.bits, 1)
-        number = (np.arange(WARP_SIZE)[:, None] * elements + np.arange(elements)) % (rows * columns)
-        row, column = np.divmod(number, columns)
-        if "col" in instruction.modifiers:
-            row, column, columns = column, row, rows
-        self._row, self._column = row.astype(np.uint64), column.astype(np.uint64)
-        default = Immediate(str(columns))
-        self._stride = bind.source(rest[0] if rest else default, TYPES["u32"])
-        self.access = Access(address, state_space(instruction), self.kind.bytes, bind, access)
-
-    def addresses(self, group: ThreadGroup) -> Value:
-        """The address of each element: shape (elements, lanes)."""
-        lanes = group.lanes
-        stride = lanes.spread(self._stride.read(group.registers)).astype(np.uint64)[:, None]
-        offsets = (self._row[lanes.lane] * stride + self._column[lanes.lane]) * np.uint64(self.kind.bytes)
-        base = lanes.spread(self.access.address(group)).astype(np.uint64)[:, None]
-        result: Value = (base + offsets).T
-        return result
-
-
-def _build_load(instruction: Instruction, bind: Binder) -> Operation:
-    """``wmma.load.a|b|c.sync.aligned.layout.shape{.space}.type {…}, [address]{, stride}``."""
-    written, address, *optional = operands_of(instruction, 2, 3)
-    operands = _registers(written, bind)
-    placement = _FragmentPlacement(instruction, len(operands), address, optional, bind)
-    kind = placement.kind
-    targets = [bind.target(operand, element_register(kind)) for operand in operands]
-    line = bind.line
-
-    def run(group: ThreadGroup) -> None:
-        check_whole_warps(group, line)
-        rows = []
-        for addresses in placement.addresses(group):
-            element = np.empty(group.lanes.count, UNSIGNED[kind.bits])
-            for part in placement.access.parts_at(group, np.ascontiguousarray(addresses)):
-                placement.access.check(group, part)
-                chosen = slice(None) if part.positions is None else part.positions
-                element[chosen] = part.view(element.dtype)[part.element]
-            rows.append(element)
-        elements = np.stack(rows, axis=-1).reshape(-1, WARP_SIZE, len(operands), len(rows) // len(operands))
-        bits = elements.view(UNSIGNED[max(kind.bits, 32)])[..., 0]
-        write_registers(targets, group, bits)
-
-    return run
-
-
-def _build_store(instruction: Instruction, bind: Binder) -> Operation:
-    """``wmma.store.d.sync.aligned.layout.shape{.space}.type [address], {…}{, stride}``."""
-    address, stored, *optional = operands_of(instruction, 2, 3)
-    operands = _registers(stored, bind)
-    placement = _FragmentPlacement(instruction, len(operands), address, optional, bind, STORE)
-    kind = placement.kind
-    sources = [bind.source(operand, element_register(kind)) for operand in operands]
-    line = bind.line
-
-    def run(group: ThreadGroup) -> None:
-        check_whole_warps(group, line)
-        bits = read_registers(sources, group)
-        elements = bits.reshape((*bits.shape, 1)).view(UNSIGNED[kind.bits]).reshape(group.lanes.count, -1)
-        for number, addresses in enumerate(placement.addresses(group)):
-            for part in placement.access.parts_at(group, np.ascontiguousarray(addresses)):
-                placement.access.check(group, part, elements[:, number])
-                chosen = slice(None) if part.positions is None else part.positions
-                part.view(elements.dtype)[part.element] = elements[chosen, number]
-
-    return run
-
-
-def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
-    """``wmma.mma.sync.aligned.alayout.blayout.shape{.types}{.satfinite} d, a, b, c``."""
-    types = types_of(instruction, 0)
-    shape = _shape_of(instruction)
-    if len(types) == 2:
-        # Half precision names the types of d and c only.
-        types = [types[0], TYPES["f16"], TYPES["f16"], types[1]]
-    d_kind, a_kind, b_kind, c_kind = types
-    d, a, b, c = (_registers(operand, bind) for operand in operands_of(instruction, 4))
-    targets = [bind.target(operand, element_register(d_kind)) for operand in d]
-    inputs = [
-        ([bind.source(operand, element_register(kind)) for operand in operands], kind, shape.of(name))
-        for name, operands, kind in (("a", a, a_kind), ("b", b, b_kind), ("c", c, c_kind))
-    ]
-    saturates = "satfinite" in instruction.modifiers
-    line = bind.line
-
-    def run(group: ThreadGroup) -> None:
-        check_whole_warps(group, line)
-        matrices = []
-        for sources, kind, (rows, columns) in inputs:
-            elements = decoded(read_registers(sources, group), kind)
-            flat = elements.reshape(len(elements), -1)[:, : rows * columns]
-            matrices.append(flat.reshape(-1, rows, columns))
-        left, right, accumulator = matrices
-        total = multiply(left, right, accumulator, a_kind)
-        per_register = max(32 // d_kind.bits, 1)
-        elements = total.reshape(-1, WARP_SIZE, len(targets), per_register)
-        write_registers(targets, group, encoded(elements, d_kind, saturates))
-
-    return run
-
-
-WMMA_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"wmma": _build_wmma}
 
 
 class _PieceOffsets(NamedTuple):
@@ -313,7 +151,7 @@ class _WarpgroupProduct:
     """``wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d, a, b, scale-d, imm-scale-a, imm-scale-b, …``."""
 
     def __init__(self, instruction: Instruction, bind: Binder) -> None:
-        shapes = [match for modifier in instruction.modifiers if (match := _WGMMA_SHAPE.fullmatch(modifier))]
+        shapes = [match for modifier in instruction.modifiers if (match := _SHAPE.fullmatch(modifier))]
         kinds = [TYPES[name] for name in instruction.modifiers if name in TYPES]
         if len(shapes) != 1 or len(kinds) != 3 or "sp" in instruction.modifiers:
             bind.unsupported()
@@ -382,4 +220,4 @@ def _flags(flags: list[Operand], bind: Binder, *, a_in_registers: bool) -> tuple
     return signs, [bool(flag) for flag in transposes]
 
 
-WGMMA_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"wgmma": _build_wgmma}
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"wgmma": _build_wgmma}
