@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import lzma
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from tests.trace.make import TraceWriter
 from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError
 from tui_probe.evals.answer import AnswerDocument
-from tui_probe.evals.evaluation import Setting, evaluation_named
+from tui_probe.evals.evaluation import PROGRAMS_FOLDER, Setting, evaluation_named
+from tui_probe.evals.traffic import IMPLEMENTATIONS, RUNS, WARM_UP
 
 WAYS = ("flash", "efficient", "math", "triton")
 
@@ -77,3 +79,11 @@ def test_sparse_attention_is_among_the_programs() -> None:
     runs = evaluation_named("traffic").collect(Setting())
     assert [run.kept_as for run in runs if "bigbird" in run.name] == ["bigbird_torch.csv", "bigbird_triton.csv"]
     assert all(run.tools == ("ncu",) for run in runs)
+
+
+def test_program_has_the_implementations_and_calls_of_the_evaluation() -> None:
+    program = ast.parse((PROGRAMS_FOLDER / "attentions.py").read_text(encoding="utf-8"))
+    texts = {node.value for node in ast.walk(program) if isinstance(node, ast.Constant)}
+    assert set(IMPLEMENTATIONS) <= texts
+    calls = [ast.unparse(node) for node in program.body if isinstance(node, ast.Assign)]
+    assert f"(WARM_UP, RUNS) = ({WARM_UP}, {RUNS})" in calls

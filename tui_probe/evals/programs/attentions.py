@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BATCH, HEADS, LENGTH, WIDTH = 2, 8, 2048, 64
+"""Sequences, heads per sequence, tokens, numbers per token and head."""
 TILE, CHOSEN = 64, 8
+"""Tokens of a block, and blocks of keys that each block of queries attends to, in block-sparse attention."""
 WARM_UP, RUNS = 3, 5
+"""Calls; the evaluation of traffic leaves out the first ones."""
+LOG2_E = 1.4426950408889634
+"""Scores are scaled by it, since the kernels compute powers of two."""
 BACKENDS = {
     "flash": SDPBackend.FLASH_ATTENTION,
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
@@ -48,7 +53,7 @@ def bigbird(q: Any, k: Any, v: Any, table: Any) -> Any:
     return torch.matmul(scores.softmax(-1), values).flatten(2, 3)
 
 
-def ways(q: Any, k: Any, v: Any) -> dict[str, Callable[[], Any]]:
+def implementations(q: Any, k: Any, v: Any) -> dict[str, Callable[[], Any]]:
     """Return the attention functions by name."""
     table = torch.tensor(chosen_blocks(LENGTH // TILE), device=q.device)
 
@@ -59,7 +64,7 @@ def ways(q: Any, k: Any, v: Any) -> dict[str, Callable[[], Any]]:
     def by_triton() -> Any:
         from kernels_triton import attention_forward
 
-        out, scale = torch.empty_like(q), WIDTH**-0.5 * 1.4426950408889634
+        out, scale = torch.empty_like(q), WIDTH**-0.5 * LOG2_E
         grid = (LENGTH // 128, BATCH * HEADS)
         attention_forward[grid](q, k, v, out, LENGTH, scale, WIDTH=WIDTH, QUERIES=128, KEYS=64, num_warps=8)
         return out
@@ -67,7 +72,7 @@ def ways(q: Any, k: Any, v: Any) -> dict[str, Callable[[], Any]]:
     def bigbird_triton() -> Any:
         from kernels_triton import block_sparse_attention
 
-        out, scale = torch.empty_like(q), WIDTH**-0.5 * 1.4426950408889634
+        out, scale = torch.empty_like(q), WIDTH**-0.5 * LOG2_E
         grid = (LENGTH // TILE, BATCH * HEADS)
         block_sparse_attention[grid](q, k, v, out, short, LENGTH, scale, WIDTH=WIDTH, TILE=TILE, CHOSEN=CHOSEN)
         return out
@@ -85,9 +90,9 @@ def main() -> int:
     name = sys.argv[1] if len(sys.argv) == 2 else ""
     torch.manual_seed(0)
     q, k, v = (torch.randn(BATCH, HEADS, LENGTH, WIDTH, dtype=torch.float16).cuda() for _ in range(3))
-    call = ways(q, k, v).get(name)
+    call = implementations(q, k, v).get(name)
     if call is None:
-        print(f"usage: attentions.py NAME; names are {', '.join(ways(q, k, v))}", file=sys.stderr)
+        print(f"usage: attentions.py NAME; names are {', '.join(implementations(q, k, v))}", file=sys.stderr)
         return 2
     for _ in range(WARM_UP + RUNS):
         result = call()

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PASSES = 4
+"""Forward passes that count: one for each of the four probes."""
 LLAMA_TOKENS = 512
-
-
-# -- Triton kernels instead of cuBLAS and cuDNN, which a probe can be put into; nothing is tuned, one tile each
-
+LOG2_E = 1.4426950408889634
+"""Scores of attention are scaled by it, since the kernel computes powers of two."""
 TILE, INNER, WARPS = 128, 64, 8
+"""Rows and columns of a tile of the output, its steps along the inner dimension, and warps per block; not tuned."""
+
+
+# -- Triton kernels instead of cuBLAS and cuDNN, which a probe can be put into
 
 
 @triton.jit
@@ -147,7 +150,7 @@ def call_attention(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool
     query, key, value = query.contiguous(), key.contiguous(), value.contiguous()
     batch, heads, queries, width = query.shape
     out = torch.empty_like(query)
-    scale, padded = width**-0.5 * 1.4426950408889634, max(triton.next_power_of_2(width), 16)
+    scale, padded = width**-0.5 * LOG2_E, max(triton.next_power_of_2(width), 16)
     attention[(triton.cdiv(queries, TILE), batch * heads)](
         query, key, value, out, queries, key.shape[2], scale, WIDTH=width, PADDED=padded,
         CAUSAL=is_causal, TILE=TILE, INNER=INNER, num_warps=WARPS,
