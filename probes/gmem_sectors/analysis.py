@@ -142,7 +142,7 @@ def analyse_copies(copies: BulkCopies) -> MemorySectors:
     sectors, unknown = sectors_of(copies.boxes), int((~copies.is_known).sum())
     loads, stores = (None if unknown else copies.sum(sectors, loads=is_load) for is_load in (True, False))
     return MemorySectors(
-        *(None, None, None, None, None, None, None, None),
+        **dict.fromkeys((*_COUNTS, *_EXCLUDED_COUNTS)),
         threads_missing=WARP_SIZE * copies.warps_missing,
         bulk_copies=None if copies.made is None else copies.made - unknown,
         bulk_load_sectors=loads,

@@ -22,6 +22,8 @@ from .warp_timeline import draw_picture, pace_lines, pace_picture, warp_timeline
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
@@ -46,12 +48,12 @@ class ProgressView(Drawing):
         self.heading = heading
         self.title = f"Warp progress of {launch.which} {launch.name}"
         warps = launch.timeline.warps
-        late = _stragglers(recorded)
-        shown = _sample(len(warps), late)
-        self.paces = pace_lines(recorded.progress, warps.take(shown))
-        self.standing = np.isin(shown, late)
-        self.late = np.searchsorted(shown, late)
-        """Places of the stragglers among the warps that are shown, the longest first."""
+        stragglers = _stragglers(recorded)
+        drawn = _drawn_warps(len(warps), stragglers)
+        self.paces = pace_lines(recorded.progress, warps.take(drawn))
+        self.is_straggler = np.isin(drawn, stragglers)
+        self.stragglers = np.searchsorted(drawn, stragglers)
+        """Places of the stragglers among the warps that are drawn, the longest first."""
         self.top = max(int(self.paces.count.max()), 1)
         self.lengths = distribution(warps.duration)
         self.window = Window(launch.timeline.span, 1)
@@ -85,7 +87,7 @@ class ProgressView(Drawing):
             return None
 
         def work() -> None:
-            self._picture = pace_picture(self.paces, self.standing, self.top, wanted, *size)
+            self._picture = pace_picture(self.paces, self.is_straggler, self.top, wanted, *size)
 
         return work
 
@@ -100,7 +102,7 @@ class ProgressView(Drawing):
         canvas.text(0, rows, pad("0", left - 1, right=True), "dim")
         self._draw_stragglers(canvas, left, rows)
         self._draw_axis(canvas, left, rows + 1)
-        for i, text in enumerate((self._spread_words(), self._clock_words())):
+        for i, text in enumerate((self._spread_text(), self._clock_text())):
             canvas.text(0, rows + 3 + i, clip(text, width), "dim")
         return canvas.lines(ascii_only=ascii_only)
 
@@ -116,7 +118,7 @@ class ProgressView(Drawing):
 
     def _draw_stragglers(self, canvas: Canvas, x: int, rows: int) -> None:
         """``!block.warp`` at the end of those that stand out most."""
-        for place in self.late[:_NAMED_STRAGGLERS].tolist():
+        for place in self.stragglers[:_NAMED_STRAGGLERS].tolist():
             warps = self.paces.warps
             column = self.window.column(float(warps.end[place]))
             text = f"!{warps.block[place]}.{warps.warp[place]}"
@@ -132,16 +134,17 @@ class ProgressView(Drawing):
         canvas.text(0, y + 1, "time" if unit is TIME else "cycles", "dim")
         draw_marks(canvas, x, y, self.window, {"▲": self.window.time})
 
-    def _spread_words(self) -> str:
+    def _spread_text(self) -> str:
         lengths = self.lengths
         if lengths is None:
             return ""
         spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (p1–p99)"
-        late = f"! {units.counted(len(self.late), 'straggler')}"
-        late = late if len(self.late) else "no stragglers"
-        return f"median {cycles_text(lengths.median, self.launch.clock_khz)}{spread}, {late}"
+        stragglers = "no stragglers"
+        if len(self.stragglers):
+            stragglers = f"! {units.counted(len(self.stragglers), 'straggler')}"
+        return f"median {cycles_text(lengths.median, self.launch.clock_khz)}{spread}, {stragglers}"
 
-    def _clock_words(self) -> str:
+    def _clock_text(self) -> str:
         parts = [self.launch.timeline.clocks.words()]
         if len(self.paces.warps) < len(self.launch.timeline.warps):
             parts.append(f"{units.counted(len(self.paces.warps), 'warp')} drawn")
@@ -166,31 +169,31 @@ class ProgressView(Drawing):
 
     def point(self, step: int) -> str | None:
         """Move to the end of the next flagged warp."""
-        if not len(self.late):
+        if not len(self.stragglers):
             return "no stragglers"
-        self.pointed = 0 if self.pointed is None else (self.pointed + step) % len(self.late)
-        self.window.to(float(self.paces.warps.end[self.late[self.pointed]]))
+        self.pointed = 0 if self.pointed is None else (self.pointed + step) % len(self.stragglers)
+        self.window.to(float(self.paces.warps.end[self.stragglers[self.pointed]]))
         return None
 
     def spot(self) -> Spot:
         """The time, and the warp that was pointed at."""
         if self.pointed is None:
             return Spot(time=self.window.time)
-        warps, place = self.paces.warps, self.late[self.pointed]
+        warps, place = self.paces.warps, self.stragglers[self.pointed]
         return Spot(block=int(warps.block[place]), warp=int(warps.warp[place]), time=self.window.time)
 
     def go_to(self, spot: Spot) -> bool:
         """Move to the end of a flagged warp, else to the time, else to where the block ends."""
-        warps, late = self.paces.warps, self.late
-        same = (warps.block == spot.block) & ((warps.warp == spot.warp) | (spot.warp is None))
-        wanted = np.flatnonzero(same[late]) if spot.block is not None else late[:0]
-        if len(wanted):
-            self.pointed = int(wanted[0])
-            self.window.to(float(warps.end[late[self.pointed]]))
-            return True
-        time = (
-            float(warps.end[same].max()) if spot.time is None and spot.block is not None and same.any() else spot.time
-        )
+        warps, time = self.paces.warps, spot.time
+        if spot.block is not None:
+            at_spot = (warps.block == spot.block) & ((warps.warp == spot.warp) | (spot.warp is None))
+            flagged = np.flatnonzero(at_spot[self.stragglers])
+            if len(flagged):
+                self.pointed = int(flagged[0])
+                self.window.to(float(warps.end[self.stragglers[self.pointed]]))
+                return True
+            if time is None and at_spot.any():
+                time = float(warps.end[at_spot].max())
         if time is None:
             return False
         self.pointed = None
@@ -207,10 +210,10 @@ class ProgressView(Drawing):
             low, middle, high = np.percentile(values, (0, 50, 100))
             parts.append(f"iterations {low:.1f} to {high:.1f}, median {middle:.1f}")
         if self.pointed is not None:
-            parts.append(self._straggler_words(int(self.late[self.pointed])))
+            parts.append(self._straggler_text(int(self.stragglers[self.pointed])))
         return parts
 
-    def _straggler_words(self, place: int) -> str:
+    def _straggler_text(self, place: int) -> str:
         warps, lengths = self.paces.warps, self.lengths
         length = int(warps.duration[place])
         times = f", {length / lengths.median:.1f}× the median" if lengths and lengths.median else ""
@@ -225,7 +228,7 @@ class ProgressView(Drawing):
         """All that this launch has; the window where that was not everything."""
         self.in_time = choices["in_time"] and self.launch.clock_khz is not None
         self.window.take_over(choices["window"])
-        ending = np.flatnonzero(self.paces.warps.end[self.late] == self.window.time)
+        ending = np.flatnonzero(self.paces.warps.end[self.stragglers] == self.window.time)
         self.pointed = int(ending[0]) if choices["pointed"] and len(ending) else None
 
     def record(self) -> dict[str, Any]:
@@ -250,15 +253,15 @@ class ProgressView(Drawing):
 
     def _rows(self) -> Iterator[Sequence[object]]:
         warps: Intervals = self.paces.warps
-        columns = (warps.block, warps.warp, warps.sm, warps.start, warps.end, self.paces.arrivals, self.standing)
+        columns = (warps.block, warps.warp, warps.sm, warps.start, warps.end, self.paces.arrivals, self.is_straggler)
         return zip(*(column.tolist() for column in columns), strict=True)
 
     def plot(self, axes: Any) -> None:
         """One line per warp; those that stand out on top."""
         paces = self.paces
-        for place in [*np.flatnonzero(~self.standing).tolist(), *np.flatnonzero(self.standing).tolist()]:
+        for place in np.argsort(self.is_straggler, kind="stable").tolist():
             points = slice(int(paces.offsets[place]), int(paces.offsets[place + 1]))
-            look = {"color": "C3"} if self.standing[place] else {"color": "C0", "alpha": 0.3}
+            look = {"color": "C3"} if self.is_straggler[place] else {"color": "C0", "alpha": 0.3}
             axes.plot(paces.time[points], paces.count[points], linewidth=0.8, **look)
         axes.set_xlim(self.window.begin, self.window.end)
         label_x_axis(axes, float(self.window.begin), float(self.window.end), CYCLES)
@@ -266,25 +269,25 @@ class ProgressView(Drawing):
         axes.set_ylabel("iterations of the main loop")
 
 
-def _stragglers(recorded: WarpTimeline) -> Any:
-    """Places of the stragglers among the warps of the timeline, the longest first (i8)."""
-    launch = recorded.launch
-    warps = launch.timeline.warps
-    key = warps.block * launch.timeline.warps_per_block + warps.warp
-    order = np.argsort(key)
-    late, sample = recorded.progress.stragglers(), launch.timeline.sample
+def _stragglers(recorded: WarpTimeline) -> NDArray[np.int64]:
+    """Places of the stragglers among the warps of the timeline, the longest first."""
+    timeline = recorded.launch.timeline
+    number = timeline.warps.block * timeline.warps_per_block + timeline.warps.warp
+    order = np.argsort(number)
+    stragglers, sample = recorded.progress.stragglers(), timeline.sample
     if sample is not None:
-        late[:, 0] = sample.blocks.start + sample.blocks.step * late[:, 0]
-    wanted = late[:, 0] * launch.timeline.warps_per_block + late[:, 1]
-    positions = np.searchsorted(key[order], wanted).clip(max=max(len(key) - 1, 0))
-    return order[positions[key[order][positions] == wanted]]
+        stragglers[:, 0] = sample.blocks.start + sample.blocks.step * stragglers[:, 0]
+    wanted = stragglers[:, 0] * timeline.warps_per_block + stragglers[:, 1]
+    positions = np.searchsorted(number[order], wanted).clip(max=max(len(number) - 1, 0))
+    places: NDArray[np.int64] = order[positions[number[order][positions] == wanted]]
+    return places
 
 
-def _sample(count: int, also: Any) -> Any:
-    """Ascending places of the warps that are drawn (i8)."""
+def _drawn_warps(count: int, stragglers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ascending places of the warps that are drawn."""
     if count <= _MAX_WARPS:
         return np.arange(count)
-    return np.union1d(np.linspace(0, count - 1, _MAX_WARPS).astype(np.int64), also[:_MAX_WARPS])
+    return np.union1d(np.linspace(0, count - 1, _MAX_WARPS).astype(np.int64), stragglers[:_MAX_WARPS])
 
 
 def _unit(view: ProgressView) -> str:
@@ -299,7 +302,7 @@ def _zoomed(view: ProgressView, factor: float) -> str | None:
 def _worst(view: ProgressView) -> str | None:
     """The end of the warp that stands out most, else of the longest one."""
     view.pointed = None
-    if len(view.late):
+    if len(view.stragglers):
         return view.point(1)
     warps = view.paces.warps
     if not len(warps) or warps.duration.max() == warps.duration.min():

@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from tui_probe.records.warp_pace import WarpProgress
 
 
+DOTS: Final = (4, 2)
+"""Dots of a cell: rows, columns."""
+_LEVELS: Final = 8
+"""Steps of the number of lines in a cell."""
+_WARPS_AT_A_TIME: Final = 256
+"""Warps that are put into the picture at a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class WarpTimeline:
     """Timeline of a launch, and the paces of its warps."""
@@ -77,13 +85,6 @@ def warp_timeline(of: ProbeResult, progress: Progress) -> WarpTimeline:
 def of_launch(of: ProbeResult, progress: Progress) -> LaunchTimeline:
     """Return the timeline only."""
     return warp_timeline(of, progress).launch
-
-
-DOTS: Final = (4, 2)
-"""Dots of a cell: rows, columns."""
-_LEVELS: Final = 8
-_WARPS_AT_A_TIME: Final = 256
-"""Warps that are put into the picture at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,30 +154,32 @@ def pace_lines(progress: WarpProgress, warps: Intervals) -> PaceLines:
 
 @dataclass(frozen=True, slots=True)
 class PacePicture:
-    """Picture of one window. ``dots`` (i8) and ``standing`` (bool) have shape (rows × 4, cells × 2)."""
+    """Picture of one window: lines through each of ``dots``, and mask of the dots that a straggler passes; both have
+    the shape (rows × 4, cells × 2).
+    """
 
     begin: float
     width: float
     dots: NDArray[np.int64]
-    standing: NDArray[np.bool_]
+    has_straggler: NDArray[np.bool_]
 
 
 def pace_picture(
-    paces: PaceLines, standing: NDArray[np.bool_], top: int, window: tuple[float, float], cells: int, rows: int
+    paces: PaceLines, is_straggler: NDArray[np.bool_], top: int, window: tuple[float, float], cells: int, rows: int
 ) -> PacePicture:
     """Lines in a window (begin, width in cycles) of ``cells`` × ``rows``; ``top`` arrivals are the upper edge.
 
-    ``standing`` (bool) tells for each warp whether it stands out.
+    ``is_straggler``: mask of the warps that are stragglers.
     """
     begin, width = window
     shape = rows * DOTS[0], cells * DOTS[1]
     times = begin + width * (np.arange(shape[1]) + 0.5) / shape[1]
     values = paces.at(times)
-    every = sum(
+    lines = sum(
         (_lines_per_dot(values[a : a + _WARPS_AT_A_TIME], top, shape) for a in range(0, len(values), _WARPS_AT_A_TIME)),
         np.zeros(shape, int),
     )
-    return PacePicture(begin, width, every, _lines_per_dot(values[standing], top, shape) > 0)
+    return PacePicture(begin, width, lines, _lines_per_dot(values[is_straggler], top, shape) > 0)
 
 
 def _lines_per_dot(values: NDArray[np.float64], top: int, shape: tuple[int, int]) -> NDArray[np.int64]:
@@ -193,13 +196,13 @@ def _lines_per_dot(values: NDArray[np.float64], top: int, shape: tuple[int, int]
     return np.cumsum(change, axis=0)[-2::-1]
 
 
-def draw_picture(canvas: Canvas, x: int, y: int, shown: PacePicture, *, ascii_only: bool) -> None:
+def draw_picture(canvas: Canvas, x: int, y: int, picture: PacePicture, *, ascii_only: bool) -> None:
     """Dots as Braille, or in ASCII as a ramp; the more lines in a cell, the higher its level."""
-    in_cell = _sum_by_cell(shown.dots)
+    in_cell = _sum_by_cell(picture.dots)
     level = grades(in_cell, _LEVELS)
-    codes: NDArray[Any] = shaded(level, ASCII_SHADES) if ascii_only else braille(shown.dots > 0)
+    codes: NDArray[Any] = shaded(level, ASCII_SHADES) if ascii_only else braille(picture.dots > 0)
     roles = np.array([canvas.role(""), *(canvas.role(f"ramp{i}") for i in range(_LEVELS))], dtype=np.uint16)
-    chosen = np.where(_sum_by_cell(shown.standing.astype(np.int64)) > 0, canvas.role("bad"), roles[level])
+    chosen = np.where(_sum_by_cell(picture.has_straggler.astype(np.int64)) > 0, canvas.role("bad"), roles[level])
     canvas.paint(x, y, codes, chosen)
 
 

@@ -60,7 +60,7 @@ def test_the_worst_place_is_the_end_of_the_slowest_warp(view: ProgressView) -> N
     after(view, "end", "worst")
     assert any("block 21 (21,0) warp 1" in words or "block 21 warp 1" in words for words in view.status())
     warps = view.paces.warps
-    assert view.window.time == pytest.approx(warps.end[view.late[0]], abs=view.window.width / view.window.cells)
+    assert view.window.time == pytest.approx(warps.end[view.stragglers[0]], abs=view.window.width / view.window.cells)
 
 
 def test_the_next_launch_keeps_window_cursor_and_unit(view: ProgressView, source: ViewSource) -> None:
@@ -129,9 +129,9 @@ def test_planted_warp_is_the_only_outlier(view: ProgressView) -> None:
 
 def test_lines_are_at_their_arrivals(view: ProgressView) -> None:
     paces = view.paces
-    assert paces.arrivals[view.late].tolist() == [90]
+    assert paces.arrivals[view.stragglers].tolist() == [90]
     assert sorted(set(paces.arrivals.tolist())) == [3, 4, 5, 90]
-    for place in (0, 5, int(view.late[0])):
+    for place in (0, 5, int(view.stragglers[0])):
         points = slice(int(paces.offsets[place]), int(paces.offsets[place + 1]))
         times = paces.time[points]
         assert (np.diff(times) >= 0).all()
@@ -143,7 +143,7 @@ def test_lines_are_at_their_arrivals(view: ProgressView) -> None:
 def test_to_the_straggler(view: ProgressView) -> None:
     after(view, "next")
     cell = view.window.width / view.window.cells
-    assert view.window.time == pytest.approx(view.paces.warps.end[view.late[0]], abs=cell)
+    assert view.window.time == pytest.approx(view.paces.warps.end[view.stragglers[0]], abs=cell)
     assert view.status()[-1].startswith("block 21 warp 1 on SM")
     assert "× the median" in view.status()[-1]
     assert "1 warp of 64 running" in view.status()
@@ -165,7 +165,7 @@ def test_every_line_is_in_the_picture(view: ProgressView) -> None:
     alive = (~np.isnan(view.paces.at(times))).sum(axis=0)
     assert (shown.dots.sum(axis=0) >= alive).all()
     assert ((shown.dots.sum(axis=0) > 0) == (alive > 0)).all()
-    assert shown.standing.any(axis=0).sum() > shown.dots.shape[1] / 2
+    assert shown.has_straggler.any(axis=0).sum() > shown.dots.shape[1] / 2
 
 
 def test_data(view: ProgressView) -> None:

@@ -42,7 +42,7 @@ _KERNEL_FIELDS: Final = {3: 18, 5: 18, 7: 18, 9: 18}
 _PROBED_FUNCTION: Final = b"probed-function"
 _PROBE_MODE: Final = re.compile(rb"way (\S+)")
 _KERNEL_WORDS: Final = (_PROBED_FUNCTION, *PREPARE_RESULTS)
-_TIME_LINE = b"[time] launch "
+_TIME_LINE: Final = b"[time] launch "
 
 
 def probed_launches(block: LineBlock, left: NDArray[np.bool_]) -> LaunchColumns:
@@ -257,11 +257,11 @@ class KernelLines:
         ):
             if kind == 0:
                 self._recorder.probed_function(kernel, resources, _probe_mode(block.text[text_start:end]))
-            elif kind < 0 or not self._read_fate(kernel, _KERNEL_WORDS[kind], resources, block.text[text_start:end]):
+            elif kind < 0 or not self._read_outcome(kernel, _KERNEL_WORDS[kind], resources, block.text[text_start:end]):
                 self._read_line(block.text[start:end])
 
-    def _read_fate(self, index: int, word: bytes, resources: FunctionResources, text: bytes) -> bool:
-        """``name NAME reason TEXT code CODE`` of a kernel: whether it is that."""
+    def _read_outcome(self, index: int, word: bytes, resources: FunctionResources, text: bytes) -> bool:
+        """Read ``name NAME reason TEXT code CODE`` of a kernel; False for another text."""
         pieces = text.split(b" ", 3)
         if len(pieces) < 4 or pieces[0] != b"name" or pieces[2] != b"reason" or pieces[1].split() != pieces[1:2]:
             return False
@@ -272,7 +272,7 @@ class KernelLines:
 
 
 def _probe_mode(text: bytes) -> ProbeMode | None:
-    """``way WAY``, and what a later version may say behind it."""
+    """Read the mode in ``way MODE``, and ignore what a later version may say behind it."""
     match = _PROBE_MODE.match(text)
     return None if match is None else PROBE_MODES.get(match[1])
 
