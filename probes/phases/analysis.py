@@ -37,8 +37,11 @@ WARP: Final = np.dtype(
 )
 START: Final = np.dtype([("clock", "<u4"), ("line", "<u4")])
 _MAX_BLOCKS: Final = 64
+"""Blocks that are examined one by one, at most."""
 NOT_RECORDED: Final = -1
 """Phase of spans behind the last record that was kept."""
+_NEVER: Final = np.iinfo(np.int64).max
+"""Time of a record that is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,29 +291,29 @@ class Phases:
 def analyse(result: Result, folder: Path | None) -> Phases:
     """The phases of one launch. TraceError if the records are not of this probe, or nothing names their phases."""
     sites, missing = phase_sites(folder, result)
-    warps, starts, seen = result.one_record(0, WARP), result.records(1, START), result.attempts(1)
-    written = result.written(0)
-    if seen is None or written is None:
-        raise TraceError(f"{result.path}: the number of records is missing; another probe wrote the file")
-    ran = written[:, :, 0] & (seen > 0)
-    if not ran.any():
-        raise TraceError(f"{result.path}: no warp saved a record; the kernel was interrupted, or the probe did not run")
-    recorded = np.minimum(seen, starts.shape[2])[ran]
-    block, warp = np.nonzero(ran)
-    first, step = (0, 1) if result.sample is None else (result.sample.blocks.start, result.sample.blocks.step)
+    records = _read_records(result)
     phases, phase_of_site = phases_of(sites)
-    spans, begin, end = _spans(warps[ran], starts[ran], recorded, seen[ran], block, sites)
+    spans, begin, end = _spans(records, sites)
     spans = _joined(spans, phase_of_site, sites)
     sampled, numbers = SampledIterations.of(spans, sites), _phase_numbers(spans, phase_of_site)
     numbers = numbers if sampled is None else np.where(sampled.skipped, NOT_RECORDED, numbers)
-    spans = Spans(spans.warp, spans.start, spans.end, numbers, np.maximum(spans.site, 0))
-    role, names, loops = roles_of(spans.warp, spans.phase, phases, len(block))
-    known = Warps(first + step * block, warp.astype(np.int64), begin, end, role)
-    counts = int(seen[ran].sum()), int(recorded.sum())
+    spans = replace(spans, phase=numbers, site=np.maximum(spans.site, 0))
+    role, names, loops = roles_of(spans.warp, spans.phase, phases, len(records.block))
+    blocks = range(result.header.blocks) if result.sample is None else result.sample.blocks
+    block = blocks.start + blocks.step * records.block
     return Phases(
-        numbered(phases, loops), sites, spans, known, names, *counts, sample=result.sample, phases_missing=missing,
-        keeps_last=bool(_kept_last(starts[ran], seen[ran], warps[ran]["end"]).any()), sampled=sampled,
-    )  # fmt: skip
+        phases=numbered(phases, loops),
+        sites=sites,
+        spans=spans,
+        warps=Warps(block, records.warp, begin, end, role),
+        roles=names,
+        starts_seen=int(records.seen.sum()),
+        starts_kept=int(records.kept.sum()),
+        sample=result.sample,
+        phases_missing=missing,
+        keeps_last=bool(records.keeps_last.any()),
+        sampled=sampled,
+    )
 
 
 def analyse_launch(of: ProbeResult) -> Phases:
@@ -350,57 +353,76 @@ def _phase_numbers(spans: Spans, phase_of_site: Iterable[int]) -> NDArray[np.int
     return np.array([*phase_of_site, NOT_RECORDED], np.int64)[spans.site]
 
 
-def _spans(
-    warps: NDArray[Any],
-    starts: NDArray[Any],
-    kept: NDArray[np.int64],
-    seen: NDArray[np.int64],
-    block: NDArray[np.int64],
-    sites: tuple[Site, ...],
-) -> tuple[Spans, NDArray[np.int64], NDArray[np.int64]]:
-    """The spans of all warps, and their starts and ends; the site of a span is -1 if its phase was not kept."""
-    room = starts.shape[1]
-    starts, wrapped = _in_order(starts, seen, warps["end"])
-    begin32 = starts["clock"][:, 0]
-    life = (warps["end"].astype(np.uint32) - begin32).astype(np.int64)
-    begin = warps["end"] - life.astype(np.uint64)
-    since = (starts["clock"] - begin32[:, np.newaxis]).astype(np.int64)
-    valid = np.arange(room) < kept[:, np.newaxis]
-    since = np.where(valid, np.minimum(since, life[:, np.newaxis]), np.iinfo(np.int64).max)
-    line = starts["line"]
-    ends = np.concatenate((since[:, 1:], np.full((len(since), 1), np.iinfo(np.int64).max)), axis=1)
-    ends = np.minimum(ends, life[:, np.newaxis])
-    lines = np.array([site.instruction.line for site in sites], np.int64)
-    by_line = np.argsort(lines)
-    place = np.searchsorted(lines[by_line], line).clip(max=len(lines) - 1)
-    site = np.where(lines[by_line][place] == line, by_line[place], -1)
-    last_kept = (np.arange(room) == kept[:, np.newaxis] - 1) & (seen > kept)[:, np.newaxis]
-    last_kept &= ~wrapped[:, np.newaxis]
-    site = np.where(last_kept, -1, site)
-    base = _block_starts(block, begin)
-    offset = (begin - base).astype(np.int64)
-    number, _ = np.nonzero(valid)
-    start = (since + offset[:, np.newaxis])[valid]
-    end = (ends + offset[:, np.newaxis])[valid]
-    return Spans(number, start, end, np.zeros(len(number), np.int64), site[valid]), offset, offset + life
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """The records of the warps that left some. ``starts`` has shape (warps, records), from the oldest one on; ``end``
+    is the clock at the end of each warp, ``seen`` the phases that it entered. ``block`` is the number of its block
+    among the measured ones, ``warp`` its number in that. ``keeps_last``: its last records were kept, not its first.
+    """
+
+    starts: NDArray[Any]
+    end: NDArray[np.uint64]
+    seen: NDArray[np.int64]
+    block: NDArray[np.int64]
+    warp: NDArray[np.int64]
+    keeps_last: NDArray[np.bool_]
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """Records of each warp."""
+        return np.minimum(self.seen, self.starts.shape[1])
 
 
-def _in_order(
-    starts: NDArray[Any], seen: NDArray[np.int64], end: NDArray[np.uint64]
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The records of each warp from the oldest one on, and the warps whose last records were kept, not the first."""
-    room = starts.shape[1]
-    wrapped = _kept_last(starts, seen, end)
-    first = np.where(wrapped, seen % room, 0)
-    order = (first[:, np.newaxis] + np.arange(room)) % room
-    return np.take_along_axis(starts, order, axis=1), wrapped
+def _read_records(result: Result) -> _Records:
+    """Read the records of a launch. Raises TraceError if there are none, or not those of this probe."""
+    warps, starts = result.one_record(0, WARP), result.records(1, START)
+    seen, written = result.attempts(1), result.written(0)
+    if seen is None or written is None:
+        raise TraceError(f"{result.path}: the number of records is missing; another probe wrote the file")
+    ran = written[:, :, 0] & (seen > 0)
+    if not ran.any():
+        raise TraceError(f"{result.path}: no warp saved a record; the kernel was interrupted, or the probe did not run")
+    block, warp = np.nonzero(ran)
+    starts, seen, end = starts[ran], seen[ran], warps["end"][ran]
+    room, keeps_last = starts.shape[1], _keeps_last(starts, seen, end)
+    oldest = np.where(keeps_last, seen % room, 0)
+    order = (oldest[:, np.newaxis] + np.arange(room)) % room
+    return _Records(np.take_along_axis(starts, order, axis=1), end, seen, block, warp.astype(np.int64), keeps_last)
 
 
-def _kept_last(starts: NDArray[Any], seen: NDArray[np.int64], end: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which warps kept their last records: their first slot does not hold the oldest one."""
+def _keeps_last(starts: NDArray[Any], seen: NDArray[np.int64], end: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Mask of the warps that kept their last records: their first slot does not hold the oldest one."""
     age = end.astype(np.uint32)[:, np.newaxis] - starts["clock"]
     wrapped: NDArray[np.bool_] = (seen > starts.shape[1]) & (age[:, 0] < age.max(axis=1))
     return wrapped
+
+
+def _spans(records: _Records, sites: Sequence[Site]) -> tuple[Spans, NDArray[np.int64], NDArray[np.int64]]:
+    """The spans of all warps, and their starts and ends; the site of a span is -1 if its phase was not kept."""
+    place = np.arange(records.starts.shape[1])
+    is_kept = place < records.kept[:, np.newaxis]
+    first_clock = records.starts["clock"][:, 0]
+    life = (records.end.astype(np.uint32) - first_clock).astype(np.int64)
+    since_first = (records.starts["clock"] - first_clock[:, np.newaxis]).astype(np.int64)
+    start = np.where(is_kept, np.minimum(since_first, life[:, np.newaxis]), _NEVER)
+    following = np.concatenate((start[:, 1:], np.full((len(start), 1), _NEVER)), axis=1)
+    end = np.minimum(following, life[:, np.newaxis])
+    is_cut = (records.seen > records.kept) & ~records.keeps_last
+    is_last = (place == records.kept[:, np.newaxis] - 1) & is_cut[:, np.newaxis]
+    site = np.where(is_last, -1, _sites_at(records.starts["line"], sites))
+    begin = records.end - life.astype(np.uint64)
+    offset = (begin - _block_starts(records.block, begin)).astype(np.int64)
+    warp, _ = np.nonzero(is_kept)
+    start, end = ((times + offset[:, np.newaxis])[is_kept] for times in (start, end))
+    return Spans(warp, start, end, np.zeros(len(warp), np.int64), site[is_kept]), offset, offset + life
+
+
+def _sites_at(lines: NDArray[np.uint32], sites: Sequence[Site]) -> NDArray[np.int64]:
+    """The numbers of the sites at these lines; -1 for none."""
+    site_lines = np.array([site.instruction.line for site in sites], np.int64)
+    order = np.argsort(site_lines)
+    place = np.searchsorted(site_lines[order], lines).clip(max=len(sites) - 1)
+    return np.where(site_lines[order][place] == lines, order[place], -1)
 
 
 def _block_starts(block: NDArray[np.int64], begin: NDArray[np.uint64]) -> NDArray[np.uint64]:
