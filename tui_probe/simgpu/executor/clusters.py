@@ -6,6 +6,7 @@ that asks, the following ones to the blocks of its cluster in order of their ran
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -33,7 +34,7 @@ Extents = tuple[int, int, int]
 
 def checked_cluster(kernel: str, cluster: Extents, grid: Extents) -> None:
     """Raise SimulationError unless ``grid`` is made of whole clusters of at most ``MAX_BLOCKS`` blocks."""
-    blocks = cluster[0] * cluster[1] * cluster[2]
+    blocks = prod(cluster)
     if not 1 <= blocks <= MAX_BLOCKS or any(extent % part for extent, part in zip(grid, cluster, strict=True)):
         message = (
             f"{kernel}: grid {grid}, cluster {cluster}; a cluster has 1 to {MAX_BLOCKS} blocks and divides the grid"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Instruction
     from tui_probe.simgpu.executor.operands import Binder
     from tui_probe.simgpu.executor.operations import Operation, ResultOperand, SourceOperand
+    from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(0xFFFFFFFF)
@@ -197,20 +198,22 @@ def _carry(bind: Binder) -> int:
     return bind.layout.flag("carry")
 
 
-def build_carry_sum(subtracts: bool, takes: bool) -> Callable[[Instruction, Binder], Operation]:
+def build_carry_sum(*, subtracts: bool, takes: bool) -> Callable[[Instruction, Binder], Operation]:
     """``add.cc``, ``addc{.cc}``, ``sub.cc``, ``subc{.cc}``: ``takes`` adds the carry of an earlier one."""
 
     def build(instruction: Instruction, bind: Binder) -> Operation:
         kind = TYPES[f"u{last_type(instruction).bits}"]
         target, a, b = operands_of(instruction, 3)
         sources = [bind.source(a, kind), bind.source(b, kind)]
-        given = None if takes else subtracts
-        return _build_with_carry(bind, bind.target(target, kind), sources, _sum(subtracts), instruction, given)
+        carry_in = None if takes else subtracts
+        return _build_with_carry(
+            bind, bind.target(target, kind), sources, _sum(subtracts=subtracts), instruction, carry_in
+        )
 
     return build
 
 
-def _sum(subtracts: bool) -> Callable[[Value, Value, Value], tuple[Value, Value]]:
+def _sum(*, subtracts: bool) -> Callable[[Value, Value, Value], tuple[Value, Value]]:
     """The sum or difference with a carry (0 or 1) coming in, and the one going out.
 
     A difference is a + ~b + carry, as the machine computes it: a carry of 0 is a borrow. Nothing else tells what
@@ -228,8 +231,8 @@ def _sum(subtracts: bool) -> Callable[[Value, Value, Value], tuple[Value, Value]
     return subtract if subtracts else add
 
 
-def _build_carry_product(instruction: Instruction, bind: Binder, takes: bool) -> Operation:
-    """``mad.lo|hi.cc``, ``madc.lo|hi{.cc}``."""
+def _build_carry_product(instruction: Instruction, bind: Binder, *, takes: bool) -> Operation:
+    """``mad.lo|hi.cc``, ``madc.lo|hi{.cc}``: ``takes`` adds the carry of an earlier instruction."""
     kind = last_type(instruction)
     unsigned = TYPES[f"u{kind.bits}"]
     target, a, b, c = operands_of(instruction, 4)
@@ -251,24 +254,26 @@ def _build_with_carry(
     sources: list[SourceOperand],
     function: Callable[..., tuple[Value, Value]],
     instruction: Instruction,
-    given: bool | None,
+    carry_in: bool | None,
 ) -> Operation:
-    """``given``: the carry that comes in, None for that of an earlier instruction."""
+    """Build an operation with a carry. ``carry_in`` is the one that it begins with, None for that of an earlier
+    instruction.
+    """
     flag = _carry(bind)
-    gives = "cc" in instruction.modifiers
-    if given is None:
+    writes_carry = "cc" in instruction.modifiers
+    if carry_in is None:
         bind.effects.reads.add(flag)
-    if gives:
+    if writes_carry:
         bind.effects.writes.add(flag)
     bind.effects.pure = True
 
-    def run(group: Any) -> None:
+    def run(group: ThreadGroup) -> None:
         registers = group.registers
         values = [source.read(registers) for source in sources]
-        taken = registers[flag] if given is None else given
+        taken = registers[flag] if carry_in is None else carry_in
         result, carry = function(*values, np.asarray(taken).astype(values[0].dtype))
         target.write(registers, result)
-        if gives:
+        if writes_carry:
             registers[flag] = np.asarray(carry, BOOL)
 
     return run

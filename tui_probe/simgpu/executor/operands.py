@@ -63,15 +63,19 @@ class Effects:
     """Facts about one instruction that the binder collected while it built the operation."""
 
     reads: set[int] = field(default_factory=set)
+    """Indices of the registers that it reads."""
     writes: set[int] = field(default_factory=set)
+    """Indices of the registers that it writes."""
     prelude: list[Operation] = field(default_factory=list)
-    # It only computes registers, so a guard may compute it for all lanes and keep some.
+    """Operations before it that compute its operands."""
     pure: bool = False
-    # It must be the first of its basic block: it reads the clock, or waits for other lanes of its warp.
+    """True if it only computes registers, so that a guard may compute it for all lanes and keep some."""
     starts_block: bool = False
+    """True if it must be the first of its basic block: it reads the clock, or waits for other lanes of its warp."""
     members: SourceOperand | None = None
-    # A loop around it may be waiting for another thread.
+    """Mask of the lanes of its warp that it waits for; None if it waits for none."""
     polls: bool = False
+    """True if a loop around it may be waiting for another thread."""
 
 
 class Binder:

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.tree import Instruction, Operand
 
-# What a register holds: one element per lane, or a single scalar where all lanes hold the same.
 Value: TypeAlias = NDArray[Any]
+"""The contents of a register: one element per lane, or a single scalar where all lanes hold the same."""
 DType: TypeAlias = np.dtype[Any]
-# Each is a Value, or None where it is not known and not needed. Values are never changed in place, so registers may
-# share them.
 Registers: TypeAlias = "list[Any]"
+"""Values by index, or None where one is not known and not needed. Values are never changed in place, so registers may
+share them.
+"""
 
 BOOL: Final = np.dtype(np.bool_)
 U8: Final = np.dtype(np.uint8)
@@ -31,8 +32,8 @@ S64: Final = np.dtype(np.int64)
 F16: Final = np.dtype(np.float16)
 F32: Final = np.dtype(np.float32)
 F64: Final = np.dtype(np.float64)
-# Sixteen bytes that only move; NumPy copies a complex number bit by bit.
 B128: Final = np.dtype(np.complex128)
+"""Sixteen bytes that only move; NumPy copies a complex number bit by bit."""
 
 UNSIGNED: Final[dict[int, DType]] = {8: U8, 16: U16, 32: U32, 64: U64, 128: B128}
 SIGNED: Final[dict[int, DType]] = {bits: np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)}

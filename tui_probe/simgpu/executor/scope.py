@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from math import prod
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui_probe.errors import PtxError, SimulationError
 from tui_probe.ptx.references import alias_of
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.tree import Module, Statement
 
-# The offset of a shared variable without extent: where the static ones end, which is known at the end.
-DYNAMIC = -1
+DYNAMIC: Final = -1
+"""Offset of a shared variable without extent: where the static ones end, which is known at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +113,15 @@ class Launch:
     dynamic_start: int
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    # Blocks of a cluster in x, y, z; all 0 for a launch without clusters.
     cluster: tuple[int, int, int] = (0, 0, 0)
-    # Device memory for the barrier of a cooperative grid, 0 for any other.
+    """Blocks of a cluster in x, y, z; all 0 for a launch without clusters."""
     workspace: int = 0
+    """Device address of the memory for the barrier of a cooperative grid, 0 for any other."""
 
     @property
     def cluster_size(self) -> int:
         """Blocks of a cluster, 1 without clusters."""
-        return max(self.cluster[0] * self.cluster[1] * self.cluster[2], 1)
+        return max(prod(self.cluster), 1)
 
     def address(self, variable: str) -> int:
         """The device address of a module variable. Raises SimulationError if it was given none."""
@@ -148,8 +149,8 @@ class Layout:
     types: dict[int, ScalarType] = field(default_factory=dict)
     shared_bytes: int = 0
     shared_align: int = 16
-    # The fewest bytes that an instruction accesses.
     least_access: int = 16
+    """The fewest bytes that an instruction accesses."""
     _constants: dict[object, int] = field(default_factory=dict)
     _module_shared: dict[str, int] = field(default_factory=dict)
     _labels: int = 0

@@ -50,8 +50,8 @@ _ORDERED: Final[dict[str, Callable[..., Any]]] = {
     "hi": np.greater,
     "hs": np.greater_equal,
 }
-# "Unordered" comparisons also hold if an operand is NaN: they are the opposite of the opposite.
 _OPPOSITES: Final = {"equ": "ne", "neu": "eq", "ltu": "ge", "leu": "gt", "gtu": "le", "geu": "lt"}
+"""Opposites of "unordered" comparisons, which also hold if an operand is NaN."""
 _COMBINES: Final[dict[str, Callable[..., Any]]] = {
     "and": np.logical_and,
     "or": np.logical_or,
@@ -70,12 +70,12 @@ def _is_number(a: Value, b: Value) -> Value:
     return result
 
 
-def comparison(name: str, is_float: bool) -> Callable[..., Any]:
+def comparison(name: str, *, is_float: bool) -> Callable[..., Any]:
     """The function that compares two values. Raises KeyError for an unknown name."""
     if name == "ne":
         return _ordered_not_equal if is_float else np.not_equal
     if name in _OPPOSITES:
-        opposite = comparison(_OPPOSITES[name], is_float)
+        opposite = comparison(_OPPOSITES[name], is_float=is_float)
         return lambda a, b: ~opposite(a, b)
     if name in ("num", "nan"):
         return _is_number if name == "num" else lambda a, b: ~_is_number(a, b)
@@ -85,7 +85,7 @@ def comparison(name: str, is_float: bool) -> Callable[..., Any]:
 def _compared(instruction: Instruction, kind: ScalarType) -> Callable[..., Any]:
     """The comparison of an instruction whose operands have type ``kind``."""
     is_float = kind.kind in ("f", "bf")
-    compare = comparison(instruction.modifiers[0], is_float)
+    compare = comparison(instruction.modifiers[0], is_float=is_float)
     if kind.kind == "bf":
         return lambda a, b: compare(from_bfloat16(a), from_bfloat16(b))
     if "ftz" in instruction.modifiers and kind.name == "f32":

@@ -9,6 +9,7 @@ both: an order that may exist is assumed, so that a reported race is one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,7 +41,7 @@ class BatchOrder:
     def __init__(self, clock: LaunchClock, shape: Launch, blocks: NDArray[np.int64]) -> None:
         self.clock = clock
         self._blocks = blocks
-        self._threads = shape.block[0] * shape.block[1] * shape.block[2]
+        self._threads = prod(shape.block)
         self._cluster = shape.cluster_size
         self._block_warps = -(-self._threads // WARP_SIZE)
         self._cluster_warps = self._cluster * self._block_warps
