@@ -33,7 +33,7 @@ from tui_probe.sass.waiting import is_strong_load
 from tui_probe.sass.words import BSYNC, CONTROL_FLOW, EXIT, IMMEDIATE, WORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.probe_model.probe import Probe
     from tui_probe.ptx.phases import PhaseStart
@@ -64,9 +64,11 @@ _ARITHMETIC: Final = {work: ("add", (kind,)) for work, kind in (
 )}  # fmt: skip
 _OTHER: Final[tuple[str, tuple[str, ...]]] = ("mov", ())
 _FUNCTION_FIELD: Final = 74, 4
+"""First bit and width of the function of MUFU."""
 _EXPONENTIALS: Final = frozenset({2, 3})
 """MUFU.EX2 and MUFU.LG2."""
 _SYNCS_OFFSET, _SYNCS_UNIFORM = (40, 24), 64
+"""First bit and width of the offset in the address of SYNCS, and first bit of its uniform register."""
 _INITIALIZES: Final = 0x1B2
 """SYNCS.EXCH with a uniform address: it makes a barrier."""
 _COPY_REGISTERS: Final = 32
@@ -109,7 +111,7 @@ def _work_of_words(target: GraftTarget, graph: FlowGraph) -> list[Instruction]:
 def sass_phases(
     probe: Probe, target: GraftTarget, has_room: Callable[[int], bool] = lambda _: True
 ) -> tuple[list[SassPhase], int]:
-    """The phases of a kernel in source order, and the number of starts that no instruction with room can record.
+    """Return the phases of a kernel in source order, and the number of starts that no instruction with room can record.
 
     Raises UnsupportedKernelError for a branch whose destination the file does not give, and for phases by source line
     in a kernel without lines.
@@ -117,53 +119,76 @@ def sass_phases(
     graph = FlowGraph.of(target)
     code = _work_of_words(target, graph)
     number_of = {id(instruction): number for number, instruction in enumerate(code)}
-    names = names_by_line(probe, target) if probe.phases else None
-    named = None if names is None else lambda instruction: names(number_of[id(instruction)] * WORD_BYTES)
-    fixed, taken = fixed_offsets(target), set[int]()
+    starts = _phase_starts(probe, target, graph, code, number_of)
+    entries, records = _Entries(graph, starts, number_of), _RecordPlaces(target, graph, code, has_room)
     phases: list[SassPhase] = []
     missing = 0
-    products = {
-        id(instruction): _products(word, target.arch) for instruction, word in zip(code, target.words, strict=True)
-    }
-    barriers, origins = _MbarrierNames(target, graph), AddressOrigins(target, graph)
-    starts = flow_phases(
-        flow_of(graph, code),
-        named,
-        lambda instruction: products[id(instruction)],
-        lambda instruction: origins.of_transfer(number_of[id(instruction)]),
-        barriers=lambda instruction: barriers.of(number_of[id(instruction)]),
-    )
-    entries = _Entries(graph, starts, number_of)
     for start in starts:
         first = number_of[id(start.first)]
         if graph.block_at(first) not in graph.dominators:
             continue  # padding, or code that nothing leads to
-        ends = entries.ends_before(start)
-        groups = [_end_places(target, code, end, fixed) for end in ends] or [
-            _places(target, code, graph.blocks[graph.block_at(first)], first, fixed)
-        ]
-        usable = [[place for place in places if place not in taken and has_room(place)] for places in groups]
-        inside = (
-            bool(ends)
-            and not start.iterates
-            and (_leaves_loop(graph, ends, first) or any(work_of(code[free[0]]) in _SLOW for free in usable if free))
-        )
-        if inside:
-            head = _places_at_head(target, code, graph, first, fixed)
-            at_head = [place for place in head if place not in taken and has_room(place)]
-            usable, inside = ([at_head], True) if at_head else (usable, False)
-        for free in usable:
-            if not free:
+        choices, inside = records.choices(start, first, entries.ends_before(start))
+        for places in choices:
+            if not places:
                 missing += not _takes_no_time(graph, code, target.words, first)
-            else:
-                taken.add(free[0])
-                loop = None if start.loop is None else number_of[id(start.loop)] * WORD_BYTES
-                main = number_of[id(start.main or start.first)] * WORD_BYTES
-                phases.append(SassPhase(free[0] * WORD_BYTES, start, loop, main, inside))
+                continue
+            records.take(places[0])
+            loop = None if start.loop is None else number_of[id(start.loop)] * WORD_BYTES
+            main = number_of[id(start.main or start.first)] * WORD_BYTES
+            phases.append(SassPhase(places[0] * WORD_BYTES, start, loop, main, inside))
     if not probe.every:
         return phases, missing
     counted = with_every([phase.start for phase in phases], probe.every, _entered_while_counting(graph, phases))
     return [replace(phase, start=start) for phase, start in zip(phases, counted, strict=True)], missing
+
+
+def _phase_starts(
+    probe: Probe, target: GraftTarget, graph: FlowGraph, code: Sequence[Instruction], number_of: Mapping[int, int]
+) -> list[PhaseStart]:
+    """Return the starts of the phases of a kernel, whose instructions are ``code`` in PTX."""
+    names = names_by_line(probe, target) if probe.phases else None
+    barriers, origins = _MbarrierNames(target, graph), AddressOrigins(target, graph)
+    return flow_phases(
+        flow_of(graph, code),
+        None if names is None else lambda instruction: names(number_of[id(instruction)] * WORD_BYTES),
+        lambda instruction: _products(target.words[number_of[id(instruction)]], target.arch),
+        lambda instruction: origins.of_transfer(number_of[id(instruction)]),
+        barriers=lambda instruction: barriers.of(number_of[id(instruction)]),
+    )
+
+
+class _RecordPlaces:
+    """Instructions, by number, that may have the record of a start; each has one record at most."""
+
+    def __init__(
+        self, target: GraftTarget, graph: FlowGraph, code: Sequence[Instruction], has_room: Callable[[int], bool]
+    ) -> None:
+        self._target, self._graph, self._code = target, graph, code
+        self._has_room = has_room
+        self._fixed = fixed_offsets(target)
+        self._taken = set[int]()
+
+    def take(self, place: int) -> None:
+        """Give an instruction its record."""
+        self._taken.add(place)
+
+    def choices(self, start: PhaseStart, first: int, ends: Sequence[int]) -> tuple[list[list[int]], bool]:
+        """Return the instructions that may have each record of a start, the best first: near its ``first``
+        instruction, or at each of the ``ends`` of blocks before it; and whether warps may come there in the phase.
+        """
+        target, graph, code, fixed = self._target, self._graph, self._code, self._fixed
+        if not ends:
+            block = graph.blocks[graph.block_at(first)]
+            return [self._free(_places(target, code, block, first, fixed))], False
+        at_ends = [self._free(_end_places(target, code, end, fixed)) for end in ends]
+        delays_others = any(work_of(code[places[0]]) in _SLOW for places in at_ends if places)
+        if start.iterates or not (delays_others or _leaves_loop(graph, ends, first)):
+            return at_ends, False
+        at_head = self._free(_places_at_head(target, code, graph, first, fixed))
+        return ([at_head], True) if at_head else (at_ends, False)
+
+    def _free(self, places: Iterable[int]) -> list[int]:
+        return [place for place in places if place not in self._taken and self._has_room(place)]
 
 
 def _entered_while_counting(graph: FlowGraph, phases: Sequence[SassPhase]) -> set[int]:
