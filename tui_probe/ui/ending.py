@@ -66,7 +66,9 @@ class RunEnding:
     def __init__(self, app: EndingApp) -> None:
         self.app = app
         self._asked: tuple[ViewScreen, Question] | None = None
+        """The screen and its last question about the target."""
         self._interrupted = float("-inf")
+        """Time of the last interrupt in seconds."""
         self._notice: tuple[ViewScreen, str] | None = None
         """The screen and its last message about a target that was running."""
 
@@ -122,17 +124,20 @@ class RunEnding:
         asked, self._asked = self._asked, None
         notice, self._notice = self._notice, None
         if notice is not None:
-            notice[0].unsay(notice[1])
-        if asked is not None and asked[0].prompt is asked[1]:
-            asked[0].prompt = None
-            asked[0].notice("the program has ended")
+            screen, text = notice
+            screen.unsay(text)
+        if asked is not None:
+            screen, question = asked
+            if screen.prompt is question:
+                screen.prompt = None
+                screen.notice("the program has ended")
 
     def _ask(self, text: str, answers: tuple[QuestionKey, ...], take: Callable[[str], None]) -> None:
         if isinstance(self.app.screen, ModalScreen):
             self.app.screen.dismiss(None)
-        screen = self.app.speaking
-        self._asked = (screen, Question(text, answers, take))
-        screen.ask_question(self._asked[1])
+        screen, question = self.app.speaking, Question(text, answers, take)
+        self._asked = screen, question
+        screen.ask_question(question)
 
     def _say(self, text: str, seconds: float = NOTICE_SECONDS) -> None:
         screen = self.app.speaking

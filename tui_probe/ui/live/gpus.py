@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 HISTORY = 240
 """Samples per GPU: those of the last four minutes."""
 SAMPLE_INTERVAL = 1.0
+"""Seconds between two samples."""
 LABEL_CELLS = 14
 ENDED_TEXT = "Load, memory, clocks, temperature and power are shown only while the program runs."
 

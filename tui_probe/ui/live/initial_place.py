@@ -59,19 +59,20 @@ class PlaceDesk(Protocol):
 
 
 class InitialPlace:
-    """Goes there once the trace has it; until then ``go`` is called with every snapshot."""
+    """Goes to the place where the screen begins; ``go`` is called with each snapshot until the trace has the place."""
 
     def __init__(self, desk: PlaceDesk) -> None:
         self._desk = desk
         self.resumed = False
-        """Return whether the place is that at which the user had left the trace, if there was one."""
+        """True once the place was looked up at which the user left the trace."""
         self._same: SameKernel | None = None
-        """The kernel from which this run was asked for, until it is there or the user chooses one."""
+        """Kernel of the previous run from which this run was started, until it is launched or the user selects one."""
         self._page: tuple[int, str] | None = None
         """Kernel and page that this run was asked for, until it ends or the user goes elsewhere."""
         self._address: Address | None = None
         """Kernel or launch that the command line named, until it is selected."""
         self._named = False
+        """True if the command line named a kernel or launch."""
         self._session: Session | None = None
 
     def take(self, session: Session) -> None:

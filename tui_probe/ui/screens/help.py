@@ -30,12 +30,16 @@ if TYPE_CHECKING:
 # Textual has a widget for Markdown. Measured at 200×50, it sends 27 KB for a page and 13 to 15 KB for each line that
 # it scrolls by; these lines take 12 KB and, while the cursor moves, 0.3 KB.
 
-_NAMES = 18
+_NAMES_CELLS = 18
+"""Cells of the names of a key, before its sentence."""
 _WIDEST = 110
-_ENTRY, _KEY = 24, 7
+"""Cells of a line at most."""
+_ENTRY_CELLS, _KEY_CELLS = 24, 7
 """Cells of a key with its word on the first page, and of the key."""
 _EVERYWHERE = ("app", "view")
+"""Scopes under the title of keys that act everywhere, on the first page."""
 _IN_FULL_ONLY = ("tabs", "log", "ranges", "help", "reading")
+"""Scopes that are not on the first page."""
 _MOVES = "↑ ↓ ← → or h j k l   PgUp PgDn   Home End or g G"
 _WORDS = {
     "next_process": "next process",
@@ -241,11 +245,11 @@ def _rows(words: Sequence[str], cells: int) -> Iterator[list[str]]:
 
 def _columns(entries: Sequence[tuple[str, str]], cells: int) -> Iterator[Line]:
     """Yield the entries in lines of as many columns as fit."""
-    across = max(1, (cells - 2) // _ENTRY)
+    across = max(1, (cells - 2) // _ENTRY_CELLS)
     for start in range(0, len(entries), across):
         spans: list[Span] = [("  ", "")]
         for key, word in entries[start : start + across]:
-            spans += [(f" {pad(key, _KEY)}", "key"), (pad(word, _ENTRY - _KEY - 1), "")]
+            spans += [(f" {pad(key, _KEY_CELLS)}", "key"), (pad(word, _ENTRY_CELLS - _KEY_CELLS - 1), "")]
         yield tuple(spans)
 
 
@@ -263,15 +267,15 @@ def topic_lines(topic: PageTopic, cells: int) -> list[Line]:
 def key_lines(cells: int, first: frozenset[str] = frozenset()) -> list[Line]:
     """The key table in at most ``cells`` cells, one block per scope: everywhere, those ``first``, then the others."""
     lines: list[Line] = []
-    for scope, title in sorted(keys.SCOPES.items(), key=lambda each: each[0] != "app" and each[0] not in first):
-        lines += [(), ((f" {title}", "title"),)]
+    for scope in sorted(keys.SCOPES, key=lambda scope: scope != "app" and scope not in first):
+        lines += [(), ((f" {keys.SCOPES[scope]}", "title"),)]
         for key in keys.in_scope(scope):
             lines += _key_lines(key, key.text, cells)
     return lines[1:]
 
 
-def _key_lines(key: keys.Key, words: str, cells: int) -> Iterator[Line]:
-    """``   w  +              zoom in``, the words going on below themselves where they have to."""
+def _key_lines(key: keys.Key, sentence: str, cells: int) -> Iterator[Line]:
+    """Yield ``   w  +              zoom in``; a long sentence goes on below itself."""
     names = "  ".join(keys.shown(name) for name in key.keys)
-    for place, part in enumerate(wrap(words, cells - _NAMES - 2)):
-        yield (("   ", ""), (pad("" if place else names, _NAMES), "key"), (part, ""))
+    for place, part in enumerate(wrap(sentence, cells - _NAMES_CELLS - 2)):
+        yield (("   ", ""), (pad("" if place else names, _NAMES_CELLS), "key"), (part, ""))

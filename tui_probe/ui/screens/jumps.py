@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tui_probe.trace.kernel_files import long_position
 from tui_probe.ui import keys
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import PaneView, Worker
 
 HOTSPOT = "worst"
+"""Command of a page that goes to its hotspot."""
 
 
 class PagesDesk(Protocol):
@@ -40,7 +40,7 @@ class PagesDesk(Protocol):
 
 
 class HotspotJump:
-    """Goes there for a screen of pages; what a launch's result says is read in the background."""
+    """Goes to the hotspot of a launch for a screen of pages; the results of the launch are read in the background."""
 
     def __init__(self, screen: PagesDesk) -> None:
         self.screen = screen
@@ -69,9 +69,8 @@ class HotspotJump:
         elif line is not None and view.land(line.spot, exactly=True):
             self.screen.notice(line.words)
         elif place is None:
-            self.screen.notice(
-                hotspot.why + (f"; press {_rerun_key()} to run with {hotspot.asks}" if hotspot.asks else "")
-            )
+            remedy = f"; press {_rerun_key()} to run with {hotspot.asks}" if hotspot.asks else ""
+            self.screen.notice(f"{hotspot.why}{remedy}")
         elif place.page == view.name:
             self.screen.notice(place.words)
         elif not place.is_flagged and (words := view.land_on_marked()):
@@ -100,43 +99,52 @@ def _find_hotspot(source: ViewSource) -> Hotspot:
     return find_hotspot(source)
 
 
-@dataclass
+class LeftPage(NamedTuple):
+    """Page that a jump left: its name, its saved state, and the part that it was restricted to (None: all)."""
+
+    name: str
+    state: object
+    part: object
+
+
 class JumpHistory:
-    """Pages that were left by a jump, with the saved state of each and its limits; the last one at the end."""
+    """Pages that jumps left, the last one at the end, and the place of the page that is being opened."""
 
-    steps: list[tuple[str, object]] = field(default_factory=list)
-    onlys: list[object] = field(default_factory=list)
-    _to: Spot | None = None
-    _back: tuple[str, object] | None = None
+    def __init__(self) -> None:
+        self._left: list[LeftPage] = []
+        self._target: Spot | None = None
+        """Spot on the next page that a jump leads to; None if it leads to no spot."""
+        self._returning: LeftPage | None = None
+        """The next page, if the user goes back to it."""
 
-    def leave(self, view: PaneView, spot: Spot | None, only: object = None) -> None:
-        """Remember a page; the one that is shown next is to show this place, if one is given."""
-        self.steps.append((view.name, view.state()))
-        self.onlys.append(only)
-        self._to, self._back = spot, None
+    def leave(self, view: PaneView, spot: Spot | None, part: object = None) -> None:
+        """Remember a page and the part that it is restricted to; the next page shows ``spot``, if one is given."""
+        self._left.append(LeftPage(view.name, view.state(), part))
+        self._target, self._returning = spot, None
 
-    def back(self) -> tuple[str, object] | None:
-        """The page that was left last, and what it was limited to; None if there is none."""
-        if not self.steps:
+    def back(self) -> LeftPage | None:
+        """Return the page that was left last, and forget it; None if there is none."""
+        if not self._left:
             return None
-        self._to, self._back = None, self.steps.pop()
-        return self._back[0], self.onlys.pop()
+        self._target, self._returning = None, self._left.pop()
+        return self._returning
 
     def arrive(self, view: PaneView, at: Spot) -> None:
-        """A page is shown now: at the spot that was jumped to, as it was left, or else where one is (``at``)."""
-        to, back = self._to, self._back
-        self._to = self._back = None
-        if back is not None and back[0] == view.name:
-            view.restore(back[1])
+        """Move on a page that is shown now: to the target of the jump, to its saved state, or else to ``at``."""
+        target, returning = self._target, self._returning
+        self._target = self._returning = None
+        if returning is not None and returning.name == view.name:
+            view.restore(returning.state)
             return
-        wanted = at if to is None else to
-        if wanted and not view.land(wanted, exactly=to is not None):
-            unknown = f"this page has no data for {long_position(to.ptx[0])}" if to is not None and to.ptx else ""
-            if words := view.missing_reason(wanted) or unknown:
-                view.desk.notice(words)
+        spot = at if target is None else target
+        if spot and not view.land(spot, exactly=target is not None):
+            unknown = ""
+            if target is not None and target.ptx:
+                unknown = f"this page has no data for {long_position(target.ptx[0])}"
+            if reason := view.missing_reason(spot) or unknown:
+                view.desk.notice(reason)
 
     def clear(self) -> None:
-        """Going elsewhere than by jumps ends the way."""
-        self.steps.clear()
-        self.onlys.clear()
-        self._to = self._back = None
+        """Forget all pages: the user goes elsewhere than by jumps."""
+        self._left.clear()
+        self._target = self._returning = None

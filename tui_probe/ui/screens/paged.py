@@ -71,8 +71,8 @@ class PagedScreen(ViewScreen):
         self.hotspot_jump = HotspotJump(self)
         self.spot = Spot()
         """Position in the launch, from the pages that were left."""
-        self.only: object = None
-        """Line to which every page that can is restricted, until ``q``; None for all."""
+        self.part: object = None
+        """Line of source to which pages are restricted that can be, until ``q``; None: they show all."""
         self._menu: LetterScreen | None = None
         """The list of further pages, while it waits until they are known."""
 
@@ -207,7 +207,7 @@ class PagedScreen(ViewScreen):
     def arrive(self, view: PaneView) -> None:
         """Show a page that has been opened, at the place that was jumped to."""
         self.host(view)
-        view.select_part(self.only)
+        view.select_part(self.part)
         self.jump_history.arrive(view, self.spot)
         self.hotspot_jump.arrive(view)
         self.early_keys.release()
@@ -319,11 +319,11 @@ class PagedScreen(ViewScreen):
             self._stop_reading(self.opener.opening.page.title)
         elif self._view.clear_search():
             return
-        elif (before := self.jump_history.back()) is not None:
-            page, self.only = before
-            self._go(page)
-        elif self.only is not None:
-            self.only = None
+        elif (left_page := self.jump_history.back()) is not None:
+            self.part = left_page.part
+            self._go(left_page.name)
+        elif self.part is not None:
+            self.part = None
             self._view.select_part(None)
             self.notice("all rows are shown again")
             self.show_bars()
@@ -333,9 +333,9 @@ class PagedScreen(ViewScreen):
     def _stop_reading(self, title: str) -> None:
         """Return to the page from which the one that is being read was opened."""
         self.opener.give_up()
-        before, page = self.jump_history.back(), lasting(self._view).name
-        if before is not None:
-            page, self.only = before
+        left_page, page = self.jump_history.back(), lasting(self._view).name
+        if left_page is not None:
+            page, self.part = left_page.name, left_page.part
         if page in self.opener.kept:
             self._go(page)
             self.notice(f"stopped reading {title}")
@@ -345,10 +345,10 @@ class PagedScreen(ViewScreen):
     def action_jump(self) -> None:
         """Open the page or screen with more details of what is at the cursor; going back returns to this one."""
         page, spot, kernel = self._view.target_view(), self._view.target(), self._view.opened()
-        if (part := self._view.part_at_cursor()) is not None:
-            self.jump_history.leave(self._view, None, self.only)
-            self.only = part[1]
-            self._go(part[0])
+        if (page_and_part := self._view.part_at_cursor()) is not None:
+            self.jump_history.leave(self._view, None, self.part)
+            page_of_part, self.part = page_and_part
+            self._go(page_of_part)
         elif kernel is not None:
             if problem := self.probe_app.live.open_kernel(*kernel):
                 self.notice(problem)
@@ -361,7 +361,7 @@ class PagedScreen(ViewScreen):
 
     def jump_to(self, page: str, spot: Spot | None) -> None:
         """Show a page, at a place if one is given; going back returns to this one."""
-        self.jump_history.leave(self._view, spot, self.only)
+        self.jump_history.leave(self._view, spot, self.part)
         self._go(page)
 
     def _go(self, page: str) -> None:
