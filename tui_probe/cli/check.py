@@ -85,7 +85,7 @@ def architecture(word: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check, and tell; nothing else goes to stdout."""
+    """Check, and write the result; nothing else goes to stdout."""
     refuse_usage(arguments)
     try:
         check = check_probe(arguments)
@@ -109,7 +109,8 @@ def refuse_usage(arguments: argparse.Namespace) -> None:
     if arguments.probe is not None:
         refuse_probe(arguments)
     given = [option for option in ("kernel", "arch", "out") if getattr(arguments, option) is not None]
-    given += ["waits"] * arguments.waits
+    if arguments.waits:
+        given.append("waits")
     if arguments.ptx is None and given:
         arguments.refuse(f"--{given[0]} needs a file with kernels to probe: PTX, cubin, fatbin, executable or object")
     if arguments.ptx is not None and not arguments.ptx.is_file():
@@ -142,7 +143,7 @@ def refuse_probe(arguments: argparse.Namespace) -> None:
 
 
 def check_probe(arguments: argparse.Namespace) -> CheckResult:
-    """All that was asked for. Raises ProbeError."""
+    """Check the probe, alone or in the kernels of a file, or list the waits of these. Raises ProbeError."""
     probe = fold_sums(load_probe(arguments.probe)) if arguments.probe is not None else None
     assembler = Assembler()
     tool = next(iter(assembler.tools()), None)

@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Drawing
-    from tui_probe.evals.answer import Answer
+    from tui_probe.evals.answer import Answer, Table
     from tui_probe.evals.evaluation import Evaluation
 
     Named = TypeVar("Named")
 
 _NAME_CELLS = 14
+"""Cells of the name of an evaluation, in the list."""
 
 
 def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
@@ -50,8 +51,7 @@ def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
     if arguments.png or arguments.svg:
         return _write_pictures(answer, arguments)
     if arguments.json:
-        record = drawing.record() if drawing is not None else None if table is None else table.records()
-        return _write_data([dump_json(answer.to_dict() if record is None else record, indent=1)])
+        return _write_data([dump_json(_record(answer, drawing, table), indent=1)])
     if arguments.csv:
         from tui_probe.draw.csv_table import csv_lines
 
@@ -60,6 +60,13 @@ def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
     if table is not None:
         return _write_text([((line, ""),) for line in table.lines(table_width(arguments))], arguments)
     return _write_text(_drawing_lines(drawing, arguments) if drawing else _document_lines(answer, arguments), arguments)
+
+
+def _record(answer: Answer, drawing: Drawing | None, table: Table[Any] | None) -> object:
+    """Return the chart or the table that was named as data, else the whole answer."""
+    if drawing is not None:
+        return drawing.record()
+    return answer.to_dict() if table is None else table.records()
 
 
 def _find_named(entries: Mapping[str, Named], name: str, noun: str, answer: Answer) -> Named:

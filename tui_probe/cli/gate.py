@@ -87,11 +87,14 @@ def _is_busy(sample: GpuSample) -> bool:
     return sample.clock_limits is not None and IDLE not in sample.clock_limits
 
 
-_COUNTS: Final = ("-p", "counts", "--launches=all", "--wait")
-_TIMES: Final = ("-p", "counts", "-k=//")
+_COUNTING_OPTIONS: Final = ("-p", "counts", "--launches=all", "--wait")
+"""Options of a run that counts: all launches, none of them unprobed."""
+_TIMING_OPTIONS: Final = ("-p", "counts", "-k=//")
 """Options of a run that is only timed: no name of a kernel has two slashes, so nothing is prepared and probed."""
 _BASELINE_RUNS: Final = 2
+"""Runs of a baseline, which show whether a count differs from run to run."""
 _REPORTS: Final = {"markdown": gate_markdown, "junit": gate_junit}
+"""Writers of report files, by option."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -164,16 +167,17 @@ def run(arguments: argparse.Namespace) -> int:
 def _counted(arguments: argparse.Namespace, folder: Path) -> Trace:
     """Run the program with counting probes. Raises UsageError if it fails: its counts are then of something else."""
     kernels = [f"-k={arguments.kernel}"] if arguments.kernel else []
-    return _traced(arguments, arguments.command, folder, [*_COUNTS, *kernels])
+    return _traced(arguments, arguments.command, folder, [*_COUNTING_OPTIONS, *kernels])
 
 
 def _traced(arguments: argparse.Namespace, command: list[str], folder: Path, options: Sequence[str]) -> Trace:
     more = [*(["--sim"] if arguments.sim else []), f"--machine-code={arguments.machine_code}", f"--tracedir={folder}"]
-    done = profiled_run([*options, *more], command, sys.stderr)
-    if done.status:
-        sys.stderr.write(done.messages and f"{done.messages}\n")
-        raise UsageError(f"{shlex.join(command)} ended with status {done.status}: nothing is judged")
-    return open_trace(done.trace(command))
+    ended = profiled_run([*options, *more], command, sys.stderr)
+    if ended.status:
+        if ended.messages:
+            sys.stderr.write(f"{ended.messages}\n")
+        raise UsageError(f"{shlex.join(command)} ended with status {ended.status}: nothing is judged")
+    return open_trace(ended.trace(command))
 
 
 def _judged_times(arguments: argparse.Namespace, folder: Path) -> tuple[list[Judgement], dict[str, Clocks | str]]:
@@ -185,16 +189,17 @@ def _judged_times(arguments: argparse.Namespace, folder: Path) -> tuple[list[Jud
 
     def timed(program: str) -> dict[str, float]:
         with watch.during(program):
-            trace = _traced(arguments, commands[program], folder, _TIMES)
+            trace = _traced(arguments, commands[program], folder, _TIMING_OPTIONS)
         return _kernel_times(trace, arguments.kernel)
 
     for command in commands.values():
-        _traced(arguments, command, folder, _TIMES)  # the first run finds cold caches and clocks
+        _traced(arguments, command, folder, _TIMING_OPTIONS)  # the first run finds cold caches and clocks
     blocks: dict[str, list[tuple[float, float]]] = {}
     for _ in range(arguments.repeats):
-        runs = [timed(program) for program in ("baseline", "now", "now", "baseline")]
-        for kernel in runs[0].keys() & runs[1].keys() & runs[2].keys() & runs[3].keys():
-            pair = (runs[0][kernel] + runs[3][kernel]) / 2, (runs[1][kernel] + runs[2][kernel]) / 2
+        # ABBA: a drift of the clock during the block has the same effect on both programs.
+        before, now, now_again, before_again = map(timed, ("baseline", "now", "now", "baseline"))
+        for kernel in before.keys() & now.keys() & now_again.keys() & before_again.keys():
+            pair = (before[kernel] + before_again[kernel]) / 2, (now[kernel] + now_again[kernel]) / 2
             blocks.setdefault(kernel, []).append(pair)
     no_clocks = watch.absent or "the clock was never sampled while the GPU was busy"
     clocks = {program: watch.clocks(program) or no_clocks for program in commands}

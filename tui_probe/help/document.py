@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 WIDEST: Final = 118
 """Cells: longer lines of prose are hard to read."""
 _INDENT: Final = 4
+"""Cells before a line of code."""
 
 _ROLES: Final = {
     "markdown.h1": "title",
@@ -46,10 +47,11 @@ _ROLES: Final = {
 """Rich's names of the parts of a page -> roles of our palettes."""
 _ENTRY = re.compile(r"^\*\*(?P<terms>[^*]+)\*\*: (?P<words>.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _GUTTER = 2
+"""Cells before a line, for the cursor."""
 
 
 class _Heading(Heading):
-    """Flush left: rich centres the title, or draws a box around it."""
+    """Heading at the left edge: rich centres the title, or draws a box around it."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         del console, options
@@ -57,7 +59,7 @@ class _Heading(Heading):
 
 
 class _Code(CodeBlock):
-    """Indented, in one colour: a highlighter's background would fill the page, and cost bytes."""
+    """Code, indented and in one colour: a highlighter's background would fill the page, and cost bytes."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         del console, options
@@ -130,7 +132,6 @@ class HelpDocument(Document):
         self._drawn = lru_cache(maxsize=1)(self._draw)
 
     def _draw(self, width: int) -> list[Line]:
-
         gutter = (" " * _GUTTER, "")
         return [(gutter, *line) for line in page_lines(self.page, max(20, width - _GUTTER - 1))]
 
