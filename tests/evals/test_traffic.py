@@ -86,4 +86,4 @@ def test_program_has_the_implementations_and_calls_of_the_evaluation() -> None:
     texts = {node.value for node in ast.walk(program) if isinstance(node, ast.Constant)}
     assert set(IMPLEMENTATIONS) <= texts
     calls = [ast.unparse(node) for node in program.body if isinstance(node, ast.Assign)]
-    assert f"(WARM_UP, RUNS) = ({WARM_UP}, {RUNS})" in calls
+    assert f"WARM_UP, RUNS = ({WARM_UP}, {RUNS})" in calls
