@@ -75,23 +75,25 @@ class ListedRun:
         """``exit 0 → signal 9; probe changed; matmul 1.20 ms → 810 µs (-32.5 %)``; "" for nothing."""
         if self.before is None:
             return ""
-        old, new = self.before, self
-        parts = (
-            [f"{_state_text(old)} → {_state_text(new)}"]
-            if not new.brief.running and _state_text(old) != _state_text(new)
-            else []
-        )
-        for name, was, now in (
-            ("probe", old.brief.probe, new.brief.probe),
-            ("device", old.brief.device, new.brief.device),
-        ):
-            parts += [f"{name} {safe(was)} → {safe(now)}"] if was and now and was != now else []
-        if new.brief.kernels != old.brief.kernels and not new.brief.running:
-            parts.append(f"kernels {units.count(old.brief.kernels)} → {units.count(new.brief.kernels)}")
-        if new.verdict is None or old.verdict is None:
+        parts = self._changes_since(self.before)
+        if self.verdict is None or self.before.verdict is None:
             return "; ".join(parts)
-        text = new.verdict.change_since(old.verdict, same_probe=old.brief.probe == new.brief.probe)
+        text = self.verdict.change_since(self.before.verdict, same_probe=self.before.brief.probe == self.brief.probe)
         return "; ".join(filter(None, [text, *parts]))
+
+    def _changes_since(self, before: ListedRun) -> list[str]:
+        """Return the changes of the outcome, the probe, the device and the number of kernels."""
+        parts = []
+        outcomes = _state_text(before), _state_text(self)
+        if not self.brief.running and outcomes[0] != outcomes[1]:
+            parts.append(" → ".join(outcomes))
+        for name in ("probe", "device"):
+            was, now = getattr(before.brief, name), getattr(self.brief, name)
+            if was and now and was != now:
+                parts.append(f"{name} {safe(was)} → {safe(now)}")
+        if self.brief.kernels != before.brief.kernels and not self.brief.running:
+            parts.append(f"kernels {units.count(before.brief.kernels)} → {units.count(self.brief.kernels)}")
+        return parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,8 +127,8 @@ class KernelMetrics:
         return None if self.tensor_activity is None else self.tensor_activity >= LEAST_ACTIVITY
 
 
-def _ratio(part: float | None, whole: float | None) -> float | None:
-    return part / whole if part is not None and whole else None
+def _ratio(part: float | None, total: float | None) -> float | None:
+    return part / total if part is not None and total else None
 
 
 def counts_that_differ(first: KernelMetrics, other: KernelMetrics) -> list[str] | None:
@@ -156,7 +156,7 @@ def metrics_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelMe
     columns = _columns(table)
     times = durations(table)
     counts = _counting(table, measured)
-    wholes = _file_times(table, np.where(counts, times, np.nan))
+    file_times = _file_times(table, np.where(counts, times, np.nan))
     partly = {table.launches[launch].file for launch in np.flatnonzero(~counts).tolist()}
     arithmetic = _sums_by_type(table, _arithmetic_type)
     tensor_types = _sums_by_type(table, _tensor_type)
@@ -172,7 +172,7 @@ def metrics_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelMe
                 table.files[file].name,
                 int(weights.sum()),
                 **means,
-                **_times(times[at], weights, counts[at], wholes[file]),
+                **_times(times[at], weights, counts[at], file_times[file]),
                 kept=int(weights[counts[at]].sum()) if file in partly else None,
                 arithmetic=_means(arithmetic, at, weights),
                 tensor_types=_means(tensor_types, at, weights),
@@ -183,18 +183,18 @@ def metrics_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelMe
 
 
 def _times(
-    times: NDArray[np.float64], weights: NDArray[np.float64], inside: NDArray[np.bool_], whole: float | None
+    times: NDArray[np.float64], weights: NDArray[np.float64], counts: NDArray[np.bool_], file_time: float | None
 ) -> dict[str, float | None]:
-    """Return the times of launches, which represent ``weights`` launches each; those ``inside`` count in the share
-    of ``whole``.
+    """Return the times in ns of launches, which represent ``weights`` launches each; the share is of those that count
+    of ``file_time``.
     """
-    spent, kept_times = _mean(times, weights), times[inside] * weights[inside]
+    spent, kept_times = _mean(times, weights), times[counts] * weights[counts]
     kept_time = None if np.isnan(kept_times).all() else float(np.nansum(kept_times))
     return {
         "time": spent,
         "total": None if spent is None else float(np.nansum(times * weights)),
         "p99": _p99(times) if (weights == 1).all() else None,
-        "share": _ratio(kept_time, whole),
+        "share": _ratio(kept_time, file_time),
         "kept_time": kept_time,
     }
 

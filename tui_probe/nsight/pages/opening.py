@@ -156,8 +156,7 @@ def _ncu_pages(
     return [LazyPage(name, _title(name), partial(_ncu_page, name, sources), EXPLANATIONS[name]) for name in NCU_PAGES]
 
 
-def _ncu_page(name: Any, sources: NcuSources) -> View:
-
+def _ncu_page(name: NcuPage, sources: NcuSources) -> View:
     return _explained(ncu_page(name, sources))
 
 

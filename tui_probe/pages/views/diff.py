@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts
 
 _LABEL: Final = 12
+"""Cells of a label."""
 _REGISTERS: Final = re.compile(r"\s*\.reg\s+\.(\w+)\s+([^;]+);")
 _KEYS: Final = ("change", "probe", "pruned_line", "probed_line", "source")
 _TEXTS: Final = ("pruned", "probed")
@@ -58,8 +59,10 @@ class DiffView(Document):
         self.owners = {pair.owner for pair in self.alignment.pairs if pair.owner}
         self.sources = sources
         self.measures = measures
-        self.shown = measures.first if measures else 0
+        self.column = measures.first if measures else 0
+        """Index of the measured column next to the text."""
         self.named = False
+        """True if the added registers are named, not only counted."""
         self.text = DiffLines(pruned, probed, self.alignment, self._source_of if sources.lines else None)
 
     def _source_of(self, place: int) -> str:
@@ -81,7 +84,7 @@ class DiffView(Document):
         """Side by side the probe's name has room in the empty half."""
         columns = self.measures.columns if self.measures else ()
         owners = self.owners if width < SIDE_BY_SIDE_WIDTH else set()
-        return MeasureMargin(columns[self.shown] if columns else None, owners, width)
+        return MeasureMargin(columns[self.column] if columns else None, owners, width)
 
     def about(self, number: int, width: int) -> list[str]:
         """The probe that added a line, or all that was measured of it and its source."""
@@ -141,16 +144,16 @@ class DiffView(Document):
         lines = _field("changes", text, width)
         if self.registers:
             total = sum(map(len, self.registers.values()))
-            kinds = ", ".join(f"{len(each)} .{kind}" for kind, each in self.registers.items())
+            kinds = ", ".join(f"{len(names)} .{kind}" for kind, names in self.registers.items())
             lines += _field("registers", f"{units.counted(total, 'register')} added in PTX: {kinds}", width)
             if self.named:
-                names = "; ".join(f".{kind} {', '.join(each)}" for kind, each in self.registers.items())
+                names = "; ".join(f".{kind} {', '.join(of_kind)}" for kind, of_kind in self.registers.items())
                 lines += _field("", names, width)
         if self.costs:
             lines += _field("assembled", self.costs, width)
         if self.measures:
             columns = self.measures.columns
-            text = self.measures.head(columns[self.shown]) if columns else self.measures.missing_text
+            text = self.measures.head(columns[self.column]) if columns else self.measures.missing_text
             lines += _field("measured", text, width)
         return [*lines, ()]
 
@@ -165,7 +168,7 @@ class DiffView(Document):
             )
         if self.measures and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].measure.heading}"
+            commands["unit"] = f"next column: {columns[(self.column + 1) % len(columns)].measure.heading}"
         return commands
 
     def press(self, command: str) -> str | None:
@@ -175,18 +178,18 @@ class DiffView(Document):
         elif command == "level":
             self.named = not self.named
         elif command == "unit" and self.measures and self.measures.columns:
-            self.shown = (self.shown + 1) % len(self.measures.columns)
+            self.column = (self.column + 1) % len(self.measures.columns)
         return None
 
     def choices(self) -> Mapping[str, Any]:
         """Folding, names of registers, and the measures next to the text."""
-        measure = column_key(self.measures, self.shown)
+        measure = column_key(self.measures, self.column)
         return {"folded": self.text.folded, "named": self.named, "measure": measure}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """All of it, if the same was measured."""
         self.text.folded, self.named = choices["folded"], choices["named"]
-        self.shown = column_index(self.measures, choices["measure"], self.shown)
+        self.column = column_index(self.measures, choices["measure"], self.column)
 
     def record(self) -> dict[str, Any]:
         """The pairs of lines, numbered from 1, with their texts and what was measured of them."""

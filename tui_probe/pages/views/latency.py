@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _BAR_SIGNS: Final = {"prologue": ("▒", "hue1"), "kernel": ("█", "hue0"), "epilogue": ("░", "hue2")}
 _BAR_LABEL: Final = 10
+"""Cells of the label of a bar."""
 
 
 class LatencyView(Document):
@@ -94,15 +95,16 @@ class LatencyView(Document):
         lines += [((part, "dim"),) for part in wrap(self._legend(medians, total), width)]
         return lines
 
-    def _legend(self, medians: Mapping[str, float], whole: float) -> str:
+    def _legend(self, medians: Mapping[str, float], probed: float) -> str:
+        """Name the signs, and say how much longer a launch takes; ``probed`` is the sum of its parts in ms."""
         legend = ", ".join(f"{sign} {name}" for name, (sign, _) in _BAR_SIGNS.items())
         lacking = [name for name in (*_BAR_SIGNS, "original") if name not in medians]
         if lacking:
             return f"medians: {legend}; {' and '.join(lacking)} not measured"
-        exposed = whole - medians["original"]
+        added = probed - medians["original"]
         return (
-            f"medians: {legend}; with the probe, a launch takes {units.duration(exposed * 1e-3)} longer"
-            f" ({whole / medians['original']:.2f}× the original)"
+            f"medians: {legend}; with the probe, a launch takes {units.duration(added * 1e-3)} longer"
+            f" ({probed / medians['original']:.2f}× the original)"
         )
 
     def record(self) -> dict[str, Any]:
@@ -110,7 +112,7 @@ class LatencyView(Document):
         parts = {name: _record(self.milliseconds.get(name)) for name in ("original", *_BAR_SIGNS)}
         inside = None
         if self.inside is not None:
-            values = {name.replace(" ", "_"): _record(each) for name, each in self.inside.values.items()}
+            values = {name.replace(" ", "_"): _record(waits) for name, waits in self.inside.values.items()}
             values |= {name.replace(" ", "_"): None for name in self.inside.unknown}
             inside = {"result": self.inside.which, "cycles": values}
         slowdown = _record(self.slowdowns) if len(self.slowdowns) else None
