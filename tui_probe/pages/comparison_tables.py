@@ -35,6 +35,13 @@ _MIN_NAME_WIDTH: Final = 12
 _NO_BREAK_SPACE: Final = "\u00a0"
 _OUTCOME_CELLS: Final = 11
 _ROLES: Final = {"better": "good", "worse": "warn", "mixed": "warn"}
+SORT_TITLES: Final = {
+    "kernel": "kernel", "figure": "metric", "before": "A", "after": "B", "change": "change", "share": "change in %",
+}  # fmt: skip
+"""Titles of the columns by which both tables can be sorted, by key."""
+_SORT_VALUES: Final[Mapping[str, Callable[[ValueChange], Any]]] = {
+    column.key: column.value for column in CHANGE_COLUMNS if column.value is not None and column.key in SORT_TITLES
+} | {"figure": lambda change: change.before.label}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +210,6 @@ OVERVIEW_COLUMNS: Final[tuple[Column[KernelPair], ...]] = (
     Column("judged", None, "", lambda p: p.verdict, right=False),
 )  # fmt: skip
 """One line per kernel: the value that it is judged by. Text has the verdict last, behind what it follows from."""
-
-
-SORT_TITLES: Final = {
-    "kernel": "kernel", "figure": "metric", "before": "A", "after": "B", "change": "change", "share": "change in %",
-}  # fmt: skip
-"""Titles of the columns by which both tables can be sorted, by key."""
-_SORT_VALUES: Final[Mapping[str, Callable[[ValueChange], Any]]] = {
-    column.key: column.value for column in CHANGE_COLUMNS if column.value is not None and column.key in SORT_TITLES
-} | {"figure": lambda change: change.before.label}
 
 
 def changed_values(pair: KernelPair, order: ColumnOrder = UNSORTED) -> list[ValueChange]:

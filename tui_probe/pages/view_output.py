@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 
 VIEW_SCHEMA: Final = "tui-probe.view"
+_DEVICE_PID: Final = 0
+"""The process that holds the counter; that of SM n is n + 1."""
+_WRITE_BATCH: Final = 1 << 14
 
 
 def view_lines(view: View, width: int, height: int | None, *, ascii_only: bool = False) -> Iterator[Line]:
@@ -101,11 +104,6 @@ def run_commands(view: View, commands: Sequence[str], size: tuple[int, int]) -> 
         if words := view.press(command):
             texts.append(words)
     return texts
-
-
-_DEVICE_PID: Final = 0
-"""The process that holds the counter; that of SM n is n + 1."""
-_WRITE_BATCH: Final = 1 << 14
 
 
 def writer_of(view: View) -> Callable[[Path], int] | None:

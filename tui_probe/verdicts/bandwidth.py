@@ -20,6 +20,10 @@ _SWEEP_NAME: Final = "to_shared"
 _MAX_NUMBER: Final = 1e18
 _MIN_NUMBER: Final = 1e-18
 """Range of plausible values: others, apart from 0, were never measured, and would overflow in a ratio."""
+ENOUGH: Final = 0.9
+"""The part of the best from which on there are enough bytes in flight."""
+_NO_LOSS: Final = 0.01
+"""Part of the best bandwidth: a smaller loss is not distinguished from noise."""
 
 
 class _InvalidFile(Exception):  # noqa: N818 - never leaves this module
@@ -108,10 +112,6 @@ def _integer(record: Mapping[str, Any], name: str) -> int | None:
     return None if value is None else round(value)
 
 
-ENOUGH: Final = 0.9
-"""The part of the best from which on there are enough bytes in flight."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """The rates that were tried over blocks and bytes in flight per block; each has both.
@@ -172,10 +172,6 @@ def sweep_from_rates(rates: Sequence[Rate]) -> Sweep | None:
     """The sweep, None where nothing was swept."""
     tried = [rate for rate in rates if rate.blocks and rate.in_flight]
     return Sweep(tried) if tried else None
-
-
-_NO_LOSS: Final = 0.01
-"""Part of the best bandwidth: a smaller loss is not distinguished from noise."""
 
 
 def cache_findings(measured: Bandwidth) -> Iterator[str]:

@@ -24,6 +24,8 @@ _MAX_NAMED: Final = 2
 _VERDICT_ORDER: Final = ("better", "worse", "mixed", "differs", "about the same", "same")
 _NAME_WIDTH: Final = 32
 _LAUNCHES_KEY: Final = ("blocks", "threads")
+_CHANGED: Final[tuple[Outcome, ...]] = ("fixed", "new")
+_UNCHANGED: Final[tuple[Outcome, ...]] = ("remaining", "unknown")
 
 
 def measured_on_both(change: ValueChange) -> bool:
@@ -67,10 +69,6 @@ def pair_verdict(pair: KernelPair, unmeasured: str = "") -> str:
     texts = [_different_kernels_text(pair)] if pair.different else _same_kernel_texts(pair, unmeasured)
     unchanged = outcome_texts(pair.findings, _UNCHANGED)
     return "; ".join([*first, *outcome_texts(pair.findings, _CHANGED), *texts, *unchanged])
-
-
-_CHANGED: Final[tuple[Outcome, ...]] = ("fixed", "new")
-_UNCHANGED: Final[tuple[Outcome, ...]] = ("remaining", "unknown")
 
 
 def outcome_texts(changes: Sequence[FindingChange], outcomes: Sequence[Outcome]) -> list[str]:

@@ -45,6 +45,10 @@ _LABEL_WIDTH: Final = 10
 _MIN_WIDTH: Final = 20
 _KERNEL_NAME_WIDTH: Final = 40
 """Cells of a kernel's name within a sentence."""
+_SELECTING: Final = ("kernels", "filter", "sample", "nvtx", "after", "for", "capture_range")
+"""Options in run.json that select kernels or launches, with ``launches``."""
+_MAX_COMMAND: Final = 200
+"""Characters of a program's command up to which it is written out; a longer one is named by its trace."""
 
 
 def program_command(trace: Run) -> str:
@@ -52,12 +56,6 @@ def program_command(trace: Run) -> str:
     run = trace.run_info
     command = shlex.join(run.command) if run is not None and run.command else trace.state.command
     return safe(command or "") or "COMMAND"
-
-
-_SELECTING: Final = ("kernels", "filter", "sample", "nvtx", "after", "for", "capture_range")
-"""Options in run.json that select kernels or launches, with ``launches``."""
-_MAX_COMMAND: Final = 200
-"""Characters of a program's command up to which it is written out; a longer one is named by its trace."""
 
 
 def probing_command(trace: Run, probe: str) -> str:

@@ -53,10 +53,11 @@ throughput.
 _FP32: Final = {"7.0": 2, "7.5": 2, "8.0": 2, "8.6": 4, "8.7": 4, "8.9": 4, "9.0": 4, "10.0": 4, "12.0": 4}
 _FP64: Final = {"7.0": 1, "7.5": 1 / 16, "8.0": 1, "8.6": 1 / 16, "8.7": 1 / 16, "8.9": 1 / 16, "9.0": 2, "10.0": 2,
                 "12.0": 1 / 16}  # fmt: skip
+"""Warp instructions on fp32 and on fp64 that an SM completes in a clock, by compute capability."""
 _HALF: Final = {"7.0": 2, "7.5": 2, "8.0": 4, "8.6": 2, "8.7": 2, "8.9": 2, "9.0": 2, "10.0": 4, "12.0": 2}
-"""Half-precision throughput by architecture. For 9.0 it is not the guide's 4: on an H200 a kernel of nothing but
-HFMA2 issued 1.96 of them a clock and SM with its pipe busy for 99 % of the time by Nsight Compute: 16 lanes a
-scheduler.
+"""Warp instructions on half2 that an SM completes in a clock. For 9.0 it is not the guide's 4: on an H200 a kernel of
+nothing but HFMA2 issued 1.96 of them a clock and SM with its pipe busy for 99 % of the time by Nsight Compute: 16 lanes
+a scheduler.
 """
 _MEMORIES: Final = (
     ("H200", 4.8e12, 60 << 20), ("H100 PCIe", 2.0e12, 50 << 20), ("H100 NVL", 3.9e12, 50 << 20),
@@ -68,8 +69,16 @@ _MEMORIES: Final = (
 """Bytes per second and bytes of L2 cache by a part of the name, the longer names first."""
 _L2: Final = {"H200": 7.4e12}
 """Bytes per second of the L2 cache, as ``tui-probe bandwidth`` measured them; no data sheet states any."""
-_SIMULATED: Final = 1.555e12 / 108
+_SIMULATED_BYTES_PER_SM: Final = 1.555e12 / 108
 """Bytes per second of memory for each SM of a simulated GPU: as of an A100, which it is like."""
+Limiter = Literal["memory", "tensor", "fp32", "fp64", "fp16", "issue", "latency", "too small", "launch"]
+MemoryLevel = Literal["", "DRAM", "L2", "L1"]
+LIMITING_UTILIZATION: Final = 0.6
+"""The share of the time from which on a unit limits."""
+LAUNCH_OVERHEAD_SECONDS: Final = 5e-6
+"""Time that hardly any launch falls below, no matter what it does: twice that of an empty kernel."""
+_REUSE_TOLERANCE: Final = 1.2
+"""Bytes asked for, in parts of those touched, up to which hardly any is asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +112,7 @@ def peak_rates(device: Device, bandwidth: Bandwidth | None = None, *, simulated:
     def rate(a_clock: float | None) -> float | None:
         return None if clocks is None or a_clock is None else a_clock * clocks
 
-    memory, l2_size = (_SIMULATED * device.sms, None) if simulated else _memory_of(device.name)
+    memory, l2_size = (_SIMULATED_BYTES_PER_SM * device.sms, None) if simulated else _memory_of(device.name)
     tensor = rate(TENSOR_HALF.get(kind))
     mma = None if tensor is None else tensor * _SHARE_OF_MMA.get(kind, 1.0)
     machine = PeakRates(
@@ -126,17 +135,6 @@ def _with_measured(machine: PeakRates, bandwidth: Bandwidth) -> PeakRates:
         l2=machine.l2 if l2 is None else l2.bytes_per_second,
         l2_size=machine.l2_size if bandwidth.card is None else bandwidth.card.l2_bytes or machine.l2_size,
     )
-
-
-Limiter = Literal["memory", "tensor", "fp32", "fp64", "fp16", "issue", "latency", "too small", "launch"]
-MemoryLevel = Literal["", "DRAM", "L2", "L1"]
-
-LIMITING_UTILIZATION: Final = 0.6
-"""The share of the time from which on a unit limits."""
-LAUNCH_OVERHEAD_SECONDS: Final = 5e-6
-"""Time that hardly any launch falls below, no matter what it does: twice that of an empty kernel."""
-_REUSE_TOLERANCE: Final = 1.2
-"""Bytes asked for, in parts of those touched, up to which hardly any is asked for again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,22 @@ _TYPES: Final = {
     "f16": "fp16", "bf16": "bf16", "tf32": "tf32", "f32": "fp32", "f64": "fp64", "e4m3": "fp8", "e5m2": "fp8",
     "s32": "int32", "s8": "int8", "u8": "int8", "s4": "int4", "u4": "int4", "b1": "int1",
 }  # fmt: skip
+ELEMENT_BYTES: Final = {
+    "fp64": 8, "int64": 8, "fp32": 4, "tf32": 4, "int32": 4, "fp16": 2, "bf16": 2, "int16": 2, "fp8": 1, "int8": 1,
+}  # fmt: skip
+SectorMatch = Literal["equal", "with row sums", "within", "below", "above"]
+Bound = Literal["compute", "memory", "neither"]
+_MIN_LEAD: Final = 1.1
+"""Factor by which a kernel must do more than the next one to be the critical one."""
+_BUSY_PERCENT: Final = 60.0
+"""Percent of the peak above which ncu's own rules call a unit the bottleneck; below it, latency is."""
+_NAMED_TYPES: Final = (
+    ("bf16", re.compile(r"bf16|bfloat16", re.IGNORECASE)),
+    ("fp16", re.compile(r"(?<![a-z])f(?:p)?16|half", re.IGNORECASE)),
+    ("tf32", re.compile(r"tf32", re.IGNORECASE)),
+    ("fp64", re.compile(r"f(?:p)?64|double", re.IGNORECASE)),
+)
+"""Types that a name tells. fp32 is not among them: kernels of every type add up in it, and say so in their names."""
 
 
 def matrix_types(ptx: str) -> dict[str, float]:
@@ -60,12 +76,6 @@ def matrix_types_of(folder: Path | None) -> dict[str, float]:
         return matrix_types(read_within(folder / "pruned.ptx", PTX_TEXT).decode("utf-8", "replace"))
     except OSError:
         return {}
-
-
-ELEMENT_BYTES: Final = {
-    "fp64": 8, "int64": 8, "fp32": 4, "tf32": 4, "int32": 4, "fp16": 2, "bf16": 2, "int16": 2, "fp8": 1, "int8": 1,
-}  # fmt: skip
-SectorMatch = Literal["equal", "with row sums", "within", "below", "above"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +135,6 @@ def compare_sectors(sectors: float | None, tensor: ExpectedTensor | None) -> Sec
 def stores_tensor(kernel: KernelMetrics, tensor: ExpectedTensor | None) -> bool:
     """Return whether a kernel stores exactly the sectors of the tensor, perhaps with the sums of its rows."""
     return compare_sectors(kernel.store_sectors, tensor) in ("equal", "with row sums")
-
-
-Bound = Literal["compute", "memory", "neither"]
-_MIN_LEAD: Final = 1.1
-"""Factor by which a kernel must do more than the next one to be the critical one."""
-_BUSY_PERCENT: Final = 60.0
-"""Percent of the peak above which ncu's own rules call a unit the bottleneck; below it, latency is."""
-_NAMED_TYPES: Final = (
-    ("bf16", re.compile(r"bf16|bfloat16", re.IGNORECASE)),
-    ("fp16", re.compile(r"(?<![a-z])f(?:p)?16|half", re.IGNORECASE)),
-    ("tf32", re.compile(r"tf32", re.IGNORECASE)),
-    ("fp64", re.compile(r"f(?:p)?64|double", re.IGNORECASE)),
-)
-"""Types that a name tells. fp32 is not among them: kernels of every type add up in it, and say so in their names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.ncu_table import Extent, NcuTable
 
+Item = TypeVar("Item")
+_OPEN: Final = {"<": 1, "(": 1, "[": 1, "{": 1, ">": -1, ")": -1, "]": -1, "}": -1}
+
 
 class Shape(NamedTuple):
     """A kernel with one grid and block: one name may stand for several configurations."""
@@ -49,10 +52,6 @@ def sessions_of(table: NcuTable) -> list[Session]:
         first = table.launches[launches[0]]
         sessions.append(Session(first.file, first.process, launches, numbers, list(codes)))
     return sessions
-
-
-Item = TypeVar("Item")
-_OPEN: Final = {"<": 1, "(": 1, "[": 1, "{": 1, ">": -1, ")": -1, "]": -1, "}": -1}
 
 
 def function_name(name: str) -> str:

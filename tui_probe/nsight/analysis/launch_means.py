@@ -19,6 +19,28 @@ if TYPE_CHECKING:
     from tui_probe.nsight.analysis.launch_selection import LaunchSelection, Loop, ShapeSelection
     from tui_probe.nsight.importers.ncu_table import Instruction, Metric, NcuTable
 
+Level = Literal["dram", "l2", "l1"]
+LEVELS: Final[tuple[Level, ...]] = ("dram", "l2", "l1")
+Provenance = Literal["collected", "derived"]
+_MEMORY_SECTION: Final = "Memory Workload Analysis"
+_TOTALS: Final[dict[Level, tuple[tuple[tuple[str, ...], int], ...]]] = {
+    "dram": (
+        (("dram__bytes.sum",), 1),
+        (("dram__bytes_read.sum", "dram__bytes_write.sum"), 1),
+        (("dram__bytes_op_read.sum", "dram__bytes_op_write.sum"), 1),
+    ),
+    "l2": ((("lts__t_bytes.sum",), 1), (("lts__t_sectors.sum",), SECTOR_BYTES)),
+    "l1": ((("l1tex__t_bytes.sum",), 1), (("l1tex__t_sectors.sum",), SECTOR_BYTES)),
+}
+"""Ways to a total, the best first: metrics that are added, and the bytes that one of them is."""
+_RATES: Final[dict[Level, tuple[str, ...]]] = {
+    "dram": ("dram__bytes.sum.per_second",),
+    "l2": ("lts__t_bytes.sum.per_second",),
+    "l1": ("l1tex__t_bytes.sum.per_second",),
+}
+TIME_METRIC: Final = "gpu__time_duration.sum"
+"""The time of a launch, as --metrics names it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Average:
@@ -53,29 +75,6 @@ def _by_metric(metrics: NDArray[np.int32], values: NDArray[np.float64]) -> Itera
     starts = np.flatnonzero(np.diff(metrics[order])) + 1
     for group in np.split(order, starts.tolist()) if len(order) else ():
         yield int(metrics[group[0]]), values[group]
-
-
-Level = Literal["dram", "l2", "l1"]
-LEVELS: Final[tuple[Level, ...]] = ("dram", "l2", "l1")
-Provenance = Literal["collected", "derived"]
-_MEMORY_SECTION: Final = "Memory Workload Analysis"
-_TOTALS: Final[dict[Level, tuple[tuple[tuple[str, ...], int], ...]]] = {
-    "dram": (
-        (("dram__bytes.sum",), 1),
-        (("dram__bytes_read.sum", "dram__bytes_write.sum"), 1),
-        (("dram__bytes_op_read.sum", "dram__bytes_op_write.sum"), 1),
-    ),
-    "l2": ((("lts__t_bytes.sum",), 1), (("lts__t_sectors.sum",), SECTOR_BYTES)),
-    "l1": ((("l1tex__t_bytes.sum",), 1), (("l1tex__t_sectors.sum",), SECTOR_BYTES)),
-}
-"""Ways to a total, the best first: metrics that are added, and the bytes that one of them is."""
-_RATES: Final[dict[Level, tuple[str, ...]]] = {
-    "dram": ("dram__bytes.sum.per_second",),
-    "l2": ("lts__t_bytes.sum.per_second",),
-    "l1": ("l1tex__t_bytes.sum.per_second",),
-}
-TIME_METRIC: Final = "gpu__time_duration.sum"
-"""The time of a launch, as --metrics names it."""
 
 
 @dataclass(frozen=True, slots=True)

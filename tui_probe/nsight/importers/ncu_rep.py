@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PACKAGE: Final = "ncu_report"
+EXECUTED: Final = "inst_executed"
+"""Warps that executed the instruction."""
+SECTORS: Final = "memory_l2_theoretical_sectors_global"
+"""Sectors of 32 bytes of its global accesses."""
+IDEAL: Final = "memory_l2_theoretical_sectors_global_ideal"
+"""The minimum of sectors for the requested bytes."""
+_STALLED: Final = "smsp__pcsamp_warps_issue_stalled_"
+"""Prefix of counters of samples in which a warp was stalled at the instruction; the reason follows."""
+_NOT_ISSUED: Final = "_not_issued"
+"""Suffix of counters of the same samples without those in which the warp issued."""
+REPORT_MARK: Final = b"NVR"
 
 
 class Value(Protocol):
@@ -72,18 +83,6 @@ def _package(path: Path) -> Any:
         ) from error
 
 
-EXECUTED: Final = "inst_executed"
-"""Warps that executed the instruction."""
-SECTORS: Final = "memory_l2_theoretical_sectors_global"
-"""Sectors of 32 bytes of its global accesses."""
-IDEAL: Final = "memory_l2_theoretical_sectors_global_ideal"
-"""The minimum of sectors for the requested bytes."""
-_STALLED: Final = "smsp__pcsamp_warps_issue_stalled_"
-"""Prefix of counters of samples in which a warp was stalled at the instruction; the reason follows."""
-_NOT_ISSUED: Final = "_not_issued"
-"""Suffix of counters of the same samples without those in which the warp issued."""
-
-
 def instructions_of(action: Action, launch: int) -> list[Instruction]:
     """Return the instructions of one launch with any counter, in the order of the code.
 
@@ -132,9 +131,6 @@ def _pairs(metric: Value, addresses: Value) -> Iterator[tuple[int, float]]:
         address, value = addresses.value(i), metric.value(i)
         if isinstance(address, int | float) and isinstance(value, int | float):
             yield int(address), float(value)
-
-
-REPORT_MARK: Final = b"NVR"
 
 
 def read_report(path: Path, progress: Callable[[float], object] = lambda _: None) -> NcuTable:

@@ -24,6 +24,22 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.sqlite_tables import Tables
 
+CALLS: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
+_PROCESS: Final = ~0xFFFFFF
+"""The part of a thread's id that is its process' id."""
+_LATER: Final = np.iinfo(np.int64).max
+_MOST_KEYS: Final = 1 << 62
+"""Half of what a signed integer of 64 bits holds: sums of keys must not overflow."""
+_OF_CALLS: Final[dict[str, object]] = {
+    "globalTid": UNKNOWN, "start": Cell(NO_TIME), "end": Cell(NO_TIME), "correlationId": UNKNOWN,
+}  # fmt: skip
+RANGES: Final = "NVTX_EVENTS"
+_COLUMNS: Final[dict[str, object]] = {
+    "start": Cell(NO_TIME), "end": None, "globalTid": UNKNOWN, "textId": UNKNOWN, "text": "", "eventType": ...,
+}  # fmt: skip
+_NAMED: Final = 3
+"""Ranges without an end that are named."""
+
 
 class Strings:
     """Texts by their numbers in the export, and by ours: positions in ``names``."""
@@ -56,14 +72,6 @@ class Strings:
         return f"string {number}" if text is None else text
 
 
-CALLS: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
-_PROCESS: Final = ~0xFFFFFF
-"""The part of a thread's id that is its process' id."""
-_LATER: Final = np.iinfo(np.int64).max
-_MOST_KEYS: Final = 1 << 62
-"""Half of what a signed integer of 64 bits holds: sums of keys must not overflow."""
-
-
 class LaunchCalls(NamedTuple):
     """Thread, start and end of the call that launched each kernel, -1 if it was not recorded; the end of all calls."""
 
@@ -71,11 +79,6 @@ class LaunchCalls(NamedTuple):
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     last: int
-
-
-_OF_CALLS: Final[dict[str, object]] = {
-    "globalTid": UNKNOWN, "start": Cell(NO_TIME), "end": Cell(NO_TIME), "correlationId": UNKNOWN,
-}  # fmt: skip
 
 
 def launch_calls(tables: Tables, processes: NDArray[Any], correlations: NDArray[Any]) -> LaunchCalls:
@@ -150,13 +153,7 @@ def _distinct_keys(keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]
     return ascending[first], places
 
 
-RANGES: Final = "NVTX_EVENTS"
 _PUSH_POP, _START_END = 59, 60
-_COLUMNS: Final[dict[str, object]] = {
-    "start": Cell(NO_TIME), "end": None, "globalTid": UNKNOWN, "textId": UNKNOWN, "text": "", "eventType": ...,
-}  # fmt: skip
-_NAMED: Final = 3
-"""Ranges without an end that are named."""
 
 
 def read_ranges(tables: Tables, strings: Strings, last: int) -> tuple[HostRanges, list[str]]:

@@ -45,6 +45,36 @@ if TYPE_CHECKING:
 
 _SHORT: Final = 0xFFFF
 """Bits of a short process id, as with the default ``pid_max`` of Linux, 32 768."""
+_SERIOUS: Final = frozenset({2, 3})
+"""Warnings and errors; 4 are verbose messages."""
+_OF_OTHERS: Final = re.compile(
+    r"\b(OpenGL|Vulkan|OS runtime|OpenACC|OpenMP|OpenXR|Direct3D|DX1[12]|MPI|WDDM|ETW|NVVIDEO|cuDNN|cuBLAS|backtraces?"
+    r"|IP samples?|Context switch)\b",
+    re.IGNORECASE,
+)
+"""Messages about what is not read from a file."""
+_MAX_QUOTED: Final = 5
+"""Messages that are quoted."""
+_KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
+_GRAPHS: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+_COPIES: Final = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
+_READ: Final = ("StringIds", _KERNELS, _GRAPHS, CALLS, *_COPIES, RANGES)
+"""The tables that may be long."""
+_SHAPE: Final = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
+_OPERATION: Final[dict[str, object]] = {
+    "start": Cell(NO_TIME), "end": Cell(NO_TIME), "deviceId": 0, "contextId": UNKNOWN, "streamId": UNKNOWN,
+    "correlationId": UNKNOWN, "globalPid": UNKNOWN,
+}  # fmt: skip
+"""Columns of all operations on a GPU, and what stands for a missing one; ``...`` has to be there."""
+_OF_KERNELS: Final[dict[str, object]] = {
+    **_OPERATION, "streamId": Cell(UNKNOWN), "demangledName": Cell(UNKNOWN, ("shortName", "mangledName")),
+    "mangledName": UNKNOWN, "registersPerThread": UNKNOWN,
+    "staticSharedMemory": UNKNOWN, "dynamicSharedMemory": UNKNOWN, **dict.fromkeys(_SHAPE, UNKNOWN),
+}  # fmt: skip
+_OF_GRAPHS: Final[dict[str, object]] = {**_OPERATION, "graphId": 0, "graphExecId": UNKNOWN}
+_MARKS: Final = ("META_DATA_EXPORT", "StringIds", "TARGET_INFO_SESSION_START_TIME")
+"""Tables; every export has at least one of them."""
+_UNNAMED: Final = "kernel without a name"
 
 
 class Gpus:
@@ -82,18 +112,6 @@ class Gpus:
         return alike.pop() if len(alike) == 1 else cuda_device
 
 
-_SERIOUS: Final = frozenset({2, 3})
-"""Warnings and errors; 4 are verbose messages."""
-_OF_OTHERS: Final = re.compile(
-    r"\b(OpenGL|Vulkan|OS runtime|OpenACC|OpenMP|OpenXR|Direct3D|DX1[12]|MPI|WDDM|ETW|NVVIDEO|cuDNN|cuBLAS|backtraces?"
-    r"|IP samples?|Context switch)\b",
-    re.IGNORECASE,
-)
-"""Messages about what is not read from a file."""
-_MAX_QUOTED: Final = 5
-"""Messages that are quoted."""
-
-
 class Recorder:
     """Messages and options of nsys about its own recording: why nothing, or not everything, was recorded::
 
@@ -128,28 +146,6 @@ class Recorder:
         messages = [*self.notes()]
         why = self.why_nothing("kernels and no NVTX ranges", "CUDA")
         return f"{'; '.join(messages)}; {why}" if messages else why
-
-
-_KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
-_GRAPHS: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
-_COPIES: Final = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
-_READ: Final = ("StringIds", _KERNELS, _GRAPHS, CALLS, *_COPIES, RANGES)
-"""The tables that may be long."""
-_SHAPE: Final = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
-_OPERATION: Final[dict[str, object]] = {
-    "start": Cell(NO_TIME), "end": Cell(NO_TIME), "deviceId": 0, "contextId": UNKNOWN, "streamId": UNKNOWN,
-    "correlationId": UNKNOWN, "globalPid": UNKNOWN,
-}  # fmt: skip
-"""Columns of all operations on a GPU, and what stands for a missing one; ``...`` has to be there."""
-_OF_KERNELS: Final[dict[str, object]] = {
-    **_OPERATION, "streamId": Cell(UNKNOWN), "demangledName": Cell(UNKNOWN, ("shortName", "mangledName")),
-    "mangledName": UNKNOWN, "registersPerThread": UNKNOWN,
-    "staticSharedMemory": UNKNOWN, "dynamicSharedMemory": UNKNOWN, **dict.fromkeys(_SHAPE, UNKNOWN),
-}  # fmt: skip
-_OF_GRAPHS: Final[dict[str, object]] = {**_OPERATION, "graphId": 0, "graphExecId": UNKNOWN}
-_MARKS: Final = ("META_DATA_EXPORT", "StringIds", "TARGET_INFO_SESSION_START_TIME")
-"""Tables; every export has at least one of them."""
-_UNNAMED: Final = "kernel without a name"
 
 
 def read_sqlite(path: Path, progress: Callable[[float], object] = lambda _: None) -> NsysReport:

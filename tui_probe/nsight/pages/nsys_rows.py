@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel
 
 Row = TypeVar("Row")
+_BATCH_ROWS: Final = 4096
+"""Rows that are made at a time: numbers of a list are far quicker to ask for than those of an array."""
 
 
 def known_list(column: NDArray[Any]) -> list[int | None]:
@@ -214,10 +216,6 @@ def in_batches(
 ) -> list[Column[Row]]:
     """The columns with their values of a batch, by key."""
     return [replace(column, batch=values.get(column.key)) for column in columns]
-
-
-_BATCH_ROWS: Final = 4096
-"""Rows that are made at a time: numbers of a list are far quicker to ask for than those of an array."""
 
 
 @dataclass(frozen=True, slots=True)

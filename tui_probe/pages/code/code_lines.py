@@ -48,6 +48,26 @@ _SOURCE_CELLS: Final = 24
 _UNCHANGED: Final = ("same", "renamed")
 _CHANGE_SIGNS: Final = {"same": " ", "renamed": "·", "added": "+", "removed": "-", "changed": "~"}
 _DIFF_TOKEN: Final = re.compile(r"[\w$%.]+|\s+|.")
+_LEXERS: Final = {
+    ".py": "PythonLexer",
+    **dict.fromkeys((".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"), "CudaLexer"),
+}
+_ROLES: Final = (
+    ("Comment", "code_comment"),
+    ("Literal.String.Doc", "code_comment"),
+    ("Literal.String", "code_string"),
+    ("Literal.Number", "code_number"),
+    ("Keyword.Type", "code_type"),
+    ("Keyword", "code_keyword"),
+    ("Operator.Word", "code_keyword"),
+    ("Name.Builtin", "code_type"),
+    ("Name.Class", "code_name"),
+    ("Name.Function", "code_name"),
+    ("Name.Decorator", "code_name"),
+)
+"""Roles of kinds of tokens, the first that fits; all others are plain."""
+_LARGEST: Final = 20_000
+"""Lines of a file up to which it has colours: about a second of reading."""
 
 
 def read_lines(path: Path) -> list[str]:
@@ -322,28 +342,6 @@ def _marked_spans(text: str, other: str) -> tuple[Span, ...]:
         if start < end:
             spans.append(("".join(words[start:end]), "" if tag == "equal" else "changed"))
     return tuple(spans)
-
-
-_LEXERS: Final = {
-    ".py": "PythonLexer",
-    **dict.fromkeys((".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"), "CudaLexer"),
-}
-_ROLES: Final = (
-    ("Comment", "code_comment"),
-    ("Literal.String.Doc", "code_comment"),
-    ("Literal.String", "code_string"),
-    ("Literal.Number", "code_number"),
-    ("Keyword.Type", "code_type"),
-    ("Keyword", "code_keyword"),
-    ("Operator.Word", "code_keyword"),
-    ("Name.Builtin", "code_type"),
-    ("Name.Class", "code_name"),
-    ("Name.Function", "code_name"),
-    ("Name.Decorator", "code_name"),
-)
-"""Roles of kinds of tokens, the first that fits; all others are plain."""
-_LARGEST: Final = 20_000
-"""Lines of a file up to which it has colours: about a second of reading."""
 
 
 def colored_source(file: str, lines: Sequence[str]) -> list[Line] | None:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES_BEFORE_CODE: Final = 64 << 20
 """Bytes of a result up to which a page of code reads it before it shows the code."""
+FINDING_MARK: Final = "!"
+"""Sign of a line of code with a flagged finding."""
 
 
 @dataclass(frozen=True)
@@ -300,10 +302,6 @@ def _first_measured_lines(column: MeasureColumn, rows: Mapping[int, Sequence[int
 def _all_idle(columns: Sequence[MeasureColumn], lines: Sequence[int]) -> bool:
     known = [line for line in lines if any(line in column.values for column in columns)]
     return bool(known) and all(any(line in column.idle for column in columns) for line in known)
-
-
-FINDING_MARK: Final = "!"
-"""Sign of a line of code with a flagged finding."""
 
 
 def line_sources(source: ViewSource) -> list[ViewSource]:

@@ -61,6 +61,15 @@ _BY_PATTERN: Final = tuple(
          r"|VIMNMX|PLOP3|PSETP|P2R|R2P|IMUL|XMAD|VABSDIFF\d*)", "integer"),
     )
 )  # fmt: skip
+_INSTRUCTION_PURPOSES: Final = ("load", "store", "atomic", "tensor", "barrier", "branch", "local")
+"""Classes of instructions that do what a line of PTX says; others may only prepare it."""
+_PREPARING: Final = ("LDC", "ULDC", "BSSY", "BSYNC", "BMOV", "BREAK", "WARPSYNC", "YIELD")
+"""Opcodes of these classes that are there for other instructions: constants, and where lanes come together again."""
+LABEL_CELLS: Final = 14
+"""Cells of the name of a class."""
+_COUNT_CELLS: Final = 9
+ORIGINAL: Final = "original"
+"""Side of the code of a kernel that was not probed, and title of its counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +133,6 @@ def instruction_class(opcode: str) -> str:
     return next((name for pattern, name in _BY_PATTERN if pattern.match(opcode)), "other")
 
 
-_INSTRUCTION_PURPOSES: Final = ("load", "store", "atomic", "tensor", "barrier", "branch", "local")
-_PREPARING: Final = ("LDC", "ULDC", "BSSY", "BSYNC", "BMOV", "BREAK", "WARPSYNC", "YIELD")
-"""Opcodes of these classes that are there for other instructions: constants, and where lanes come together again."""
-
-
 def ptx_lines(cubin: Path, code: SassCode) -> list[int | None]:
     """Return, per line of ``code``, the line of the PTX that ``cubin`` was assembled from, counted from 1.
 
@@ -170,9 +174,6 @@ def has_purpose(text: str) -> bool:
     return line_class(text) in _INSTRUCTION_PURPOSES and not opcode.startswith(_PREPARING)
 
 
-LABEL_CELLS: Final = 14
-_COUNT_CELLS: Final = 9
-ORIGINAL: Final = "original"
 _CLASS_COLUMN: Final[Column[InstructionCount]] = Column(
     "class", None, "instructions", lambda row: row.label, right=False
 )

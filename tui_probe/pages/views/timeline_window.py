@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 AROUND: Final = 6
 """Lines that are not rows: a head, the axis and its labels, the legend, the tail, the clocks."""
+_ZOOM: Final = 0.5
+"""Width of the window after zooming in, as a part of the width before."""
 
 
 class _SentCursor(NamedTuple):
@@ -265,10 +267,6 @@ class ShownRows(Drawing):
         """Take over the window, without the marks: they measure that launch."""
         super().take_over(before)
         self.marks = []
-
-
-_ZOOM: Final = 0.5
-"""Width of the window after zooming in, as a part of the width before."""
 
 
 def commands(view: ShownRows) -> dict[str, str]:
