@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def test_cache_item_counts_entries_and_bytes(folder: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written(folder: Path) -> None:
+    folder.parent.rmdir()
     folder.parent.touch()
     (item,) = doctor.cache_items()
     assert (item.state, item.found) == ("warn", f"{folder} is not writable")
@@ -43,10 +45,20 @@ def test_a_place_that_cannot_be_written(folder: Path) -> None:
 
 
 def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "default_cache_directory", lambda: None)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    no_home = "no home directory, and XDG_CACHE_HOME is not set"
     (item,) = doctor.cache_items()
-    assert (item.state, item.found) == ("warn", doctor.NO_HOME)
-    assert doctor.clear_cache() == f"nothing to remove: {doctor.NO_HOME}"
+    assert (item.state, item.found) == ("warn", no_home)
+    assert doctor.clear_cache() == f"nothing to remove: {no_home}"
+
+
+def test_cache_of_others_is_not_used_with_a_reason(folder: Path) -> None:
+    folder.parent.chmod(0o777)
+    (item,) = doctor.cache_items()
+    reason = f"{folder.parent} is not used: all users may write to the directory"
+    assert (item.state, item.found) == ("warn", reason)
+    assert doctor.clear_cache() == f"nothing to remove: {reason}"
 
 
 def test_clearing(folder: Path, command: Command) -> None:
