@@ -154,8 +154,8 @@ class TensorMap:
         for count, step, extent, stride, first in zip(
             counts, self._steps, self._extents, self._strides, coordinates, strict=True
         ):
-            remaining, own = np.divmod(remaining, count)
-            place = first + own * step
+            remaining, index = np.divmod(remaining, count)
+            place = first + index * step
             inside &= (place >= 0) & (place < extent)
             address += place * stride
         offsets = (linear * self.element_bytes).astype(np.uint64)
@@ -181,7 +181,7 @@ def build_tensor_copy(instruction: Instruction, bind: Binder) -> Operation:
 
 
 class _TensorOperand:
-    """An operand ``[map, {coordinates}]``."""
+    """An operand ``[map, {coordinates}]``. Groups that copy its tile have a single lane."""
 
     def __init__(self, operand: Operand, bind: Binder) -> None:
         if not isinstance(operand, Memory) or not operand.coordinates:
@@ -191,12 +191,12 @@ class _TensorOperand:
         bind.layout.least_access = 1  # only the map has the size of its elements
         bind.effects.starts_block = True
 
-    def tile(self, own: ThreadGroup) -> Tile:
-        """Return the tile that a group of one lane copies. Raises SimulationError."""
-        first = own.lanes.spread(self._map.address(own)).astype(np.uint64)
-        chunks = [self._map.gathered(own, first + np.uint64(at), B128) for at in range(0, MAP_BYTES, _CHUNK)]
+    def tile(self, single: ThreadGroup) -> Tile:
+        """Return the tile at the coordinates of a lane. Raises SimulationError."""
+        first = single.lanes.spread(self._map.address(single)).astype(np.uint64)
+        chunks = [self._map.gathered(single, first + np.uint64(at), B128) for at in range(0, MAP_BYTES, _CHUNK)]
         tensor = TensorMap(b"".join(chunk.tobytes() for chunk in chunks))
-        places = [int(own.lanes.spread(coordinate.read(own.registers))[0]) for coordinate in self._coordinates]
+        places = [int(single.lanes.spread(coordinate.read(single.registers))[0]) for coordinate in self._coordinates]
         return tensor.tile(places)
 
 
@@ -204,20 +204,22 @@ def _build_load(to: Operand, box: _TensorOperand, word: Operand, bind: Binder) -
     target, barrier, line = Access(to, "shared", _CHUNK, bind), Access(word, "shared", WORD_BYTES, bind), bind.line
     reads = tuple(bind.effects.reads)
 
-    def copy(own: ThreadGroup) -> None:
-        tile = box.tile(own)
+    def copy(single: ThreadGroup) -> None:
+        tile = box.tile(single)
         kind = UNSIGNED[8 * tile.element_bytes]
         values = np.zeros(len(tile.addresses), kind)
-        source = own.batch.memory
-        values[tile.inside] = source.view(kind)[_reach(source, tile.addresses[tile.inside], tile, own, (line, LOAD))]
-        start = int(own.lanes.spread(target.address(own))[0])
-        shared = own.batch.shared
-        shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, (line, TRACKED_COPY))] = values
-        time = int(own.batch.counters[own.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
-        mbarriers = words_of(barrier, own, line)
-        if own.batch.checks is not None:
-            own.batch.checks.order.copies.counted(mbarriers)
-        apply_events(own, line, mbarriers, [MBarrierEvent(transfer=-tile.bytes)], [time])
+        source = single.batch.memory
+        read = _element_indices(source, tile.addresses[tile.inside], tile, single, line, LOAD)
+        values[tile.inside] = source.view(kind)[read]
+        start = int(single.lanes.spread(target.address(single))[0])
+        shared = single.batch.shared
+        written = _element_indices(shared, tile.shared_addresses(start), tile, single, line, TRACKED_COPY)
+        shared.view(kind)[written] = values
+        time = int(single.batch.counters[single.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
+        mbarriers = words_of(barrier, single, line)
+        if single.batch.checks is not None:
+            single.batch.checks.order.copies.counted(mbarriers)
+        apply_events(single, line, mbarriers, [MBarrierEvent(transfer=-tile.bytes)], [time])
 
     return _by_lanes(copy, reads)
 
@@ -226,19 +228,21 @@ def _build_store(box: _TensorOperand, operand: Operand, bind: Binder) -> Operati
     source, line = Access(operand, "shared", _CHUNK, bind), bind.line
     reads = tuple(bind.effects.reads)
 
-    def copy(own: ThreadGroup) -> None:
-        tile = box.tile(own)
+    def copy(single: ThreadGroup) -> None:
+        tile = box.tile(single)
         kind = UNSIGNED[8 * tile.element_bytes]
-        start = int(own.lanes.spread(source.address(own))[0])
-        shared, target = own.batch.shared, own.batch.memory
-        values = shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, (line, BULK_LOAD))]
-        written = _reach(target, tile.addresses[tile.inside], tile, own, (line, BULK_STORE))
+        start = int(single.lanes.spread(source.address(single))[0])
+        shared, target = single.batch.shared, single.batch.memory
+        values = shared.view(kind)[
+            _element_indices(shared, tile.shared_addresses(start), tile, single, line, BULK_LOAD)
+        ]
+        written = _element_indices(target, tile.addresses[tile.inside], tile, single, line, BULK_STORE)
         target.view(kind)[written] = values[tile.inside]
-        end = own.batch.counters[own.lanes.warp] + copy_cycles(tile.bytes)
-        own.batch.bulk_reads.add(own.lanes, end)
-        own.batch.bulk_writes.add(own.lanes, end + COPY_LATENCY)
-        if own.batch.checks is not None:
-            own.batch.checks.order.copies.bulk_issued(own.lanes)
+        end = single.batch.counters[single.lanes.warp] + copy_cycles(tile.bytes)
+        single.batch.bulk_reads.add(single.lanes, end)
+        single.batch.bulk_writes.add(single.lanes, end + COPY_LATENCY)
+        if single.batch.checks is not None:
+            single.batch.checks.order.copies.bulk_issued(single.lanes)
 
     return _by_lanes(copy, reads)
 
@@ -251,18 +255,19 @@ def _by_lanes(copy: Callable[[ThreadGroup], None], reads: tuple[int, ...]) -> Op
     return run
 
 
-def _reach(space: Space, address: Value, tile: Tile, own: ThreadGroup, site: tuple[int, AccessKind]) -> Value:
-    """Indices of a tile's elements in their space, for the access at a line. Raises MemoryFaultError."""
+def _element_indices(
+    space: Space, address: Value, tile: Tile, single: ThreadGroup, line: int, kind: AccessKind
+) -> Value:
+    """Check an access to a tile's elements, and return their indices in their space. Raises MemoryFaultError."""
     offset = space.offsets(address)
-    line, kind = site
     try:
         space.check(offset, tile.element_bytes)
     except AccessFault as fault:
-        raise fault.at(line, own.batch.describe(own.lanes, 0)) from None
-    index = space.indices(own.lanes, offset, tile.element_bytes)
-    if own.batch.checks is not None:
+        raise fault.at(line, single.batch.describe(single.lanes, 0)) from None
+    index = space.indices(single.lanes, offset, tile.element_bytes)
+    if single.batch.checks is not None:
         lanes = np.zeros(len(index), np.intp)
-        own.batch.checks.access(CheckedAccess(kind, line, tile.element_bytes, space, index, own.lanes, lanes))
+        single.batch.checks.access(CheckedAccess(kind, line, tile.element_bytes, space, index, single.lanes, lanes))
     return index
 
 

@@ -265,7 +265,7 @@ class BatchChecks:
     @harmless
     def barriers_open(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> None:
         """The barriers of ``opened`` open. ``waits`` are all lanes that wait at barriers of whole warps."""
-        self._report_split(self._split_barriers.found(waits, opened))
+        self._report_split(self._split_barriers.opening(waits, opened))
 
     def _report_split(self, barriers: Iterator[SplitBarrier]) -> None:
         split = None if self._has_diverged else next(barriers, None)

@@ -79,8 +79,8 @@ class SplitBarrierSearch:
         """Lanes end."""
         self._has_ended[lanes.places] = True
 
-    def found(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
-        """The split barriers that open now; ``waits`` are all lanes that wait at any of them."""
+    def opening(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
+        """Yield the split barriers among those ``opened`` now; ``waits`` are all lanes that wait at any of them."""
         for number, wait in enumerate(waits):
             for other in waits[number + 1 :]:
                 if other.line != wait.line and other.is_whole == wait.is_whole:
