@@ -34,6 +34,7 @@ RECORD: Final = np.dtype(
 )
 """Record per access outside."""
 FREED: Final = 1 << 31
+"""Bit in the size of an access: the allocation at or below it was freed."""
 NEAR: Final = 512
 """An access that begins within these bytes behind an allocation is meant for it, if no known one begins there."""
 ILLEGAL_ADDRESS: Final = 700

@@ -50,7 +50,8 @@ RECORD: Final = np.dtype(
     }
 )
 """Record of the probe per warp: sums over its lanes."""
-_WARPS_OF_WGMMA = 128
+_WARPGROUP_THREADS: Final = 128
+"""Threads that execute a ``wgmma`` together."""
 _FLAGGED_SHARE: Final = 0.1
 """The part of all sectors from which on what is wasted stands out."""
 
@@ -86,7 +87,7 @@ class UnitDemand:
     @property
     def wgmma(self) -> int:
         """Matrix instructions of four warps."""
-        return self.sums["wgmma"] // _WARPS_OF_WGMMA
+        return self.sums["wgmma"] // _WARPGROUP_THREADS
 
     @property
     def tensor_operations(self) -> int:

@@ -90,7 +90,7 @@ def test_launches_that_are_named_are_those_of_nodes(tool: Tool) -> None:
     trace = compare(tool, "graph, _ = chain(*STEPS)\nreplay(gpu.instantiate(graph), 4)", "--launches", "2-4")
     assert calls(trace) == {"shift": (8, 3), "scale": (4, 2)}
     (graph,) = trace.graphs
-    assert [(replay.replay, dict(replay.probed)) for replay in graph.replays_told] == [
+    assert [(replay.replay, dict(replay.probed)) for replay in graph.logged_replays] == [
         (1, {0: 2}), (2, {0: 1, 1: 1}), (3, {1: 1}),
     ]  # fmt: skip
 
@@ -139,7 +139,7 @@ def test_windows_move_until_every_node_is_recorded(tool: Tool) -> None:
     )
     (graph_times,) = times_by_graph(trace).values()
     assert all(node.probed for node in graph_times.nodes)
-    probed_launches = [sum(count for _, count in replay.probed) for replay in graph_times.graph.replays_told]
+    probed_launches = [sum(count for _, count in replay.probed) for replay in graph_times.graph.logged_replays]
     assert max(probed_launches) < 40
 
 
@@ -406,7 +406,7 @@ replay(executable, 2)
 """
     trace = compare(tool, script, "--capture-range", "--launches", "all")
     (graph,) = trace.graphs
-    assert [replay.replay for replay in graph.replays_told] == [2, 3]
+    assert [replay.replay for replay in graph.logged_replays] == [2, 3]
     assert graph.replays == 6
 
 

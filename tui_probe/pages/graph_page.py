@@ -185,10 +185,10 @@ def probed_launches(trace: Trace, graph: Graph) -> NDArray[np.int64]:
     """Count the probed launches of each node in the table of launches, by the node's index."""
     kernels = np.array([node.index for node in graph.kernels], dtype=np.int64)
     counts = np.zeros(len(graph.nodes) + 1, dtype=np.int64)
-    if not graph.replays_told or not len(kernels):
+    if not graph.logged_replays or not len(kernels):
         return counts
     # A probed replay numbers its kernels in the order of their nodes, from ``first`` on.
-    first = np.array([replay.first for replay in graph.replays_told], dtype=np.int64)
+    first = np.array([replay.first for replay in graph.logged_replays], dtype=np.int64)
     numbers = trace.launches.column("number")[trace.launches.column("probed") != 0]
     replay = np.searchsorted(first, numbers, side="right") - 1
     ordinal = numbers - first[np.maximum(replay, 0)]
@@ -240,7 +240,7 @@ def stamped_node_runs(trace: Trace, graph: Graph) -> Mapping[int, NodeRun]:
     """The nodes of the newest probed replay that were stamped, by their index; none on a simulated GPU."""
     if trace.state.simulated or not _is_stamped(trace, graph):
         return {}
-    for replay in reversed(graph.replays_told):
+    for replay in reversed(graph.logged_replays):
         stamped = dict(_stamps(trace, graph, replay))
         if stamped:
             first = min(stamps.begin_ns for stamps in stamped.values())

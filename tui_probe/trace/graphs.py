@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from tui_probe.trace.launch_events import GraphChanged, GraphInstantiated, GraphNode, GraphReplay, GraphTimed
 
 _MAX_NODES: Final = 1 << 20
+"""Nodes of a graph that are kept: a damaged log may have any number, as of the others below."""
 _MAX_TIMES: Final = 1 << 16
+"""Timed replays of a graph that are kept."""
 _MAX_REPLAYS: Final = 1 << 20
+"""Probed replays of all graphs that are kept."""
 
 
 @dataclass(slots=True)
@@ -27,8 +30,8 @@ class Graph:
     nodes: list[GraphNode] = field(default_factory=list)
     replays: int = 0
     replays_probed: int = 0
-    replays_told: list[GraphReplay] = field(default_factory=list)
-    """Probed replays, in their order."""
+    logged_replays: list[GraphReplay] = field(default_factory=list)
+    """Probed replays, each of which has a line in the log, in their order."""
     times: list[GraphTimed] = field(default_factory=list)
     reason: Reason | None = None
     """Reason why its replays, or the last one that was due, are not probed; None where they are."""
@@ -94,7 +97,7 @@ class GraphPosition:
 
 
 class GraphTable:
-    """All of them, in the order in which they were instantiated."""
+    """The graphs of a process, in the order in which they were instantiated."""
 
     def __init__(self) -> None:
         self._by_id: dict[int, Graph] = {}
@@ -141,7 +144,7 @@ class GraphTable:
         graph.replays_probed += 1
         graph.reason = None
         if len(self._replays) < _MAX_REPLAYS and (not self._first or event.first > self._first[-1]):
-            graph.replays_told.append(event)
+            graph.logged_replays.append(event)
             self._first.append(event.first)
             self._replays.append(event)
         unprobed = graph.calls

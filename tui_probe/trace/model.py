@@ -369,7 +369,7 @@ class Kernel(KernelFacts):
             self._samples = TimeSamples()
             self.trace.timed.append(self)
         self._samples.extend(columns)
-        self.trace.times_told += len(columns)
+        self.trace.times_logged += len(columns)
         self._gpu_time_launches = -1
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.locate import LOG, is_trace, traces_in
@@ -18,18 +18,19 @@ from tui_probe.trace.user_state import read_state, write_state
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-READ = 1 << 20
+READ: Final = 1 << 20
 """Bytes of a log that are read for its line in a list."""
-REMEMBERED = 50
-_PID = re.compile(rb"^\[(?:init\] )?pid\]? (\d{1,9})\s*$", re.MULTILINE)
-_COMMAND = re.compile(rb"^\[(?:init\] )?cmd\]? \d+ (.*)$", re.MULTILINE)
-_DEVICE = re.compile(rb"^\[init\] device 0 .* name (.*)$", re.MULTILINE)
-_KERNEL = re.compile(rb"^\[kernel\] (\d{1,9}) (?:probed|skipped|failed|filtered) ", re.MULTILINE)
-_END = re.compile(rb"^\[exit\] ", re.MULTILINE)
-_ENDING = re.compile(rb"^\[exit\] (status|signal) (\d{1,3})$", re.MULTILINE)
-_COUNTS = re.compile(rb"^\[exit\] launches (\d{1,20}) probed (\d{1,20}) dropped (\d{1,20})", re.MULTILINE)
-TAIL = 1 << 12
+TAIL: Final = 1 << 12
 """Bytes of its end, which says how the process ended."""
+REMEMBERED: Final = 50
+"""Traces that were looked at lately, at most."""
+_PID: Final = re.compile(rb"^\[(?:init\] )?pid\]? (\d{1,9})\s*$", re.MULTILINE)
+_COMMAND: Final = re.compile(rb"^\[(?:init\] )?cmd\]? \d+ (.*)$", re.MULTILINE)
+_DEVICE: Final = re.compile(rb"^\[init\] device 0 .* name (.*)$", re.MULTILINE)
+_KERNEL: Final = re.compile(rb"^\[kernel\] (\d{1,9}) (?:probed|skipped|failed|filtered) ", re.MULTILINE)
+_END: Final = re.compile(rb"^\[exit\] ", re.MULTILINE)
+_ENDING: Final = re.compile(rb"^\[exit\] (status|signal) (\d{1,3})$", re.MULTILINE)
+_COUNTS: Final = re.compile(rb"^\[exit\] launches (\d{1,20}) probed (\d{1,20}) dropped (\d{1,20})", re.MULTILINE)
 _NAME: Final = re.compile(r"\w[\w.+=,-]{0,63}")
 _MAX_TRACES: Final = 2000
 """Traces in which a name is looked for, the newest first."""
@@ -161,29 +162,38 @@ def newest_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True
     return sorted(traces.values(), key=_changed, reverse=True)[:limit]
 
 
+_Stamp: TypeAlias = tuple[tuple[int, int] | None, ...]
+
+
+class _KnownTrace(NamedTuple):
+    """A trace as it was read when its files had this ``stamp``."""
+
+    stamp: _Stamp
+    brief: Brief | None
+
+
 class RecentTraces:
     """Recent traces, for repeated calls: only changes since the last call are read."""
 
     def __init__(self, folders: Iterable[Path], limit: int) -> None:
         self._folders = tuple(folders)
         self._limit = limit
-        self._known: dict[Path, tuple[object, Brief | None]] = {}
+        self._known: dict[Path, _KnownTrace] = {}
 
     def __call__(self) -> list[Brief]:
         """The newest traces as they are now, the newest first."""
-        seen = {path: self._seen(path) for path in newest_traces(self._folders, self._limit)}
-        self._known = seen
-        return [known for _, known in seen.values() if known is not None]
+        self._known = {path: self._refreshed(path) for path in newest_traces(self._folders, self._limit)}
+        return [entry.brief for entry in self._known.values() if entry.brief is not None]
 
-    def _seen(self, path: Path) -> tuple[object, Brief | None]:
-        stamp = _stamp(path)
-        before, known = self._known.get(path, (None, None))
-        if before == stamp and known is not None and not known.running:
-            return stamp, known
-        return stamp, brief(path)
+    def _refreshed(self, path: Path) -> _KnownTrace:
+        """The trace as known, or read anew if its files changed; the process of a running one may have ended."""
+        stamp, known = _stamp(path), self._known.get(path)
+        if known is not None and known.stamp == stamp and known.brief is not None and not known.brief.running:
+            return known
+        return _KnownTrace(stamp, brief(path))
 
 
-def _stamp(path: Path) -> tuple[tuple[int, int] | None, ...]:
+def _stamp(path: Path) -> _Stamp:
     """Size and time of what a brief is read from."""
     return tuple(_size_and_time(path / name) for name in (LOG, "run.json"))
 

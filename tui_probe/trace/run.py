@@ -182,7 +182,7 @@ class Run:
         self.log_ends_inside_line = False
         self.timed: list[TimedKernel] = []
         """The kernels with timed launches."""
-        self.times_told = 0
+        self.times_logged = 0
         """Number of times of launches in the log so far."""
         self._gpu_ns = (-1, -1, -1)
         self._gpu_times = (0.0, 0.0)
@@ -199,7 +199,7 @@ class Run:
 
     def _known_times(self) -> tuple[float, float]:
         """Return the GPU time of timed kernels, and of graphs beyond them, in ns."""
-        now = (self.state.launches, self.times_told, self.graphs.changes)
+        now = (self.state.launches, self.times_logged, self.graphs.changes)
         if now != self._gpu_ns:
             times = {kernel.index: time for kernel in self.timed if (time := kernel.gpu_time) is not None}
             means = {index: time.total_ns / time.launches for index, time in times.items() if time.launches}
