@@ -42,7 +42,7 @@ _LEFT: Final = 14
 _BELOW: Final = 3
 """Lines of the axis of time, below the raster."""
 _HUES: Final = 6
-"""Colors that bands have by turns."""
+"""Number of colors; the bands have them alternately."""
 
 
 @dataclass(frozen=True, slots=True)
