@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from tui_probe.engine.cache import Cache
     from tui_probe.reasons import Reason
 
+EMPTY_KERNEL: Final = "nothing"
+EMPTY_KERNEL_ARCHITECTURES: Final = (75, 80, 90, 100, 120)
+"""The machine code of each runs on all later devices of its generation: sm_80 also on 86, 87 and 89."""
 _ASSEMBLY_SECONDS: Final = 600
 """Guard against an assembler that hangs, for callers without a limit of their own; a run passes its own."""
 _ANSWER_SECONDS: Final = 2
@@ -266,18 +269,11 @@ def _read_report(command: str, output: str, entry: str, elapsed: float, tool: To
     )
 
 
-# A kernel that does nothing, in machine code: what the hook takes the time of an empty pair of events around.
-#
-# The driver could compile it from PTX, in the program's own process. But it aborts a process that ends meanwhile.
-
-EMPTY_KERNEL: Final = "nothing"
-EMPTY_KERNEL_ARCHITECTURES: Final = (75, 80, 90, 100, 120)
-"""The machine code of each runs on all later devices of its generation: sm_80 also on 86, 87 and 89."""
-
-
 def keep_empty_kernels(assembler: Assembler, folder: Path) -> None:
-    """Put the kernel into ``folder``, once for each architecture that the assembler knows, as ``sm_90.cubin``.
+    """Put a kernel that does nothing into ``folder``, for each architecture that the assembler knows, as
+    ``sm_90.cubin``: the hook takes the time of an empty pair of events around it.
 
+    The driver could compile it from PTX, in the program's own process. But it aborts a process that ends meanwhile.
     Where it cannot be done there is no file, and the pair is empty: the log says so.
     """
     with contextlib.suppress(OSError):

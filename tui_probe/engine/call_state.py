@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe, Snippet, SnippetStatement
     from tui_probe.ptx.tree import Function, Instruction
 
+_MAX_KNOWN: Final = 1000
+"""Snippets whose live registers are remembered; then all are forgotten, so that a long run does not keep them."""
+_live_at_starts: dict[int, tuple[Snippet, set[str]]] = {}
+"""Registers live at the start of each snippet, by identity: hashing its statements would take as long as a search."""
+
 
 class KernelCallGraph:
     """Calls between a kernel and its functions. Functions without a body do not count."""
@@ -117,20 +122,13 @@ class KernelCallGraph:
         return [declaration for declaration in self._kernel.functions if self.named(declaration.name) == name]
 
 
-# Registers of a probe that carry a value from one snippet to another, so that a called function must receive them.
-#
-# A register that a snippet sets before it reads it carries none. One that it may read first was set in another snippet,
-# perhaps in another function.
-
-
-_MAX_KNOWN: Final = 1000
-"""Snippets whose live registers are remembered; then all are forgotten, so that a long run does not keep them."""
-_live_at_starts: dict[int, tuple[Snippet, set[str]]] = {}
-"""Registers live at the start of each snippet, by identity: hashing its statements would take as long as a search."""
-
-
 def live_registers(probe: Probe) -> list[str]:
-    """The probe's own registers that some snippet may read before it sets them, in the order of their declaration."""
+    """Return the probe's own registers that carry a value from one snippet to another, so that a called function must
+    receive them, in the order of their declaration.
+
+    A register that a snippet sets before it reads it carries none. One that it may read first was set in another
+    snippet, perhaps in another function.
+    """
     snippets = [snippet for point in probe.points for snippet in (point.before, point.after) if snippet]
     live = set[str]().union(*(_live_at_start(snippet) for snippet in snippets))
     return [name for name in probe.registers if name in live]

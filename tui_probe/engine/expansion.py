@@ -37,29 +37,6 @@ if TYPE_CHECKING:
     from tui_probe.engine.record_layouts import EvenLanes
     from tui_probe.ptx.tree import Instruction
 
-# Block sampling: blocks that are not in the sample skip the probes.
-#
-# The hook passes the sample to each launch in two parameters of the kernel::
-#
-#     blocks  u32 first, u32 count
-#     step    u32 step, u32 reciprocal = ceil(2**31 / step)
-#
-# The sample is first, first + step, …: ``count`` blocks. A block's place in it stands in for the block's number in
-# all that finds a slot, so that there is memory for the sample only. It is found by a multiplication instead of a
-# division:
-#
-#     distance = block - first
-#     place    = upper half of (2 × distance × reciprocal)
-#     in it    = place × step is distance, and place < count
-#
-# For a distance of place × step, 2 × distance × reciprocal = place × 2**32 + 2 × place × (step × reciprocal - 2**31).
-# The rest is less than 2**32, since place × step is below the number of blocks, which is below 2**31. So blocks of
-# the sample find their place; any other distance is not a multiple of the step, or beyond the last one. (One before the
-# first is 2**31 or more, which place × step is not.)
-#
-# The place is held in a register as long as the kernel runs; it is the same in all threads of a block, so that the
-# assembler can keep it in a uniform register.
-
 SAMPLE_PARAMETERS: Final = (("sample", "blocks"), ("sample", "step"))
 """(purpose, name) of the kernel's parameters that tell the sample."""
 _NOT_SAMPLED: Final = "0xffffffff"
@@ -80,7 +57,29 @@ _VISIBLE: Final = ".volatile.global"
 
 
 class Sampling:
-    """PTX text by which one kernel takes a sample. ``place`` names the register of the block's place in it."""
+    """PTX text by which one kernel takes a sample of blocks: those that are not in it skip the probes.
+
+    The hook passes the sample to each launch in two parameters of the kernel::
+
+        blocks  u32 first, u32 count
+        step    u32 step, u32 reciprocal = ceil(2**31 / step)
+
+    The sample is first, first + step, …: ``count`` blocks. A block's place in it stands in for the block's number in
+    all that finds a slot, so that there is memory for the sample only. It is found by a multiplication instead of a
+    division::
+
+        distance = block - first
+        place    = upper half of (2 × distance × reciprocal)
+        in it    = place × step is distance, and place < count
+
+    For a distance of place × step, 2 × distance × reciprocal = place × 2**32 + 2 × place × (step × reciprocal - 2**31).
+    The rest is less than 2**32, since place × step is below the number of blocks, which is below 2**31. So blocks of
+    the sample find their place; any other distance is not a multiple of the step, or beyond the last one. (One before
+    the first is 2**31 or more, which place × step is not.)
+
+    ``place`` names the register of the block's place, which lives as long as the kernel runs; it is the same in all
+    threads of a block, so that the assembler can keep it in a uniform register.
+    """
 
     def __init__(self, probe: Probe, names: UnusedNames) -> None:
         self._names = names

@@ -71,6 +71,7 @@ class SnippetFunctions:
         self._held = frozenset(held)
         self._reduces = reduces
         self._functions: dict[tuple[object, ...], str] = {}
+        """Names of the functions, by snippet and its operands: their types, and those that are written out."""
         self.lines: list[str] = []
         """Definitions of the functions."""
 
@@ -101,10 +102,8 @@ class SnippetFunctions:
             return None
         saved = sorted({statement.map for statement in snippet.statements if isinstance(statement, Save)})
         numbers = dict(zip(sites.lines, sites.numbers(instruction), strict=True))
-        key = (
-            id(snippet),
-            *((name, value.type, value.operand * (name not in passed)) for name, value in values.items()),
-        )
+        written_out = {name: "" if name in passed else value.operand for name, value in values.items()}
+        key = id(snippet), *((name, value.type, written_out[name]) for name, value in values.items())
         if key not in self._functions:
             self._functions[key] = self._names.parameter("snippet", str(len(self._functions)))
             self.lines += self._definition(self._functions[key], snippet, values, saved, instruction, sites)
@@ -153,15 +152,16 @@ class SnippetFunctions:
 
 
 def _straight_line(site: PhaseSite) -> tuple[int, str]:
-    """Key of starts that are always reached one after the other: block and point; of others their own.
+    """Return the key of starts that are always reached one after the other: block and point; of others their own, which
+    is negative.
 
     Also of one that begins an iteration, in loops that do not record all iterations: the others may be left out.
     """
     phase = site.start
-    if phase.every and phase.iterates:
-        return -phase.first.span.start - 1, site.point.name
+    begins_recorded = phase.every and phase.iterates
     within = all(way.side == "before" and way.instruction is phase.first for way in phase.ways)
-    return (phase.block if within else -phase.first.span.start - 1), site.point.name
+    block = phase.block if within and not begins_recorded else -phase.first.span.start - 1
+    return block, site.point.name
 
 
 def _values(helpers: Helpers, snippet: Snippet | None) -> dict[str, HelperValue]:

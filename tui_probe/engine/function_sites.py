@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Function, Instruction
     from tui_probe.ptx.waiting import Edge, WaitLoop
 
+_BRANCH_OPCODES: Final = frozenset({"bra", "brx", "ret", "exit", "trap", "call"})
+
 
 @dataclass(frozen=True, slots=True)
 class InstructionSite:
@@ -120,20 +122,14 @@ class RetryLoops:
         return self._loops[point.name]
 
 
-# Lines of source as a position: the instructions that came from them, in runs that are entered and left as one.
-#
-# What a call in these lines was inlined to came from them, too: a warp that goes through them goes through that.
-#
-# A run is a longest sequence of such instructions within a basic block: it is entered at its first and left behind
-# its last one, no matter what branches do. A branch at its end stays outside, since nothing runs behind it. A line
-# whose code the compiler put in several places has several runs; a snippet that adds up what it measures has the sum
-# over all of them.
-
-_BRANCH_OPCODES: Final = frozenset({"bra", "brx", "ret", "exit", "trap", "call"})
-
-
 def source_runs(kernel: Kernel, function: Function, wanted: SourceRange) -> Iterator[list[Instruction]]:
-    """The runs of a kernel or of a function of it, in its order; none where nothing tells its lines."""
+    """Return the runs of a kernel or of a function of it, in its order; none where nothing tells its lines.
+
+    A run is a longest sequence of instructions that came from these lines within a basic block: it is entered at its
+    first and left behind its last one, no matter what branches do. A branch at its end stays outside, since nothing
+    runs behind it. What a call in these lines was inlined to came from them, too. A line whose code the compiler put in
+    several places has several runs; a snippet that adds up what it measures has the sum over all of them.
+    """
     sources = SiteSources(kernel, kernel.image)
     for block in basic_blocks(function):
         straight = block[:-1] if block and block[-1].opcode in _BRANCH_OPCODES else block

@@ -2,6 +2,9 @@
 
 The fused probe is a probe like any other, so that insertion, verification, forms and grafts see one probe. Registers,
 maps and points of each part have a prefix of that part; a kernel's own names differ from all of them.
+
+The files of a part are those of the fused kernel, with the part's own maps and sites. So the directory of each probe
+in a trace has the same files whether a kernel has it by itself or with others.
 """
 
 from __future__ import annotations
@@ -29,6 +32,11 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(NAME)
 _NOWHERE: Final = FileLocation("", 0)
+_INFO_FILE: Final = "kernel.info"
+_LINKED_FILES: Final = (*(file for file in PREPARED_FILES if file not in (_INFO_FILE, SITES_FILE)), "process.log")
+_MAP_LINE: Final = re.compile(r"(storage|reduce|sites) (\d+) (.*)")
+_HEAD_LINES: Final = 3
+"""Kernel name, parameters, number of maps."""
 
 
 def part_prefix(place: int) -> str:
@@ -89,17 +97,6 @@ def _renamed_text(statement: SnippetStatement, names: Mapping[str, str], prefix:
         case Save():
             values = ", ".join(names.get(value, value) for value in statement.values)
             return f"{'ADD' if statement.adds else 'SAVE'} [ {prefix}{statement.map} ] {{{values}}};"
-
-
-# Files of a part of a fused probe: those of the fused kernel, with its own maps and sites.
-#
-# So the directory of each probe in a trace has the same files whether a kernel has it by itself or with others.
-
-_INFO_FILE: Final = "kernel.info"
-_LINKED_FILES: Final = (*(file for file in PREPARED_FILES if file not in (_INFO_FILE, SITES_FILE)), "process.log")
-_MAP_LINE: Final = re.compile(r"(storage|reduce|sites) (\d+) (.*)")
-_HEAD_LINES: Final = 3
-"""Kernel name, parameters, number of maps."""
 
 
 def hand_out(fused: Path, own: Path, parts: Sequence[Probe], part: Probe) -> None:

@@ -1,6 +1,9 @@
 """Find the kernels and cubins in an image or a file: PTX, cubin, fatbin, executable or object.
 
 :func:`find_cubin` reads an image that a program loaded, :func:`read_kernel_file` and :func:`select_kernels` a file.
+
+A library has one or many images, each loaded by one driver call. In each of them a kernel is probed in PTX mode if the
+device can run the PTX, else in SASS mode.
 """
 
 from __future__ import annotations
@@ -44,6 +47,8 @@ _NO_PTX_HINT: Final = "compile with PTX, e.g. with -gencode arch=compute_90,code
 _ARGUMENT_LIST: Final = re.compile(r"[<(].*", re.DOTALL)
 _MAX_SUGGESTED: Final = 3
 _MAX_LISTED: Final = 5
+_HEAD_BYTES: Final = 1 << 20
+"""Beginning that shows the kind of a large file, before all of it is read."""
 
 
 def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubin, str]:
@@ -104,15 +109,6 @@ def _read_elf_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
     """The cubin of an entry; the last few are remembered, since a program's kernels come from few that are large."""
     content = entry.content()
     return Cubin.read(content) if is_cubin(content) else None
-
-
-# Kernels of a file, and the mode in which a run would probe each.
-#
-# A library has one or many images, each loaded by one driver call. In each of them a kernel is probed in PTX mode if
-# the device can run the PTX, else in SASS mode.
-
-_HEAD_BYTES: Final = 1 << 20
-"""Beginning that shows the kind of a large file, before all of it is read."""
 
 
 @dataclass(frozen=True, slots=True)

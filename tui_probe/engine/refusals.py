@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe
     from tui_probe.ptx.tree import Module
 
-# Support by architecture: the table of ``tui-probe help architectures``.
-#
-# A test compares it with what the engine does to cubins of all of them.
-
 _TABLE_HEAD: Final = (
     "| Architecture | GPUs | PTX mode | SASS: entry, exit | SASS: counts | SASS: records | SASS: blocks |",
     "|---|---|---|---|---|---|---|",
@@ -62,6 +58,8 @@ ARCHITECTURE_SUPPORT: Final = (
     ArchitectureSupport(120, "GeForce RTX 50"),
     ArchitectureSupport(121, "GB10"),
 )
+"""The table of ``tui-probe help architectures``. A test compares it with what the engine does to cubins of all of them.
+"""
 _OLDEST_ARCHITECTURE: Final = ARCHITECTURE_SUPPORT[0].arch
 
 

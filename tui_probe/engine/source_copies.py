@@ -1,7 +1,7 @@
 """Copy the source files of a kernel into its trace, where the policy allows it.
 
 Only files that lines of the kernel name, that are text, that this user can read, and that may be copied: see
-``source_policy``. What cannot be copied is left out and nothing is said: the line numbers are there all the same. A
+``SourcePolicy``. What cannot be copied is left out and nothing is said: the line numbers are there all the same. A
 copy can be read by anyone who can read the file.
 """
 
@@ -25,12 +25,6 @@ from tui_probe.trace.trace_directory import TraceDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-# Files that may be copied into a trace: PTX can name any file, and traces are passed on.
-#
-# A file must have a suffix of source code and lie, once links are followed, below one of these: the working
-# directory, packages installed for any Python (also as links to a checkout), folders of ``PYTHONPATH``, and the
-# folders where compilers keep what they generate.
 
 SUFFIXES: Final = frozenset(
     {".c", ".cc", ".cl", ".cpp", ".cu", ".cuh", ".cxx", ".f90", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp"}
@@ -56,12 +50,18 @@ _GENERATED: Final = re.compile(r"torchinductor_|ipykernel_|tmp\w*_?triton")
 _EDITABLE: Final = re.compile(r"""['"](/[^'"]+)['"]""")
 _ENVIRONMENTS: Final = ("VIRTUAL_ENV", "CONDA_PREFIX")
 MAX_COPIED_BYTES: Final = 16 << 20
-"""Bytes."""
+"""Bytes of all copies in a trace."""
 _READABLE_MODE: Final = 0o444
 
 
 class SourcePolicy:
-    """Rules for the source files that may be copied by a run in ``folder`` with this ``environment``."""
+    """Rules for the source files that may be copied by a run in ``folder`` with this ``environment``: PTX can name any
+    file, and traces are passed on.
+
+    A file must have a suffix of source code and lie, once links are followed, below one of these: the working
+    directory, packages installed for any Python (also as links to a checkout), folders of ``PYTHONPATH``, and the
+    folders where compilers keep what they generate.
+    """
 
     def __init__(self, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
         self._folder = working_directory() if folder is None else folder
