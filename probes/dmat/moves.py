@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from .readout import ReadOut
 
 _ZOOM: Final = 0.5
+"""Part of the window that remains visible after zooming in."""
 _PAGE: Final = 0.5
+"""Part of the window by which a page moves it."""
 _LIMIT_REACHED: Final = "zoom limit reached"
 COLOURINGS: Final[dict[Colouring, str]] = {
     "bands": "one colour per tensor or allocation, more dots for more accesses",
@@ -75,6 +77,8 @@ if TYPE_CHECKING:
 
 
 def _along(cells: int) -> Move:
+    """Move the cursor along the axis of time; at the edge the window moves by an eighth."""
+
     def move(view: PictureState) -> None:
         frame = view.frame
         if frame is None:
@@ -101,6 +105,8 @@ def _finest(view: PictureState) -> int:
 
 
 def _across(rows: int) -> Move:
+    """Move the cursor along the axis of memory, likewise."""
+
     def move(view: PictureState) -> None:
         frame = view.frame
         if frame is None or not frame.grid.rows:
@@ -129,6 +135,8 @@ def _shift(view: PictureState, cells: float, memory: float) -> None:
 
 
 def _page(cycles: int, memory: int) -> Move:
+    """Move the window by half of its extent along an axis: 1 or -1, 0 for the other axis."""
+
     def move(view: PictureState) -> str | None:
         before, cells = view.window, 1 if view.frame is None else view.frame.request.cells
         _shift(view, cycles * _PAGE * cells, memory * _PAGE * (before.high - before.low))
@@ -184,6 +192,8 @@ def _to_time(view: PictureState, time: float) -> None:
 
 
 def _to_access(direction: int) -> Move:
+    """Move the cursor to the next cell of its row that has accesses, 1 to the right, -1 to the left."""
+
     def move(view: PictureState) -> str | None:
         frame = view.frame
         if frame is None or not frame.grid.rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tui_probe.draw.canvas import (
     ticks,
 )
 from tui_probe.draw.spans import clip, width
+from tui_probe.trace.launch_shape import WARP_SIZE
 
 from .frame import DOTS_ACROSS, DOTS_DOWN
 
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from .moves import PictureState
 
 HUES: Final = 8
+"""Colours of bands."""
+_HEATS: Final = 8
+"""Colours of the heat ramp, from little to much."""
 _DIGITS: Final = "123456789abcdefghijklmnopqrstuvw"
 """Sectors per request, from 1 to 32, as one character."""
 _TENTHS: Final = "0123456789#"
@@ -49,6 +53,7 @@ _MOST_CHANGES: Final = 700
 _MOST_WIDE: Final = 6000
 """Cells of a picture in characters of three bytes."""
 _ROWS_A_TICK: Final = 4
+"""Rows between two labels of offsets, at least."""
 _HEADINGS: Final = (
     "band", "address", "address_end", "cycle", "cycle_end", "accesses", "loads", "stores", "sectors_per_request",
     "box_sectors",
@@ -86,39 +91,49 @@ def draw_cells(canvas: Canvas, x: int, y: int, frame: Frame, colouring: Colourin
         canvas.paint(x, y + strip.top, codes[rows.start : rows.stop], roles[rows.start : rows.stop])
 
 
-def _codes_and_roles(
-    canvas: Canvas, frame: Frame, colouring: Colouring, *, ascii_only: bool
-) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
+_CodesAndRoles: TypeAlias = "tuple[NDArray[np.uint32], NDArray[np.uint16]]"
+"""The character and the role of each cell: shape (rows, cells)."""
+
+
+def _codes_and_roles(canvas: Canvas, frame: Frame, colouring: Colouring, *, ascii_only: bool) -> _CodesAndRoles:
     """The character and the role of each cell, without the rows between strips."""
+    if colouring == "sectors" and frame.wasted is not None:
+        tenths = np.clip(10 * np.nan_to_num(frame.wasted), 0, 10).round().astype(np.uint8)
+        return _heat_cells(canvas, frame, tenths, tenths * (_HEATS - 1) // 10, _TENTHS)
+    if colouring == "sectors" and frame.sectors is not None:
+        sectors = np.clip(np.nan_to_num(frame.sectors), 1, WARP_SIZE).round().astype(np.uint8)
+        return _heat_cells(canvas, frame, sectors - 1, (sectors - 1) * _HEATS // WARP_SIZE, _DIGITS)
+    if colouring == "kinds" and frame.loads is not None and frame.stores is not None:
+        return _kind_cells(canvas, frame.cell_counts, frame.loads > 0, frame.stores > 0)
+    ramp = _ramp(frame, colouring, ascii_only=ascii_only)
     counts = frame.cell_counts
     roles = np.zeros(counts.shape, dtype=np.uint16)
-    some = counts > 0
-    if colouring == "sectors" and frame.wasted is not None:
-        tenths = np.where(some, 1 + np.clip(10 * np.nan_to_num(frame.wasted), 0, 10).round(), 0).astype(np.uint8)
-        heat = np.clip((np.maximum(tenths, 1) - 1) * 7 // 10, 0, 7)
-        return shaded(tenths, " " + _TENTHS), calmed(_heat_roles(canvas)[heat], some)
-    if colouring == "sectors" and frame.sectors is not None:
-        sectors = np.where(some, np.clip(np.nan_to_num(frame.sectors), 1, 32).round(), 0).astype(np.uint8)
-        heat = np.clip((np.maximum(sectors, 1) - 1) // 4, 0, 7)
-        return shaded(sectors, " " + _DIGITS), calmed(_heat_roles(canvas)[heat], some)
-    if colouring == "kinds" and frame.loads is not None and frame.stores is not None:
-        kinds = ((frame.loads > 0) + 2 * (frame.stores > 0)).astype(np.uint8)
-        codes = shaded(kinds, _KINDS)
-        codes[(grades(counts, 2) == 2) & (kinds > 0)] -= ord("a") - ord("A")
-        codes[(kinds == 0) & some] = ord("?")
-        roles = np.array([canvas.role(name) for name in _KIND_ROLES], dtype=np.uint16)[kinds]
-        return codes, calmed(roles, some)
-    ramp = _ramp(frame, colouring, ascii_only=ascii_only)
-    codes = halftone(frame.counts) if ramp == _DOTS else shaded(grades(counts, len(ramp)), " " + ramp)
     for strip, rows in frame.strip_rows:
         hue = "accent" if colouring == "density" else hue_of(strip.band)
         roles[rows.start : rows.stop] = canvas.role(hue)
-    return codes, roles
+    return halftone(frame.counts) if ramp == _DOTS else shaded(grades(counts, len(ramp)), " " + ramp), roles
 
 
-def _heat_roles(canvas: Canvas) -> NDArray[np.uint16]:
-    """Return the codes of the eight roles of a heat ramp."""
-    return np.array([canvas.role(f"ramp{level}") for level in range(8)], dtype=np.uint16)
+def _heat_cells(
+    canvas: Canvas, frame: Frame, level: NDArray[np.uint8], heat: NDArray[np.uint8], characters: str
+) -> _CodesAndRoles:
+    """A character per ``level``, from 0, in the colour of its ``heat``; cells without accesses are blank."""
+    is_filled = frame.cell_counts > 0
+    roles = np.array([canvas.role(f"ramp{step}") for step in range(_HEATS)], dtype=np.uint16)
+    codes = shaded(np.where(is_filled, level + 1, 0).astype(np.uint8), " " + characters)
+    return codes, calmed(roles[np.where(is_filled, heat, 0)], is_filled)
+
+
+def _kind_cells(
+    canvas: Canvas, counts: NDArray[np.int64], loads: NDArray[np.bool_], stores: NDArray[np.bool_]
+) -> _CodesAndRoles:
+    """Letters of loads and stores, capitals where there are many; ``?`` for accesses of unknown kind."""
+    kinds = (loads + 2 * stores.astype(np.uint8)).astype(np.uint8)
+    codes = shaded(kinds, _KINDS)
+    codes[(grades(counts, 2) == 2) & (kinds > 0)] -= ord("a") - ord("A")
+    codes[(kinds == 0) & (counts > 0)] = ord("?")
+    roles = np.array([canvas.role(name) for name in _KIND_ROLES], dtype=np.uint16)[kinds]
+    return codes, calmed(roles, counts > 0)
 
 
 def hue_of(band: int) -> str:
@@ -126,14 +141,16 @@ def hue_of(band: int) -> str:
     return f"hue{band % HUES}"
 
 
-def calmed(roles: NDArray[np.uint16], some: NDArray[np.bool_], most: int = _MOST_CHANGES) -> NDArray[np.uint16]:
+def calmed(roles: NDArray[np.uint16], is_filled: NDArray[np.bool_], most: int = _MOST_CHANGES) -> NDArray[np.uint16]:
     """Roles that change at most ``most`` times along the rows, and not at all where nothing is.
 
     What changes too often is coloured in longer pieces, each as its first cell; characters stay as they are.
     """
+    if not roles.size:
+        return roles
     columns = np.arange(roles.shape[1])
-    last = np.maximum.accumulate(np.where(some, columns, 0), axis=1) if roles.size else columns
-    calm = np.take_along_axis(roles, last, axis=1) if roles.size else roles
+    last_filled = np.maximum.accumulate(np.where(is_filled, columns, 0), axis=1)
+    calm = np.take_along_axis(roles, last_filled, axis=1)
     piece = 1
     while np.count_nonzero(np.diff(calm, axis=1)) > most and piece < roles.shape[1]:
         piece *= 2
