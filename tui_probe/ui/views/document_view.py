@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MARK: Final = "mark"
 """Command that marks a line of source, for ``run --between``."""
+_MIN_CELLS: Final = 20
+"""Cells for which lines are formatted at least."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,13 @@ class DocumentView(PaneView):
         self.lookup = DocumentSearch(self.window, desk, self._note_move, self.changed)
         self.moved = False
         """True once the cursor was moved, so that other pages may continue there."""
-        self._new = True
-        """The cursor has not been put at its start yet."""
+        self._starts = True
+        """True until the cursor is put at the start of the document, once there are lines."""
         self._keys: Mapping[str, str] = {}
-        self._hidden: Spot | None = None
-        """Spot that the shown text lacks: the next text that has it shows it, unless the cursor moves before."""
+        self._hidden_spot: Spot | None = None
+        """Spot of the cursor that the shown text lacks. The cursor goes there in the next text that has it, unless the
+        user moves it before.
+        """
         self._pending_spot: Spot | None = None
         """Spot of the cursor as soon as there are lines."""
         self._pending_state: DocumentState | None = None
@@ -120,8 +124,8 @@ class DocumentView(PaneView):
         if self._pending_state is not None and self.width:
             self._restore_text(self._pending_state)
         window.lay_out(self._cells, self.height)
-        if self._new and self.width:
-            self._new, window.place.cursor = False, self.document.begins(self._cells) - window.pinned
+        if self._starts and self.width:
+            self._starts, window.place.cursor = False, self.document.begins(self._cells) - window.pinned
         if self.lookup.filtered:
             self.lookup.set_filter(self.lookup.filtered, keep=True)
         window.place.follow(window.count, window.room)
@@ -130,13 +134,14 @@ class DocumentView(PaneView):
 
     @property
     def _cells(self) -> int:
-        return max(20, self.width)
+        """Cells of a line: a narrower pane shows a part of it."""
+        return max(_MIN_CELLS, self.width)
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Return the visible lines, or the notice that none passes the filter."""
         if not self.count and self.lookup.filtered:
-            why = f"no line contains “{self.lookup.filtered}”: press Esc to see all"
-            return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
+            notice = f"no line contains “{self.lookup.filtered}”: press Esc to see all"
+            return [((f" {part}", "dim"),) for part in wrap(notice, width - 2)]
         return self.window.draw(width, self.lookup.searched, self.lookup.match, focused=self.focused)[:height]
 
     def _set_cursor(self, place: int) -> None:
@@ -144,7 +149,7 @@ class DocumentView(PaneView):
         self._note_move()
 
     def _note_move(self) -> None:
-        self.moved, self._hidden = True, None
+        self.moved, self._hidden_spot = True, None
         self.changed()
 
     def move(self, step: int) -> None:
@@ -182,7 +187,7 @@ class DocumentView(PaneView):
         if isinstance(before, DocumentView):
             self.document.take_over(before.document)
             if before.window.gutter or self._is_of_kernel(before.source):
-                self._new = self.document.launch_row != before.document.launch_row
+                self._starts = self.document.launch_row != before.document.launch_row
                 self.window.place.top, self.window.place.cursor = before.window.place.top, before.window.place.cursor
             self.lookup.resume(before.lookup)
 
@@ -192,21 +197,26 @@ class DocumentView(PaneView):
         return other.kernel.kernel is self.source.kernel.kernel
 
     def status(self) -> list[str]:
-        """Return the position, and the document's own state."""
-        parts = list(self.document.status())
-        if self.lookup.filtered:
-            parts.insert(0, f"only “{self.lookup.filtered}”")
+        """Return the filter, the document's own state, the facts about the line at the cursor, and the position."""
+        parts = [f"only “{self.lookup.filtered}”"] if self.lookup.filtered else []
+        parts += self.document.status()
         if self.window.gutter and self.count:
-            rows = self.document.counted()
-            count = self.count if rows is None or self.lookup.filtered else rows
             facts, pinned = self.document.about(self.cursor, self._cells), self._pinned_facts
-            parts = [*facts[:pinned], *parts, *facts[pinned:]]
-            word, place = "row" if self.lookup.filtered else self.document.counted_as, self.window.place.cursor
-            parts += [f"{word} {units.count(place + 1)} of {units.count(count)}"] if place < count else []
-        elif self.count > self.window.room:
+            return [*facts[:pinned], *parts, *facts[pinned:], *self._cursor_position()]
+        if self.count > self.window.room:
             last = min(self.count, self.window.top + self.window.room)
             parts.append(units.position(self.window.top + 1, last, self.count))
         return parts
+
+    def _cursor_position(self) -> list[str]:
+        """Return ``row 3 of 12``; nothing for a line that is none of those that the document counts."""
+        noun, count = self.document.counted_as, self.document.counted()
+        if self.lookup.filtered:
+            noun, count = "row", self.count
+        elif count is None:
+            count = self.count
+        place = self.window.place.cursor
+        return [f"{noun} {units.count(place + 1)} of {units.count(count)}"] if place < count else []
 
     def pinned_parts(self) -> int:
         """Count the filter, which is always shown: without it lines seem to be missing."""
@@ -271,8 +281,9 @@ class DocumentView(PaneView):
             self._to_anchor(1 if command == "next" else -1)
             return
         if command == "worst" and (worst := self.document.worst()) is not None:
-            self._set_cursor(worst[0] - self.window.pinned)
-            self.desk.notice(worst[1])
+            line, message = worst
+            self._set_cursor(line - self.window.pinned)
+            self.desk.notice(message)
             return
         if command == MARK:
             self.desk.notice(self.document.mark(self.cursor, self._cells) if self.count else "")
@@ -281,22 +292,22 @@ class DocumentView(PaneView):
         self._keep_line(partial(self._press, command))
 
     def _press(self, command: str) -> None:
-        if words := self.document.press(command):
-            self.desk.notice(words)
+        if message := self.document.press(command):
+            self.desk.notice(message)
 
     def _keep_line(self, change: Callable[[], None]) -> None:
         """Change what the document shows; the cursor stays at its line of PTX, where there is one."""
         spot, above, row = self._spot(), self._ptx_line(), self.window.place.cursor - self.window.top
-        if self._hidden is not None:
-            spot, above = self._hidden, None
+        if self._hidden_spot is not None:
+            spot, above = self._hidden_spot, None
         change()
         self._lay_out()
         after = self.document.place_of_spot(spot, self._cells)
-        if after is None and (words := self.document.missing_reason(spot)):
-            self.desk.notice(words)
+        if after is None and (reason := self.document.missing_reason(spot)):
+            self.desk.notice(reason)
         if after is None and above is not None:
             after = self.document.place_of(above, self._cells)
-        self._hidden = spot if after is None and spot else None
+        self._hidden_spot = spot if after is None and spot else None
         if after is not None and self.window.chosen is None:
             self.window.place.cursor = after - self.window.pinned
             self.window.place.top = self.window.place.cursor - row
@@ -356,12 +367,12 @@ class DocumentView(PaneView):
         """Return the page and the part to which the line at the cursor leads; None if there is none."""
         return self.document.part_at(self.cursor) if self.count else None
 
-    def select_part(self, only: Any) -> bool:
-        """Limit the document to a part; return whether it changed. The cursor goes to its beginning."""
-        changed = self.document.select_part(only)
+    def select_part(self, part: Any) -> bool:
+        """Limit the document to a part (None: all); return whether it changed. The cursor goes to its beginning."""
+        changed = self.document.select_part(part)
         if changed:
             self.lookup.clear_all()
-            self._new = True
+            self._starts = True
             self._lay_out()
         return changed
 
@@ -463,4 +474,4 @@ class DocumentView(PaneView):
 
     def forms(self) -> Mapping[str, Writer]:
         """Return the writers of text, data and pictures."""
-        return {**super().forms(), **document_forms(self.name, self.document, self.source, max(20, self.width))}
+        return {**super().forms(), **document_forms(self.name, self.document, self.source, self._cells)}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.export import Writer
 
 SIDE_STEP = 8
+"""Cells by which a key scrolls sideways."""
 
 
 def cursor_sign(focused: bool) -> str:
@@ -185,9 +186,9 @@ class PaneView:
         """Return the page that Enter opens from the cursor, and its part; None for none."""
         return None
 
-    def select_part(self, only: Any) -> bool:
+    def select_part(self, part: Any) -> bool:
         """Show a part, or all again with None. Return whether that changed anything."""
-        del only
+        del part
         return False
 
     def launch_at_cursor(self) -> int | None:
