@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from tui_probe.integrations.shake import Race
 
+__all__ = ["add_arguments", "run"]
+
 WHICH_KERNELS: Final = ("kernel", "exclude")
 """Options that select kernels: a new selection replaces all of the former one."""
 HOOK_OPTIONS: Final = (
@@ -128,9 +130,6 @@ def _take_options(arguments: argparse.Namespace, taken: dict[str, Any]) -> None:
     arguments.save_results = arguments.save_results and arguments.benchmark
 
 
-__all__ = ["add_arguments", "run"]
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, 128 + n if signal n ended it."""
     if arguments.between:
@@ -172,8 +171,20 @@ def start(arguments: argparse.Namespace) -> int:
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         arguments.refuse("pass a command: tui-probe run [options] -- COMMAND..., or --again")
-    if words := why_not_itself(command):
-        arguments.refuse(words)
+    if problem := why_not_itself(command):
+        arguments.refuse(problem)
+    refuse_combinations(arguments)
+    if arguments.ncu:
+        return profile_with_ncu(arguments, command)
+    if arguments.shake:
+        return shake(arguments, command)
+    from .profiling import profile  # its code takes three times as long to read as the options
+
+    return profile(options_of(arguments, command), arguments)
+
+
+def refuse_combinations(arguments: argparse.Namespace) -> None:
+    """Refuse options that exclude each other with status 2."""
     if arguments.all_kernels and (arguments.kernel or arguments.exclude):
         arguments.refuse("--all-kernels cannot be combined with -k or --exclude")
     if arguments.memusage and arguments.benchmark:
@@ -184,13 +195,6 @@ def start(arguments: argparse.Namespace) -> int:
         arguments.refuse("--watchdog cannot be combined with --benchmark, --memusage, --replay or --sample")
     if arguments.sim_arch and arguments.driver:
         arguments.refuse("--sim-arch and --driver cannot be combined; omit one of them")
-    if arguments.ncu:
-        return profile_with_ncu(arguments, command)
-    if arguments.shake:
-        return shake(arguments, command)
-    from .profiling import profile  # its code takes three times as long to read as the options
-
-    return profile(options_of(arguments, command), arguments)
 
 
 def profile_with_ncu(arguments: argparse.Namespace, command: Sequence[str]) -> int:
