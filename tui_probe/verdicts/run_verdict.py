@@ -28,7 +28,9 @@ MAX_VERDICTS: Final = 1000
 MAX_LOG_BYTES: Final = 64 << 20
 """Bytes of a log up to which it is read for a line in a list, unasked."""
 _NAME_WIDTH: Final = 24
+"""Cells of a kernel's name."""
 _MAX_KERNELS: Final = 20
+"""Kernels whose results are read if none was timed."""
 _SAME_TIME_SHARE: Final = 0.01
 """Times that differ by less are called the same."""
 _FIELD_TYPES: Final[dict[str, tuple[type, ...]]] = {

@@ -41,6 +41,8 @@ ELEMENT_BYTES: Final = {
 }  # fmt: skip
 SectorMatch = Literal["equal", "with row sums", "within", "below", "above"]
 Bound = Literal["compute", "memory", "neither"]
+_TOLERANCE: Final = 0.5
+"""Means of counts that differ by less are equal."""
 _MIN_LEAD: Final = 1.1
 """Factor by which a kernel must do more than the next one to be the critical one."""
 _BUSY_PERCENT: Final = 60.0
@@ -122,10 +124,10 @@ def compare_sectors(sectors: float | None, tensor: ExpectedTensor | None) -> Sec
     """Compare the sectors of a launch with a tensor's; None if either is not known."""
     if sectors is None or tensor is None:
         return None
-    if abs(sectors - tensor.sectors) < 0.5:
+    if abs(sectors - tensor.sectors) < _TOLERANCE:
         return "equal"
     with_sums = tensor.sectors_with_row_sums
-    if with_sums is not None and abs(sectors - with_sums) < 0.5:
+    if with_sums is not None and abs(sectors - with_sums) < _TOLERANCE:
         return "with row sums"
     if sectors < tensor.sectors:
         return "below"
@@ -167,13 +169,12 @@ def critical(
 ) -> Critical:
     """The critical kernel of one program; ``iterated`` are the shapes of its iterations, None where not known."""
     ranked = sorted(kernels, key=lambda kernel: (-(kernel.tensor_work or 0.0), -(kernel.share or 0.0)))
-    left, steps = list(ranked), []
-    for narrow in (
-        lambda these: _iterated(these, iterated), _with_tensor_cores, lambda these: _storing(these, tensor), _heaviest
-    ):  # fmt: skip
-        left, step = narrow(left)
-        steps.append(step)
-    return Critical(left[0] if len(left) == 1 else None, steps, ranked)
+    in_iterations, iterations_step = _iterated(ranked, iterated)
+    with_tensor_cores, tensor_step = _with_tensor_cores(in_iterations)
+    storing, stores_step = _storing(with_tensor_cores, tensor)
+    heaviest, work_step = _heaviest(storing)
+    kernel = heaviest[0] if len(heaviest) == 1 else None
+    return Critical(kernel, [iterations_step, tensor_step, stores_step, work_step], ranked)
 
 
 def _iterated(kernels: list[KernelMetrics], iterated: Collection[Shape] | None) -> tuple[list[KernelMetrics], Step]:

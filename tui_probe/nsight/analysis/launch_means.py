@@ -211,25 +211,27 @@ def _summed(table: NcuTable, key: Callable[[Instruction], Hashable]) -> list[Sou
         shape = shape_of(table, instruction.launch)
         launches[shape].add(instruction.launch)
         groups[shape, key(instruction)].append(instruction)
-    return [_counts(shape, own, len(launches[shape])) for (shape, _), own in groups.items()]
+    return [_counts(shape, group, len(launches[shape])) for (shape, _), group in groups.items()]
 
 
-def _counts(shape: Shape, own: Sequence[Instruction], launches: int) -> SourceCounts:
+def _counts(shape: Shape, group: Sequence[Instruction], launches: int) -> SourceCounts:
+    """Return the means over launches of instructions that are counted together; the first names their place."""
     stalls: dict[str, float] = {}
-    for instruction in own:
+    for instruction in group:
         for reason, samples in instruction.stalls.items():
             stalls[reason] = stalls.get(reason, 0.0) + samples / launches
-    accesses = [instruction for instruction in own if instruction.sectors]
+    accesses = [instruction for instruction in group if instruction.sectors]
+    first = group[0]
     return SourceCounts(
         shape,
-        own[0].file,
-        own[0].line,
-        own[0].offset,
-        own[0].text,
-        _mean_count((instruction.executed for instruction in own), launches),
+        first.file,
+        first.line,
+        first.offset,
+        first.text,
+        _mean_count((instruction.executed for instruction in group), launches),
         _mean_count((access.executed for access in accesses), launches),
-        _mean_count((instruction.sectors for instruction in own), launches),
-        _mean_count((instruction.ideal for instruction in own), launches),
+        _mean_count((instruction.sectors for instruction in group), launches),
+        _mean_count((instruction.ideal for instruction in group), launches),
         stalls,
     )
 
