@@ -7,7 +7,7 @@ that wait as they must see no difference.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -106,6 +106,13 @@ _MULTICAST: Final = ("shared::cluster", *_INTO_SHARED, "multicast::cluster")
 _OUT_OF_SHARED: Final = ("global", "shared::cta", "bulk_group")
 
 
+class _MemoryOperand(NamedTuple):
+    """An address operand, and the state space of its address."""
+
+    operand: Operand
+    space: str
+
+
 def build_bulk(instruction: Instruction, bind: Binder) -> Operation:
     """``cp.async.bulk`` from global to shared memory and back, between blocks, and its ``commit_group``."""
     modifiers = tuple(modifier for modifier in instruction.modifiers[2:] if modifier != CACHE_HINT)
@@ -115,10 +122,10 @@ def build_bulk(instruction: Instruction, bind: Binder) -> Operation:
         return build_tensor_copy(instruction, bind)
     if modifiers[:1] in (("shared::cluster",), ("shared::cta",)) and modifiers[1:] == _INTO_SHARED:
         to, source, size, word = operands_before_hint(instruction, 4)
-        return _build_into_shared(to, (source, "global"), size, word, bind)
+        return _build_into_shared(to, _MemoryOperand(source, "global"), size, word, bind)
     if modifiers == _INTO_ANOTHER:
         to, source, size, word = operands_of(instruction, 4)
-        return _build_into_shared(to, (source, "shared"), size, word, bind)
+        return _build_into_shared(to, _MemoryOperand(source, "shared"), size, word, bind)
     if modifiers == _MULTICAST:
         return _build_multicast(operands_before_hint(instruction, 5), bind)
     if modifiers[:1] == ("prefetch",):
@@ -139,11 +146,9 @@ def build_bulk_wait(instruction: Instruction, bind: Binder) -> CopyWait:
     return CopyWait(lambda group: group.batch.bulk_writes.end_of_groups(group.lanes, pending), pending, parts)
 
 
-def _build_into_shared(
-    to: Operand, source: tuple[Operand, str], size: Operand, word: Operand, bind: Binder
-) -> Operation:
+def _build_into_shared(to: Operand, source: _MemoryOperand, size: Operand, word: Operand, bind: Binder) -> Operation:
     """``[to], [source], size, [mbarrier]``."""
-    copy = _build_bulk_copy((to, "shared"), source, size, bind)
+    copy = _build_bulk_copy(_MemoryOperand(to, "shared"), source, size, bind)
     access, line = Access(word, "shared", WORD_BYTES, bind), bind.line
 
     def run(group: ThreadGroup) -> None:
@@ -187,7 +192,7 @@ def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
 
 def _build_out_of_shared(to: Operand, source: Operand, size: Operand, bind: Binder) -> Operation:
     """``[to], [source], size``."""
-    copy = _build_bulk_copy((to, "global"), (source, "shared"), size, bind)
+    copy = _build_bulk_copy(_MemoryOperand(to, "global"), _MemoryOperand(source, "shared"), size, bind)
 
     def run(group: ThreadGroup) -> None:
         cycles = np.array([copy_cycles(size) for size in copy(group)], np.int64)
@@ -201,10 +206,10 @@ def _build_out_of_shared(to: Operand, source: Operand, size: Operand, bind: Bind
 
 
 def _build_bulk_copy(
-    to: tuple[Operand, str], source: tuple[Operand, str], size: Operand, bind: Binder
+    to: _MemoryOperand, source: _MemoryOperand, size: Operand, bind: Binder
 ) -> Callable[[ThreadGroup], list[int]]:
-    """Return the copy between operands, each with its state space; it returns the bytes that each lane copied."""
-    written, read = (TRACKED_COPY, LOAD) if to[1] == "shared" else (BULK_STORE, BULK_LOAD)
+    """Return the copy between operands; it returns the bytes that each lane copied."""
+    written, read = (TRACKED_COPY, LOAD) if to.space == "shared" else (BULK_STORE, BULK_LOAD)
     writing, reading = _UnitRun(*to, bind, written), _UnitRun(*source, bind, read)
     count, line = bind.source(size, TYPES["u32"]), bind.line
     bind.effects.starts_block = True
