@@ -45,6 +45,9 @@ WITH_SOURCE_WIDTH: Final = 140
 CONTEXT_LINES: Final = 3
 """Unchanged lines that are shown around a change."""
 _SOURCE_CELLS: Final = 24
+"""Cells of a line's place in the source."""
+_SIGN_CELLS: Final = 3
+"""Cells of the sign of a change, between blanks."""
 _UNCHANGED: Final = ("same", "renamed")
 _CHANGE_SIGNS: Final = {"same": " ", "renamed": "·", "added": "+", "removed": "-", "changed": "~"}
 _DIFF_TOKEN: Final = re.compile(r"[\w$%.]+|\s+|.")
@@ -168,7 +171,8 @@ class DiffLines:
     def gutter(self, cells: int, margin: MeasureMargin | None = None) -> int:
         """The cells of numbers, signs and margin at the left."""
         numbers = self._digits * (2 if cells < SIDE_BY_SIDE_WIDTH else 1)
-        return numbers + 3 + (0 if margin is None else margin.cells + bool(margin.cells))
+        values = margin.cells + 1 if margin is not None and margin.cells else 0
+        return numbers + _SIGN_CELLS + values
 
     def pair_at(self, place: int, cells: int) -> LinePair:
         """The lines at a place below the head; of a folded run the first ones."""

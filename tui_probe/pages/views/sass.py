@@ -50,7 +50,10 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts
 
-_SHOWN_SIDES: Final = ("diff", "probed", "pruned")
+_VARIANTS: Final = ("diff", "probed", "pruned")
+"""Texts of the page, in the order in which ``level`` shows them."""
+_NUMBER_CELLS: Final = 7
+"""Cells of a line number and the gap behind it, where one code is shown."""
 
 
 class SassView(Document):
@@ -66,8 +69,9 @@ class SassView(Document):
         self.title = f"SASS of {kernel.demangled}"
         self.code, self.codes = code, code.codes
         self._links = links or WaitLinks()
-        self.shown = _SHOWN_SIDES[0]
-        self.measure = 0
+        self.variant = _VARIANTS[0]
+        self.column = 0
+        """Index of the measured column next to the code."""
         pruned, probed = self.codes["pruned"], self.codes["probed"]
         acting = code.acting["pruned"], code.acting["probed"]
         self.alignment = (
@@ -97,16 +101,16 @@ class SassView(Document):
     def lines(self, width: int) -> Sequence[Line]:
         """Counts by class, then code."""
         head, margin = self._head(width), self._margin(width)
-        if self.shown == "diff":
+        if self.variant == "diff":
             return self.text.lines(width, head, margin)
-        return LazyLines(len(self.codes[self.shown].lines), lambda number: self._line(number, margin), head)
+        return LazyLines(len(self.codes[self.variant].lines), lambda number: self._line(number, margin), head)
 
     def _margin(self, width: int) -> MeasureMargin:
         """Measures by line of the code at the left."""
         if self.measures is None:
             return MeasureMargin(None, set(), width)
-        side = "pruned" if self.shown == "diff" else self.shown
-        measure = self.measures.columns[self.measure]
+        side = "pruned" if self.variant == "diff" else self.variant
+        measure = self.measures.columns[self.column]
         lines = enumerate(self.code.acting[side], 1)
         values = {place: measure.values[line] for place, line in lines if line is not None and line in measure.values}
         return MeasureMargin(MeasureColumn(measure.measure, values), set(), width)
@@ -119,19 +123,21 @@ class SassView(Document):
 
     def marked(self) -> tuple[int, str] | None:
         """The instruction that has the mark."""
-        return self.measures.columns[self.measure].marked if self.measures else None
+        return self.measures.columns[self.column].marked if self.measures else None
 
     def gutter(self, width: int) -> int:
         """Numbers, signs, and what was measured."""
         margin = self._margin(width)
-        return self.text.gutter(width, margin) if self.shown == "diff" else 7 + margin.cells + bool(margin.cells)
+        if self.variant == "diff":
+            return self.text.gutter(width, margin)
+        return _NUMBER_CELLS + (margin.cells + 1 if margin.cells else 0)
 
     def _line(self, number: int, margin: MeasureMargin) -> Line:
-        code = self.codes[self.shown]
+        code = self.codes[self.variant]
         adjacent: Line = (*margin.of_line(number + 1), (" ", "")) if margin.cells else ()
         source = f"  // {code.sources[number]}" if code.sources[number] else ""
         return (
-            (f"{number + 1:>5}  ", "dim"),
+            (f"{number + 1:>{_NUMBER_CELLS - 2}}  ", "dim"),
             *adjacent,
             *colored_code(printable_code(code.lines[number])),
             (source, "dim"),
@@ -140,7 +146,7 @@ class SassView(Document):
     def _head(self, width: int) -> list[Line]:
         lines: list[Line] = [*count_lines(COUNT_COLUMNS, self._counts())]
         if self.measures is not None:
-            text = self.measures.head(self.measures.columns[self.measure])
+            text = self.measures.head(self.measures.columns[self.column])
             parts = wrap(text, max(20, width - LABEL_CELLS - 4))
             labels = [" " + pad("measured", LABEL_CELLS), *[" " * (LABEL_CELLS + 1)] * (len(parts) - 1)]
             lines += [((label, "dim"), (f"  {part}", "")) for label, part in zip(labels, parts, strict=True)]
@@ -163,7 +169,7 @@ class SassView(Document):
     def anchors(self, width: int) -> Sequence[int]:
         """The lines that were measured; in the difference, without waits, the first line of each change."""
         above = len(self._head(width))
-        if self.shown == "diff":
+        if self.variant == "diff":
             waits = [self.text.place_of(row, width) for row in self._waits]
             places = waits or self.text.anchors(width)
             return [above + place for place in places if place is not None]
@@ -172,12 +178,12 @@ class SassView(Document):
 
     def anchor_noun(self) -> str:
         """Noun of the anchors."""
-        return "change" if self.shown == "diff" and not self._waits else "measured instruction"
+        return "change" if self.variant == "diff" and not self._waits else "measured instruction"
 
     def about(self, number: int, width: int) -> list[str]:
         """The probe that it is of, or the line of PTX that it came from, behind all that was measured of that."""
         line, place = self.ptx_line(number, width), number - len(self._head(width))
-        if place >= 0 and self.shown != "pruned":
+        if place >= 0 and self.variant != "pruned":
             right = self._probed_place(place, width)
             if right is not None and self.code.owners[right]:
                 return [f"of the probe {self.code.owners[right]}"]
@@ -197,8 +203,8 @@ class SassView(Document):
         place = number - len(self._head(width))
         if place < 0:
             return None
-        if self.shown != "diff":
-            return self.code.origins[self.shown][place]
+        if self.variant != "diff":
+            return self.code.origins[self.variant][place]
         pair = self.text.pair_at(place, width)
         if pair.left is not None:
             return self.code.origins["pruned"][pair.left]
@@ -206,11 +212,11 @@ class SassView(Document):
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The first instruction that was made from it, or that is there."""
-        side = "pruned" if self.shown == "diff" else self.shown
+        side = "pruned" if self.variant == "diff" else self.variant
         # The instruction that does what the line says, else the first that came from it.
         lines = chain(enumerate(self.code.acting[side]), enumerate(self.code.origins[side]))
         row = next((place for place, line in lines if line == ptx_line), None)
-        if row is not None and self.shown == "diff":
+        if row is not None and self.variant == "diff":
             row = self.text.place_of(row, width)
         return None if row is None else row + len(self._head(width))
 
@@ -223,24 +229,24 @@ class SassView(Document):
 
     def _probed_place(self, place: int, width: int) -> int | None:
         """The line of the probed code at a place below the head."""
-        if self.shown == "diff":
+        if self.variant == "diff":
             return self.text.pair_at(place, width).right
-        return place if self.shown == "probed" else None
+        return place if self.variant == "probed" else None
 
     def place_of_spot(self, spot: Spot, width: int) -> int | None:
         """Also the first instruction that was made from a line of the probe."""
         if spot.probed is None:
             return super().place_of_spot(spot, width)
-        if self.shown == "pruned" or spot.probed not in self.code.inserted:
+        if self.variant == "pruned" or spot.probed not in self.code.inserted:
             return None
         place: int | None = self.code.inserted.index(spot.probed)
-        if self.shown == "diff":
+        if self.variant == "diff":
             place = self.text.place_of_right(self.code.inserted.index(spot.probed), width)
         return None if place is None else place + len(self._head(width))
 
     def missing_reason(self, spot: Spot) -> str:
         """The assembler may have made nothing of a line."""
-        if spot.probed is not None and self.shown == "pruned":
+        if spot.probed is not None and self.variant == "pruned":
             return f"line {spot.probed} of probed.ptx is part of the probe and not in pruned.bin"
         if spot.probed is not None:
             return f"line {spot.probed} of probed.ptx has no SASS"
@@ -271,37 +277,37 @@ class SassView(Document):
 
     def commands(self) -> Mapping[str, str]:
         """The other texts, folding of the difference, the next measure."""
-        commands = {"level": f"next text: {_following(self.shown)}"}
-        if self.shown == "diff" and self.text.can_fold:
+        commands = {"level": f"next text: {_following(self.variant)}"}
+        if self.variant == "diff" and self.text.can_fold:
             commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
         if self.measures is not None and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"next column: {columns[(self.measure + 1) % len(columns)].measure.heading}"
+            commands["unit"] = f"next column: {columns[(self.column + 1) % len(columns)].measure.heading}"
         return commands
 
     def press(self, command: str) -> str | None:
         """The next text, folding, or the next measure."""
         if command == "level":
-            self.shown = _following(self.shown)
+            self.variant = _following(self.variant)
         elif command == "fold":
             self.text.folded = not self.text.folded
         elif command == "unit" and self.measures is not None:
-            self.measure = (self.measure + 1) % len(self.measures.columns)
+            self.column = (self.column + 1) % len(self.measures.columns)
         return None
 
     def status(self) -> list[str]:
         """Name of the text, and of its disassembler."""
-        return [self.code.tool, "pruned and probed" if self.shown == "diff" else f"{self.shown}.bin"]
+        return [self.code.tool, "pruned and probed" if self.variant == "diff" else f"{self.variant}.bin"]
 
     def choices(self) -> Mapping[str, Any]:
         """The text, what is folded, and what is next to it."""
-        measure = column_key(self.measures, self.measure)
-        return {"shown": self.shown, "folded": self.text.folded, "measure": measure}
+        measure = column_key(self.measures, self.column)
+        return {"shown": self.variant, "folded": self.text.folded, "measure": measure}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """All of it, if the same was measured."""
-        self.shown, self.text.folded = choices["shown"], choices["folded"]
-        self.measure = column_index(self.measures, choices["measure"], self.measure)
+        self.variant, self.text.folded = choices["shown"], choices["folded"]
+        self.column = column_index(self.measures, choices["measure"], self.column)
 
     # -- data
 
@@ -335,8 +341,8 @@ def _has_measures(measures: LineMeasures, lines: Sequence[int | None]) -> bool:
     return any(line in measure.values for measure in measures.columns for line in lines)
 
 
-def _following(shown: str) -> str:
-    return _SHOWN_SIDES[(_SHOWN_SIDES.index(shown) + 1) % len(_SHOWN_SIDES)]
+def _following(variant: str) -> str:
+    return _VARIANTS[(_VARIANTS.index(variant) + 1) % len(_VARIANTS)]
 
 
 def missing(source: ViewSource) -> str | None:
