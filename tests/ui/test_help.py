@@ -13,7 +13,7 @@ from tui_probe.draw.spans import plain
 from tui_probe.pages.page_registry import explanation
 from tui_probe.pages.views import kind_of, names
 from tui_probe.ui import Appearance
-from tui_probe.ui.keys import SCOPES, TABLE, command_of, in_scope, shown
+from tui_probe.ui.keys import SCOPES, TABLE, command_of, in_scope, key_sign
 from tui_probe.ui.screens.help import HelpScreen, key_lines
 from tui_probe.ui.session import Session
 
@@ -73,7 +73,7 @@ async def test_overview_names_only_keys_of_the_page_that_act_there() -> None:
             overview = help_text(stage).partition("Below: how to read this page")[0]
             _, _, of_page = overview.partition(" On this page\n")
             named = " ".join(of_page.partition(" Everywhere")[0].split())
-            assert named == " ".join(f"{shown(key.keys[0])} {key.footer}" for key in acting), page
+            assert named == " ".join(f"{key_sign(key.keys[0])} {key.footer}" for key in acting), page
             await stage.press("q")
             for key in acting:
                 if command_of(key) not in view.commands():

@@ -6,11 +6,11 @@ import re
 
 from tests.golden import TESTS
 from tui_probe.draw.spans import plain
-from tui_probe.ui.keys import TABLE, in_scope, shown
+from tui_probe.ui.keys import TABLE, in_scope, key_sign
 from tui_probe.ui.widgets.pane import key_line
 
 LISTS_OF_KEYS = {"help.txt", "hints.txt", "palette.txt"}
-HINTS = {f"{shown(key.keys[0])} {key.footer}" for key in TABLE if key.footer}
+HINTS = {f"{key_sign(key.keys[0])} {key.footer}" for key in TABLE if key.footer}
 TEXTS = {key.text for key in TABLE if len(key.text) > 20}
 
 

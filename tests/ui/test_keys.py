@@ -74,7 +74,7 @@ def test_the_readme_section_names_every_key() -> None:
     for key in keys.TABLE:
         assert key.text in section
         for name in key.keys:
-            assert f"`{keys.shown(name)}`" in section
+            assert f"`{keys.key_sign(name)}`" in section
 
 
 @pytest.mark.parametrize(
@@ -626,8 +626,11 @@ async def _(stage: Stage, key: str) -> None:
 @pytest.mark.parametrize("sign", string.punctuation)
 def test_a_sign_is_named_by_itself(sign: str) -> None:
     name = _character_to_key(sign)
-    assert (keys.shown(name), keys.named(sign)) == (sign, name)
-    assert (keys.shown(f"ctrl+{name}"), keys.named(f"Ctrl-{sign}")) == (f"Ctrl-{sign}", f"ctrl+{name}") or sign in "+-"
+    assert (keys.key_sign(name), keys.key_name(sign)) == (sign, name)
+    assert (keys.key_sign(f"ctrl+{name}"), keys.key_name(f"Ctrl-{sign}")) == (
+        f"Ctrl-{sign}",
+        f"ctrl+{name}",
+    ) or sign in "+-"
 
 
 @pytest.mark.parametrize(
@@ -636,7 +639,7 @@ def test_a_sign_is_named_by_itself(sign: str) -> None:
      ("alt+x", "Alt-X"), ("ctrl+shift+x", "Ctrl-Shift-X"), ("A", "A"), ("space", "Space")],
 )  # fmt: skip
 def test_keys_are_written_as_they_are_read(key: str, written: str) -> None:
-    assert (keys.shown(key), keys.named(written)) == (written, key)
+    assert (keys.key_sign(key), keys.key_name(written)) == (written, key)
 
 
 @pytest.mark.parametrize(("key", "sign"), [("percent_sign", "%"), ("asterisk", "*"), ("semicolon", ";")])

@@ -51,7 +51,7 @@ def _keys_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
     for row in filter(lambda row: acts(row, screen), rows):
         binding = active[row.id]
         run = partial(app.run_action, binding.binding.action, binding.node)
-        yield PickerItem(row.text, "  ".join(map(keys.shown, row.keys)), value=run, also=row.footer)
+        yield PickerItem(row.text, "  ".join(map(keys.key_sign, row.keys)), value=run, also=row.footer)
 
 
 def acts(row: keys.Key, screen: ViewScreen) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Writer = Callable[[Path], None]
 """Writes a new file; called in the background. Raises OSError or ProbeError."""
+# The forms of a file: the suffix of each, and the key that chooses it.
 SUFFIXES = {
     "text": "txt", "CSV": "csv", "JSON": "json", "Markdown": "md", "SVG": "svg", "PNG": "png", "Perfetto": "json",
 }  # fmt: skip
@@ -105,10 +106,10 @@ def _write_copy(text: str) -> Path:
     return path
 
 
-def export(what: str, suffix: str, write: Callable[[Path], None], folder: Path | None = None) -> str:
-    """Write a new file in ``folder`` (default: the current one). Return the text for the user."""
+def export(page: str, suffix: str, write: Callable[[Path], None], folder: Path | None = None) -> str:
+    """Write a page to a new file in ``folder`` (default: the current one). Return the message for the user."""
     folder = folder or Path.cwd()
-    stem = f"tui-probe-{what}-{time.strftime('%Y%m%d-%H%M%S')}"
+    stem = f"tui-probe-{page}-{time.strftime('%Y%m%d-%H%M%S')}"
     path = None
     try:
         path = _new_file(folder, stem, suffix)

@@ -63,6 +63,7 @@ PLACES = (
     ("app", "view", "help", "reading", "drawing"),
 )
 """Scopes that hold together: in none of these may a key mean two things."""
+_MODIFIERS = frozenset({"ctrl", "shift", "alt"})
 _OTHER_NAMES = {
     "solidus": "slash",
     "reverse_solidus": "backslash",
@@ -72,7 +73,8 @@ _OTHER_NAMES = {
     "low_line": "underscore",
 }
 """Signs that Textual names otherwise than Unicode does."""
-_NAMED = ("delete", "insert", "backspace", *(f"f{number}" for number in range(1, 13)))
+_CAPITALIZED = ("delete", "insert", "backspace", *(f"f{number}" for number in range(1, 13)))
+"""Keys whose signs are their names with a capital."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ def _name_of(sign: str) -> str:
     return _OTHER_NAMES.get(name, name)
 
 
-_SHOWN = {
+_SIGNS = {
     **{_name_of(sign): sign for sign in punctuation},
     "escape": "Esc",
     "space": "Space",
@@ -211,38 +213,40 @@ _SHOWN = {
     "left": "←",
     "right": "→",
 }
+"""Signs of other keys, by Textual's names."""
 
 
-def shown(key: str, character: str | None = None) -> str:
-    """A key as a user writes it: ``ctrl+c`` is ``Ctrl-C``, ``left_square_bracket`` is ``[``.
+def key_sign(key: str, character: str | None = None) -> str:
+    """Return a key as a user writes it: ``Ctrl-C`` for ``ctrl+c``, ``[`` for ``left_square_bracket``.
 
     ``character`` is what it types, if that is known: no table has all signs of all keyboards.
     """
     *modifiers, last = key.split("+")
-    if last in _NAMED or (modifiers and len(last) == 1):
+    if last in _CAPITALIZED or (modifiers and len(last) == 1):
         sign = last.capitalize()
     elif character is not None and character.isprintable() and not character.isspace():
         sign = character
     else:
-        sign = _SHOWN.get(last, last)
+        sign = _SIGNS.get(last, last)
     return "-".join([*(modifier.capitalize() for modifier in modifiers), sign])
 
 
 _remapped: dict[str, tuple[str, ...]] = {}
+"""Keys that the settings give to rows, by id. They are of the process, as are Textual's bindings, which are of classes.
+"""
 
 
-def named(key: str) -> str | None:
-    """Textual's name of a key as a user writes it (``Ctrl-S``, ``ctrl+s``, ``?``, ``PgUp``); None for no key."""
-    written = {shown.lower(): name for name, shown in _SHOWN.items()}
+def key_name(key: str) -> str | None:
+    """Return Textual's name of a key as a user writes it (``Ctrl-S``, ``ctrl+s``, ``?``, ``PgUp``); None for no key."""
+    written = {sign.lower(): name for name, sign in _SIGNS.items()}
     if key.lower() in written:
         return written[key.lower()]
     head, _, last = key.replace("-", "+").rpartition("+") if len(key) > 1 else ("", "", key)
     modifiers = [modifier.lower() for modifier in head.split("+") if modifier]
     last = last.lower() if modifiers or len(last) > 1 else last
     last = written.get(last, last)
-    if set(modifiers) - {"ctrl", "shift", "alt"} or (len(last) != 1 and last not in _SHOWN and last not in _NAMED):
-        return None
-    return "+".join([*modifiers, last])
+    is_known = len(last) == 1 or last in _SIGNS or last in _CAPITALIZED
+    return "+".join([*modifiers, last]) if is_known and _MODIFIERS.issuperset(modifiers) else None
 
 
 def remap(changes: Mapping[str, tuple[str, ...]]) -> list[str]:
@@ -254,7 +258,7 @@ def remap(changes: Mapping[str, tuple[str, ...]]) -> list[str]:
     ids = [key.id for key in TABLE]
     problems = []
     for name, written in changes.items():
-        names = [named(key) for key in written]
+        names = [key_name(key) for key in written]
         if name not in ids:
             problems.append(f"keys.{name}: unknown id; ids: {', '.join(ids)}")
         elif None in names:
@@ -275,7 +279,7 @@ def _clash(name: str) -> str | None:
             for other in in_scope(*place):
                 shared = set(row.keys) & set(other.keys)
                 if other.id != name and shared:
-                    return f"{shown(min(shared))} is already the key of {other.id} ({other.text})"
+                    return f"{key_sign(min(shared))} is already the key of {other.id} ({other.text})"
     return None
 
 
@@ -296,7 +300,7 @@ def in_scope(*scopes: str) -> list[Key]:
 
 def key_of(row: str) -> str:
     """Return the first key of a row by its id, as a user writes it."""
-    return shown(next(key for key in rows() if key.id == row).keys[0])
+    return key_sign(next(key for key in rows() if key.id == row).keys[0])
 
 
 def command_of(key: Key) -> str:
@@ -315,7 +319,7 @@ def missing_words(pressed: str, character: str | None, lacking: frozenset[str]) 
         _ACTS_ON.get(key.id, _ACTS.get(key.scope)) for key in rows() if pressed in key.keys and key.scope in lacking
     ]
     places = " or ".join(dict.fromkeys(place for place in there if place is not None))
-    sign = shown(pressed, character)
+    sign = key_sign(pressed, character)
     return (
         f"{sign} does nothing on this page; the key works {places}"
         if places
@@ -353,7 +357,7 @@ def readme_section() -> str:
     for title in dict.fromkeys(SCOPES.values()):
         lines += [f"**{title}**", "", "| Key | What it does |", "|---|---|"]
         lines += [
-            f"| {' '.join(f'`{shown(k)}`' for k in key.keys)} | {key.text} |"
+            f"| {' '.join(f'`{key_sign(k)}`' for k in key.keys)} | {key.text} |"
             for key in TABLE
             if SCOPES[key.scope] == title
         ]

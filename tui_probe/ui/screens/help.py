@@ -223,7 +223,7 @@ def overview_lines(cells: int, scopes: frozenset[str], of_page: Collection[str])
         (keys.SCOPES["app"], _EVERYWHERE),
     ):
         entries = [
-            (keys.shown(key.keys[0]), key.footer or _WORDS[key.id])
+            (keys.key_sign(key.keys[0]), key.footer or _WORDS[key.id])
             for key in keys.in_scope(*group)
             if (key.footer or key.id in _WORDS) and (key.scope != "drawing" or key.id in of_page)
         ]
@@ -276,6 +276,6 @@ def key_lines(cells: int, first: frozenset[str] = frozenset()) -> list[Line]:
 
 def _key_lines(key: keys.Key, sentence: str, cells: int) -> Iterator[Line]:
     """Yield ``   w  +              zoom in``; a long sentence goes on below itself."""
-    names = "  ".join(keys.shown(name) for name in key.keys)
+    names = "  ".join(keys.key_sign(name) for name in key.keys)
     for place, part in enumerate(wrap(sentence, cells - _NAMES_CELLS - 2)):
         yield (("   ", ""), (pad("" if place else names, _NAMES_CELLS), "key"), (part, ""))

@@ -245,7 +245,7 @@ class HomeScreen(ViewScreen):
         elif self.early_keys.hold(event, has_keys=self.current == "recent" and self.prompt is None):
             event.stop()
             event.prevent_default()
-            self.notice(f"{keys.shown(event.key, event.character)} works after the list of traces has loaded")
+            self.notice(f"{keys.key_sign(event.key, event.character)} works after the list of traces has loaded")
         else:
             super().on_key(event)
 

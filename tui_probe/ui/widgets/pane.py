@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from tui_probe.draw.spans import Line, Span, clip_line, spread, to_ascii
 from tui_probe.draw.spans import width as cells_of
 from tui_probe.probekit.page_kinds import MORE, key_text
-from tui_probe.ui.keys import Key, shown
+from tui_probe.ui.keys import Key, key_sign
 from tui_probe.ui.widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
@@ -205,21 +205,21 @@ def fitting(parts: Sequence[str], cells: int, leading: int = 0) -> str:
 
 def key_line(keys: Sequence[Key], cells: int) -> Line:
     """Return the keys with their short texts, as many as fit, in the given order; ``KEPT`` ones always have room."""
-    labels = [f"{shown(key.keys[0])} {key.footer}" if key.footer else "" for key in keys]
-    named: list[int] = []
+    labels = [f"{key_sign(key.keys[0])} {key.footer}" if key.footer else "" for key in keys]
+    fitting_places: list[int] = []
     room, gap = cells, _WIDE_GAP if cells >= _WIDE else _NARROW_GAP
     for place in sorted(range(len(keys)), key=lambda place: keys[place].id not in KEPT):
-        size = cells_of(labels[place]) + (gap if named else 1)
+        size = cells_of(labels[place]) + (gap if fitting_places else 1)
         if not labels[place]:
             continue
         if size > room:
             break
-        named.append(place)
+        fitting_places.append(place)
         room -= size
     spans: list[Span] = []
-    for place in sorted(named):
-        label = shown(keys[place].keys[0])
-        spans += [(" " * gap if spans else " ", ""), (label, "key"), (f" {keys[place].footer}", "dim")]
+    for place in sorted(fitting_places):
+        sign = key_sign(keys[place].keys[0])
+        spans += [(" " * gap if spans else " ", ""), (sign, "key"), (f" {keys[place].footer}", "dim")]
     return clip_line(tuple(spans), cells)
 
 
