@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 
 ACTIONS: Final = ("status", "on", "off", "probe", "budget")
 ALL: Final = "all"
+"""Word for all probes, in place of the name of one."""
 READERS: Final[dict[str, Callable[[str], int]]] = {
     "trace-bytes": limit,
     "result-files": count,
     "log-bytes": limit,
     "write-rate": limit,
 }
+"""Functions that read the value of a budget, by its name on the command line."""
 REFUSED: Final = {"trace_bytes": "launch", "result_files": "launch", "log_bytes": "line"}
+"""Nouns for refusals of a budget that is used up, by its name in the page."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -104,8 +104,10 @@ class Parser(argparse.ArgumentParser):
         for word in remaining:
             if self._takes_value(word):
                 options += [word, *islice(remaining, 1)]
+            elif word.startswith("-") and word != "-":
+                options.append(word)
             else:
-                (options if word.startswith("-") and word != "-" else others).append(word)
+                others.append(word)
         return [*options, *others, *words[end:]]
 
     def _takes_value(self, word: str) -> bool:

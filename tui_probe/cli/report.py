@@ -84,11 +84,9 @@ def write_brief(address: Address, arguments: argparse.Namespace) -> int:
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
     for directory in traces:
         text = run_brief(open_trace(directory)).text(chars // len(traces), ascii_only=plain)
-        put(
-            _wrapped(text, arguments.width or max(NARROWEST, terminal_size().columns))
-            if arguments.width or sys.stdout.isatty()
-            else text
-        )
+        if arguments.width or sys.stdout.isatty():  # else a program reads it, which takes lines of any length
+            text = _wrapped(text, arguments.width or max(NARROWEST, terminal_size().columns))
+        put(text)
     return ExitStatus.OK
 
 
