@@ -53,7 +53,7 @@ def findings(of: ProbeResult, analysis: StuckWarps) -> Iterator[Finding]:
         "phase": counted(place.phase),
         "seconds": timed(None if end is None else end.seconds, "s"),
     }
-    text, advice = cause.words, cause.advice
+    text, advice = cause.text, cause.advice
     ranks = cause_among_ranks(of.kernel.trace, None if of.launch is None else of.launch.number)
     if ranks is not None:
         values |= {"ranks_cause": ranks.key, "missing_ranks": units.number_ranges(ranks.missing) or None}

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from .places import Arrivals, Mark, PlaceGroup, StuckWarp, StuckWarps
 
-_MOST_NAMED: Final = 2
+_MAX_NAMED: Final = 2
 """Warps elsewhere that a cause names."""
-_MOST_HOLDERS: Final = 4
+_MAX_HOLDERS: Final = 4
 """Warps that a cause names if each holds the lock that the one before wants."""
 _CLUSTER_BARRIERS: Final = ("barrier.cluster", "UCGABAR")
 _COUNT_ADVICE: Final = "count the threads that arrive in each phase, and initialize the mbarrier with that number"
@@ -116,7 +116,7 @@ def _held_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
 def _lock_holders(stuck: StuckWarps, address: int) -> list[tuple[StuckWarp, Mark]]:
     """The warp that holds a lock, the one that holds the lock which that one wants, and so on, each once."""
     holders: list[tuple[StuckWarp, Mark]] = []
-    while len(holders) < _MOST_HOLDERS:
+    while len(holders) < _MAX_HOLDERS:
         holder = stuck.holder(address)
         if holder is None or holder.took is None or any(holder is known for known, _ in holders):
             break
@@ -221,7 +221,7 @@ def _arrivals_text(arrived: Arrivals, block: int) -> str:
         warps_text(numbers) + ("" if lanes == ALL_LANES else f" with {lanes_text(lanes)}")
         for lanes, numbers in by_lanes.items()
     ]
-    warps = "; ".join(texts[:_MOST_NAMED]) + ("; …" if len(texts) > _MOST_NAMED else "")
+    warps = "; ".join(texts[:_MAX_NAMED]) + ("; …" if len(texts) > _MAX_NAMED else "")
     if arrived.count is None:
         threads = units.counted(arrived.threads, "thread")
         return (
@@ -255,7 +255,7 @@ def _absent(stuck: StuckWarps, group: PlaceGroup, block: int) -> str:
         f"; {units.numbered('warp', numbers)} {where if where.startswith('ended') else f'{_are(numbers)} {where}'}"
         for where, numbers in by_place.items()
     ]
-    return "".join(texts[:_MOST_NAMED]) + ("; …" if len(texts) > _MOST_NAMED else "")
+    return "".join(texts[:_MAX_NAMED]) + ("; …" if len(texts) > _MAX_NAMED else "")
 
 
 def _are(numbers: Sequence[int]) -> str:

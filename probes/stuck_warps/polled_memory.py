@@ -16,17 +16,18 @@ if TYPE_CHECKING:
 
     from .places import PlaceGroup, StuckWarp, StuckWarps
 
-_MOST_NAMED: Final = 2
+_MAX_NAMED: Final = 2
 """Warps elsewhere that a cause names."""
-_MOST_DECIMAL: Final = 100_000
+_MAX_DECIMAL: Final = 100_000
+"""Values below are written in decimal, others in hexadecimal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """``key`` is for programs, ``words`` and ``advice`` for users; ``warp`` is one that the cause is about."""
+    """``key`` is for programs, ``text`` and ``advice`` for users; ``warp`` is one that the cause is about."""
 
     key: str
-    words: str
+    text: str
     advice: str
     warp: StuckWarp
 
@@ -41,7 +42,7 @@ def _polled(group: PlaceGroup, verb: str = "polled") -> str:
 
 
 def _number(value: int) -> str:
-    return str(value) if value < _MOST_DECIMAL else hex(value)
+    return str(value) if value < _MAX_DECIMAL else hex(value)
 
 
 def free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -214,7 +215,7 @@ def _writes_there(stuck: StuckWarps, line: int) -> tuple[list[int], bool]:
 def _places_text(opcodes: Mapping[int, str]) -> str:
     """``red.global.add.u32 PTX:19 and st.release.gpu.u32 PTX:24``."""
     texts = [f"{opcode} PTX:{line}" for line, opcode in opcodes.items()]
-    return " and ".join(texts[:_MOST_NAMED]) + (", …" if len(texts) > _MOST_NAMED else "")
+    return " and ".join(texts[:_MAX_NAMED]) + (", …" if len(texts) > _MAX_NAMED else "")
 
 
 def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
@@ -261,26 +262,24 @@ def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
 def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps poll shared memory, which only warps of their own block or cluster write."""
     place, warp = group.place, group.warps[0]
-    is_known = place.kind == "shared flag"
-    loop = innermost(stuck.code.loops, place.line) if is_known else stuck.code.loops.get(place.line, frozenset())
-    reads = sorted(stuck.code.shared_reads.keys() & loop - {place.line if is_known else 0})
-    if not (is_known or (place.kind == "loop" and reads)) or place.line in stuck.code.counted:
+    if place.line in stuck.code.counted:
         return
-    read = place.opcode if is_known else stuck.code.shared_reads[reads[0]]
-    shared_by = "cluster" if "::cluster" in read or ".cluster" in read else "block"
-    writers = f"only warps of the same {shared_by} can write it, since each {shared_by} has its own shared memory"
-    there = {other.warp for other in group.warps if other.block == warp.block}
-    others = [other for other in stuck.warps if other.block == warp.block and other.warp not in there]
-    ended = [other for other in stuck.ended if other.block == warp.block]
-    away = [f"; {stuck.warp_text(other)} is {other.place.at_text}" for other in others]
-    away += [f"; {stuck.warp_text(warp)} {stuck.where(warp)}" for warp in ended]
-    named = "".join(away[:_MOST_NAMED]) + ("; …" if len(away) > _MOST_NAMED else "")
-    if is_known:
-        polled = f"{stuck.code.name_of(place.line) or 'shared memory'} at {_polled(group)}"
-        polled += f"; its loop also reads {_shared_text(stuck, reads[0])}" if reads else ""
-    else:
+    if place.kind == "shared flag":
+        read, polled = place.opcode, _polled_flag_text(stuck, group)
+    elif place.kind == "loop" and (reads := _shared_reads(stuck, stuck.code.loops.get(place.line, frozenset()))):
+        read = stuck.code.shared_reads[reads[0]]
         warps = f"{units.counted(len(group.warps), 'warp')} of {units.counted(len(group.blocks), 'block')}"
         polled = f"shared memory is polled by {warps} at {stuck.code.line_text(reads[0], read)}"
+    else:
+        return
+    shared_by = "cluster" if "::cluster" in read or ".cluster" in read else "block"
+    writers = f"only warps of the same {shared_by} can write it, since each {shared_by} has its own shared memory"
+    polling = {other.warp for other in group.warps if other.block == warp.block}
+    others = [other for other in stuck.warps if other.block == warp.block and other.warp not in polling]
+    ended = [other for other in stuck.ended if other.block == warp.block]
+    elsewhere = [f"; {stuck.warp_text(other)} is {other.place.at_text}" for other in others]
+    elsewhere += [f"; {stuck.warp_text(other)} {stuck.where(other)}" for other in ended]
+    named = "".join(elsewhere[:_MAX_NAMED]) + ("; …" if len(elsewhere) > _MAX_NAMED else "")
     last = "the awaited value before it " + ("ends" if ended and not others else "waits for the polling warp")
     yield Cause(
         "flag-not-set",
@@ -288,6 +287,19 @@ def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         f"let a warp write {last}; if other blocks must write the value, move it to global memory",
         warp,
     )
+
+
+def _polled_flag_text(stuck: StuckWarps, group: PlaceGroup) -> str:
+    """``head at 0x8 (value 4) is polled by …``, and another read of the loop around the poll, if any."""
+    line = group.place.line
+    polled = f"{stuck.code.name_of(line) or 'shared memory'} at {_polled(group)}"
+    reads = [read for read in _shared_reads(stuck, innermost(stuck.code.loops, line)) if read != line]
+    return f"{polled}; its loop also reads {_shared_text(stuck, reads[0])}" if reads else polled
+
+
+def _shared_reads(stuck: StuckWarps, lines: frozenset[int]) -> list[int]:
+    """The lines among these that read what other warps write to shared memory, in order."""
+    return sorted(stuck.code.shared_reads.keys() & lines)
 
 
 def _shared_text(stuck: StuckWarps, line: int) -> str:
@@ -312,7 +324,7 @@ def missing_lanes_at(stuck: StuckWarps, warps: Sequence[StuckWarp]) -> dict[int,
 def waits_text(places: dict[int, str]) -> str:
     """``may wait at shfl.sync.idx.b32 PTX:20 or bar.sync PTX:57``."""
     texts = list(places.values())
-    return f"may wait at {' or '.join(texts[:_MOST_NAMED])}{', …' if len(texts) > _MOST_NAMED else ''}"
+    return f"may wait at {' or '.join(texts[:_MAX_NAMED])}{', …' if len(texts) > _MAX_NAMED else ''}"
 
 
 def _other_lanes(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, bool]:
@@ -343,8 +355,8 @@ def warps_elsewhere(stuck: StuckWarps, group: PlaceGroup) -> str:
         for other in stuck.warps
         if other.place != place and not (place.address and other.place.address == place.address)
     ]
-    named = [f"; {stuck.warp_text(other)} is {other.place.at_text}" for other in others[:_MOST_NAMED]]
+    named = [f"; {stuck.warp_text(other)} is {other.place.at_text}" for other in others[:_MAX_NAMED]]
     ended = stuck.warps_ended
-    if 0 < ended <= _MOST_NAMED and len(stuck.ended) == ended:
+    if 0 < ended <= _MAX_NAMED and len(stuck.ended) == ended:
         return "".join([*named, *(f"; {_ended_text(stuck, warp, place.address)}" for warp in stuck.ended)])
     return "".join(named) + (f"; {units.counted(ended, 'warp')} ended" if ended else "")

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from .places import PlaceGroup
 
 
+_MAX_NAME: Final = 40
+"""Characters of a kernel's name in text."""
+
+
 @dataclass(frozen=True)
 class RankState:
     """One process. ``stuck`` is its last launch that does not end, of ``kernel``; ``group`` the place of most of its
@@ -105,7 +109,7 @@ def _place(trace: Trace, kernel: Kernel, stuck: LaunchStuck) -> tuple[PlaceGroup
     except TraceError:
         return None, ""
     cause = likely_cause(warps)
-    return (warps.groups[0] if warps.groups else None), (cause.words if cause else "")
+    return (warps.groups[0] if warps.groups else None), (cause.text if cause else "")
 
 
 def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
@@ -135,7 +139,7 @@ def _missing_ranks(
     without = f"; {ranks_text(absent)} launched no kernel" if absent else ""
     text = (
         f"{ranks_text(missing)} {_has(missing)} not arrived: {ranks_text(state.rank for state in there)}"
-        f" {_wait(there)} in {shorten(name, _NAME)} (launch {most} of this kernel in each process){without}"
+        f" {_wait(there)} in {shorten(name, _MAX_NAME)} (launch {most} of this kernel in each process){without}"
     )
     advice = "check whether these ranks took another branch, raised an exception, or run slow or blocked host code"
     return RankCause("rank-missing", text, advice, tuple(missing))
@@ -161,7 +165,7 @@ def _arrived(states: Sequence[RankState], there: Sequence[RankState], name: str,
     """The cause where no rank is missing: all wait, or others have left the launch in which these wait."""
     left = [state.rank for state in states if state not in there]
     others = f"; {ranks_text(left)} left the kernel" if left else ", and no other rank is missing"
-    where = f"{shorten(name, _NAME)} (launch {launch} of this kernel in each process)"
+    where = f"{shorten(name, _MAX_NAME)} (launch {launch} of this kernel in each process)"
     return RankCause(
         "all-arrived",
         f"{ranks_text(state.rank for state in there)} {_wait(there)} in {where}{others}",
@@ -196,7 +200,6 @@ def _kernel_name(state: RankState) -> str | None:
     return state.kernel.demangled if state.kernel is not None else None
 
 
-_NAME: Final = 40
 _COLUMNS: Final[tuple[Column[RankState], ...]] = (
     Column("rank", lambda s: s.rank, "rank", lambda s: str(s.rank)),
     Column("pid", lambda s: s.trace.state.pid, "process", lambda s: str(s.trace.state.pid or units.NOT_MEASURED)),

@@ -31,13 +31,18 @@ if TYPE_CHECKING:
 
     from .places import StuckWarp, WarpPlace
 
-_MOST_MISSING: Final = 3
+_MAX_MISSING: Final = 3
 """Places of missing warps that a row names."""
 _MIN_NAME: Final = 12
 """Cells of the name of the kernel at least."""
 _MIN_OPCODE: Final = 4
 """Cells of an opcode that is cut."""
 _MISSING: Final = "missing"
+"""Key of the column of warps that have not arrived."""
+_HEADINGS: Final = 3
+"""Lines above the first row: the head, the titles, and the rule below these."""
+_MAX_ADDRESSES: Final = 4
+"""Addresses at one instruction that have a row each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +104,20 @@ def _waits_text(group: PlaceGroup) -> str:
 
 def _rows_of(groups: Sequence[PlaceGroup]) -> list[PlaceGroup]:
     """The rows of the table: one for all addresses of an instruction, if these are many."""
-    by_line: dict[tuple[object, ...], list[PlaceGroup]] = {}
+    by_instruction: dict[tuple[object, ...], list[PlaceGroup]] = {}
     for group in groups:
-        by_line.setdefault((group.place.line, group.place.kind, group.place.phase), []).append(group)
-    rows = [_merged(same) if len(same) > _MOST_ADDRESSES else same for same in by_line.values()]
-    return sorted((row for same in rows for row in same), key=lambda row: -len(row.warps))
+        by_instruction.setdefault((group.place.line, group.place.kind, group.place.phase), []).append(group)
+    rows: list[PlaceGroup] = []
+    for of_instruction in by_instruction.values():
+        rows += [_merged(of_instruction)] if len(of_instruction) > _MAX_ADDRESSES else of_instruction
+    return sorted(rows, key=lambda row: -len(row.warps))
 
 
-def _merged(groups: Sequence[PlaceGroup]) -> list[PlaceGroup]:
+def _merged(groups: Sequence[PlaceGroup]) -> PlaceGroup:
+    """One group for warps at several addresses, with the place of the first."""
     warps = tuple(warp for group in groups for warp in group.warps)
     missing = dict.fromkeys(warp for group in groups for warp in group.missing if warp not in warps)
-    return [PlaceGroup(groups[0].place, warps, tuple(missing))]
+    return PlaceGroup(groups[0].place, warps, tuple(missing))
 
 
 def _warp_text(group: PlaceGroup) -> str:
@@ -122,7 +130,7 @@ def _missing_text(group: PlaceGroup) -> str:
     for warp in group.missing:
         places.setdefault("ended" if warp.has_ended else warp.place.at_text, []).append(warp)
     texts = [f"{units.number_ranges(warp.warp for warp in warps)} {where}" for where, warps in places.items()]
-    return "; ".join(texts[:_MOST_MISSING]) + ("; …" if len(texts) > _MOST_MISSING else "")
+    return "; ".join(texts[:_MAX_MISSING]) + ("; …" if len(texts) > _MAX_MISSING else "")
 
 
 def _shortened_place(text: str, cells: int) -> str:
@@ -152,9 +160,6 @@ _COLUMNS: Final[tuple[Column[PlaceGroup], ...]] = (
         lambda g: _missing_text(g) or units.NOT_MEASURED, right=False, narrow=10,
     ),
 )  # fmt: skip
-_HEADINGS: Final = 3
-_MOST_ADDRESSES: Final = 4
-"""Addresses at one instruction that have a row each."""
 
 
 def _warp_record(warp: StuckWarp) -> dict[str, Any]:
@@ -191,7 +196,7 @@ class StuckView(Document):
         if self.end is not None and self.end.is_deadlock:
             yield "ended by the simulated GPU, because no thread could continue"
         if self.cause is not None:
-            yield f"most likely: {self.cause.words}"
+            yield f"most likely: {self.cause.text}"
             yield f"to fix it: {self.cause.advice}"
         if self.stuck.blocks_not_started:
             yield f"{units.counted(self.stuck.blocks_not_started, 'block')} had not started"
@@ -255,7 +260,7 @@ class StuckView(Document):
             "interrupted": None if self.end is None else self.end.is_interrupted,
             "blocks_not_started": self.stuck.blocks_not_started,
             "cause": None if self.cause is None else {
-                "key": self.cause.key, "words": self.cause.words, "advice": self.cause.advice,
+                "key": self.cause.key, "words": self.cause.text, "advice": self.cause.advice,
                 "block": self.cause.warp.block, "warp": self.cause.warp.warp,
             },
             "places": [as_record(_COLUMNS, group) for group in self.stuck.groups],

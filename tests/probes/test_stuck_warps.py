@@ -423,7 +423,7 @@ def test_likely_cause(stuck: StuckWarps, key: str, words: str) -> None:
     cause = likely_cause(stuck)
     assert cause is not None
     assert cause.key == key
-    assert words in cause.words
+    assert words in cause.text
 
 
 def test_barrier_that_waits_for_a_loop_has_the_loop_as_its_fix() -> None:
@@ -438,7 +438,7 @@ def test_lanes_that_do_not_poll_are_named_only_if_all_warps_have_such_lanes() ->
     some = [replace(warp(FLAG), lanes=0xFFFF0000), warp(FLAG, number=1)]
     cause = likely_cause(launch(some, code=SHARED))
     assert cause is not None
-    assert "other lanes" not in cause.words
+    assert "other lanes" not in cause.text
 
 
 SYNCHRONIZED = entry(
@@ -563,9 +563,9 @@ def test_other_writes_to_a_lock_replace_the_conclusion_about_the_launch(
     cause = likely_cause(launch([replace(wanting, saw=3)], 1, 32, code))
     assert cause is not None
     assert cause.key == "lock-not-free"
-    assert f"0x100 (value 3) is wanted by 1 warp at atom.global.cas.b32 PTX:{take}, which expects 1, and" in cause.words
-    assert reason.format(**at) in cause.words
-    assert ("so the lock was not free" in cause.words) == (reason in (SURE, UNSURE))
+    assert f"0x100 (value 3) is wanted by 1 warp at atom.global.cas.b32 PTX:{take}, which expects 1, and" in cause.text
+    assert reason.format(**at) in cause.text
+    assert ("so the lock was not free" in cause.text) == (reason in (SURE, UNSURE))
 
 
 GENERATIONS = entry(
@@ -623,7 +623,7 @@ def test_only_writes_through_the_polled_pointer_are_named(
     cause = likely_cause(launch([polling], 1, 32, Synchronization.of(tmp_path)))
     assert cause is not None
     assert cause.key == key
-    assert words.format(line) in cause.words
+    assert words.format(line) in cause.text
     assert "address" not in cause.advice
 
 
@@ -674,12 +674,12 @@ def test_lanes_may_only_wait_behind_what_all_lanes_passed(
     polling = replace(warp(flag), lanes=1)
     of_one_warp = likely_cause(launch([polling], 1, 32, code))
     assert of_one_warp is not None
-    assert f"31 other lanes of the warp may wait at {waits[0]} PTX:" in of_one_warp.words
+    assert f"31 other lanes of the warp may wait at {waits[0]} PTX:" in of_one_warp.text
     assert ("let all lanes of a mask" in of_one_warp.advice) == (len(waits) == 2)
     at_barrier = warp(replace(BARRIER, line=barrier, address=0), number=1)
     with_barrier = likely_cause(launch([polling, at_barrier], code=code))
     assert with_barrier is not None
-    assert f"31 other lanes of the warp may wait at bar.sync PTX:{barrier}" in with_barrier.words
+    assert f"31 other lanes of the warp may wait at bar.sync PTX:{barrier}" in with_barrier.text
     assert "of a mask" not in with_barrier.advice
 
 
@@ -793,7 +793,7 @@ def test_counts_of_an_mbarrier_and_their_fix(stuck: StuckWarps, words: str, advi
     cause = likely_cause(stuck)
     assert cause is not None
     assert cause.key == "mbarrier-count"
-    assert words in cause.words
+    assert words in cause.text
     assert cause.advice.startswith(advice)
 
 
@@ -817,7 +817,7 @@ def test_barrier_with_a_count_names_its_ended_warp(count: int | None, words: str
     stuck = StuckWarps((1, 1, 1), (64, 1, 1), group_warps([warp(BARRIER)], (GONE,), code), code, (GONE,))
     cause = likely_cause(stuck)
     assert cause is not None
-    assert words in cause.words
+    assert words in cause.text
     assert cause.advice.startswith(advice)
 
 
@@ -840,7 +840,7 @@ def test_lock_of_a_warp_that_ended_names_it() -> None:
     cause = likely_cause(StuckWarps((2, 1, 1), (32, 1, 1), group_warps([warp(LOCK)], (gone,), code), code, (gone,)))
     assert cause is not None
     assert cause.key == "lock-not-free"
-    assert "which block 1 warp 0 took at PTX:12 and did not release; this warp ended at exit PTX:70" in cause.words
+    assert "which block 1 warp 0 took at PTX:12 and did not release; this warp ended at exit PTX:70" in cause.text
 
 
 HOISTED = entry(
@@ -870,7 +870,7 @@ def test_loop_that_nothing_leaves_comes_before_the_barrier_that_waits_for_it(tmp
     cause = likely_cause(launch([warp(BARRIER), warp(loop, number=1)], code=code))
     assert cause is not None
     assert cause.key == "endless-loop"
-    assert cause.words.startswith(f"1 warp is in the loop at bra.uni PTX:{spin}, which does not end")
+    assert cause.text.startswith(f"1 warp is in the loop at bra.uni PTX:{spin}, which does not end")
 
 
 def _written(folder: Path, text: str) -> Path:
@@ -977,7 +977,7 @@ def test_places_of_sass_name_only_what_is_known() -> None:
     assert (waits_for(barrier), waits_for(lock), waits_for(BARRIER)) == ("barrier", "lock 0x100", "barrier 1")
     arrived = likely_cause(launch([warp(WarpPlace(Offset(0x40), "mbarrier", opcode="SYNCS"))]))
     assert arrived is not None
-    assert arrived.words == "an mbarrier at SYNCS 0x0040 expects more arrivals than it got, or bytes that no copy wrote"
+    assert arrived.text == "an mbarrier at SYNCS 0x0040 expects more arrivals than it got, or bytes that no copy wrote"
 
 
 def test_block_that_polls_between_barriers_is_where_it_polls() -> None:
@@ -1026,7 +1026,7 @@ def test_page_has_no_object_of_a_warp_that_came_to_no_place() -> None:
 def test_grid_that_does_not_fit_counts_the_blocks_at_all_addresses() -> None:
     cause = likely_cause(launch([warp(replace(FLAG, address=8 * block), block) for block in range(1, 4)], grid=6))
     assert cause is not None
-    assert "so 2 blocks cannot start; 3 wait at ld.volatile.global.u32 PTX:20" in cause.words
+    assert "so 2 blocks cannot start; 3 wait at ld.volatile.global.u32 PTX:20" in cause.text
 
 
 def test_empty_page_names_the_option_of_the_watchdog() -> None:
