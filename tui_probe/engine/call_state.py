@@ -242,6 +242,11 @@ class CallState:
         self._places = _saved_registers(registers, steady)
         self._needed: dict[str, list[SavedRegister]] = {}
 
+    @property
+    def functions(self) -> list[str]:
+        """Return the names of the functions that get parameters."""
+        return list(self._parameters)
+
     def settle(self, mentioned: Mapping[str, set[str]]) -> None:
         """Find what each function needs, from the names in what was put into it."""
         for name in self._parameters:

@@ -39,11 +39,11 @@ _END_OPCODES: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 class Insertion:
     """Sites of a probe: the lines in ``pruned.ptx`` of the ``sites`` of each map that keeps them, by its name.
 
-    ``in_vain``: it is for instructions that the kernel does not have. ``notes`` report every site.
+    ``is_unmatched``: it is for instructions that the kernel does not have. ``notes`` report every site.
     """
 
     sites: dict[str, list[int]]
-    in_vain: bool
+    is_unmatched: bool
     notes: SiteNotes
 
 
@@ -133,7 +133,7 @@ class _Inserter:
 
     def run(self) -> Insertion:
         probed = {name for name, part in self._parts.items() if part.find(self._notes) or self._leaves(part)}
-        passing = self._passing(probed)
+        call_state = self._call_state(probed)
         functions = self._snippet_functions()
         for part in self._parts.values():
             part.functions = functions
@@ -150,15 +150,15 @@ class _Inserter:
             part.expander.zero = zero
             self._at_exits(part, after)
             part.separate_clocks_from_barriers()
-        passing.settle({name: part.mentioned() for name, part in self._parts.items()})
-        for name in self._passed:
-            self._in_function(self._parts[name], passing)
-        passing.insert_at_calls(self._entry)
-        self._at_entry(before, passing)
+        call_state.settle({name: part.mentioned() for name, part in self._parts.items()})
+        for name in call_state.functions:
+            self._in_function(self._parts[name], call_state)
+        call_state.insert_at_calls(self._entry)
+        self._at_entry(before, call_state)
         self._add_parameters()
         self._notes.keep(self._entry.expander.sites.instructions)
-        in_vain = is_for_instructions(self._probe) and not inserted
-        return Insertion(self._entry.expander.sites.lines, in_vain, self._notes)
+        is_unmatched = is_for_instructions(self._probe) and not inserted
+        return Insertion(self._entry.expander.sites.lines, is_unmatched, self._notes)
 
     def _snippet_functions(self) -> SnippetFunctions | None:
         """The functions to call where snippets would make the kernel too long; None where they are written out."""
@@ -181,7 +181,7 @@ class _Inserter:
             instruction.opcode == "exit" for instruction in function_instructions(part.function)
         )
 
-    def _passing(self, probed: set[str]) -> CallState:
+    def _call_state(self, probed: set[str]) -> CallState:
         """Compute the state passed to each function. Raises UnsupportedKernelError for a function that cannot be."""
         maps = [self._names.parameter(*parameter) for parameter in probe_parameters(self._probe)]
         with_maps = self._callees.with_callers(probed & self._callees.functions.keys())
@@ -191,7 +191,6 @@ class _Inserter:
             for name in sorted(self._callees.with_callers(users)):
                 needs.setdefault(name, []).append(self._names.parameter("variable", variable))
         self._callees.refuse(needs)
-        self._passed = list(needs)
         held = self._live_registers()
         steady = frozenset([self._entry.sampling.place] if self._entry.sampling else ())
         return CallState(self._kernel, self._callees, self._names, self._edits, held, steady, needs)
@@ -204,25 +203,25 @@ class _Inserter:
         live = {name: self._probe.registers[name] for name in live_registers(self._probe)}
         return held | {self._names.register(name, kind): kind for name, kind in live.items()}
 
-    def _at_entry(self, snippets: list[Snippet], passing: CallState) -> None:
+    def _at_entry(self, snippets: list[Snippet], call_state: CallState) -> None:
         """Registers, then what runs first."""
         part = self._entry
         lines = [*self._sample(), *part.expander.begin(part.sampling)]
         saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
         lines += part.skip_outside_sample(part.written(snippets)) if saves else part.written(snippets)
-        self._first(part, [*passing.declare(part.names), *part.names.declarations(), *lines])
+        self._first(part, [*call_state.declare(part.names), *part.names.declarations(), *lines])
 
-    def _in_function(self, part: FunctionInsertion, passing: CallState) -> None:
+    def _in_function(self, part: FunctionInsertion, call_state: CallState) -> None:
         """Insert the code by which a called function uses the passed state."""
-        passing.insert_at_calls(part)
+        call_state.insert_at_calls(part)
         for instruction in function_instructions(part.function):
             if instruction.opcode == "ret":
-                part.before(instruction.span, passing.end(part))
+                part.before(instruction.span, call_state.end(part))
         if _falls_off(part.function.body or ()):
-            _insert_before_closing_brace(part, passing.end(part))
-        lines = passing.begin(part)
+            _insert_before_closing_brace(part, call_state.end(part))
+        lines = call_state.begin(part)
         self._first(part, [*part.names.declarations(), *lines])
-        passing.declare_parameters(part.function.name)
+        call_state.declare_parameters(part.function.name)
 
     def _first(self, part: FunctionInsertion, lines: list[str]) -> None:
         """Insert lines before the first instruction, and before a label that a loop may return to."""
@@ -330,6 +329,6 @@ def build_probed_ptx(
         sampled=sampled,
         independent=not blocks_may_wait([kernel.entry, *kernel.functions]),
         reads_allocations=probe.reads_allocations,
-        note=note or (no_match_reason(probe, kernel) if inserted.in_vain else None),
+        note=note or (no_match_reason(probe, kernel) if inserted.is_unmatched else None),
     )
     return ProbedPtx(kernel.edited(edits), info, inserted.notes)

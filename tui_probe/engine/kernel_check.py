@@ -62,6 +62,7 @@ _COMPLAINT: Final = re.compile(
     r"ptxas (?!\d[\d.]*: )\S.*?/probed\.ptx, line (?P<line>\d+); (?:error|fatal) *: (?P<words>.+)"
 )
 _MAX_COMPLAINTS: Final = 4
+"""Errors of the assembler that are shown; the others are counted."""
 _ADDED_INSTRUCTIONS: Final = re.compile(r"^\[graft\] added (\d+) instructions", re.MULTILINE)
 
 
@@ -275,9 +276,9 @@ class _Batch:
     assembler: Assembler
 
     def check(
-        self, preparer: Preparer, progress: Callable[[float], object], of: int
+        self, preparer: Preparer, progress: Callable[[float], object], total: int
     ) -> list[tuple[KernelCheck, ProcessLog | None]]:
-        """Prepare each kernel; ``progress`` receives the share done ``of`` all kernels now and then.
+        """Prepare each kernel; ``progress`` receives the share done of the ``total`` of all batches now and then.
 
         The log is None where work may still continue behind the answer, until the preparer is closed. An interrupt
         waits for no kernel: the code of a library may take minutes.
@@ -290,7 +291,7 @@ class _Batch:
             pending = set(attempts)
             while pending:
                 pending = wait(pending, _PROGRESS_SECONDS, FIRST_COMPLETED).not_done
-                progress((self.begin + len(attempts) - len(pending)) / of)
+                progress((self.begin + len(attempts) - len(pending)) / total)
             return [attempt.result() for attempt in attempts]
         finally:
             pool.shutdown(wait=False, cancel_futures=True)

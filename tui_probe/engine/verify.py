@@ -59,6 +59,7 @@ _RESIDENT_FIELDS: Final = [
     [("entered", "u32"), ("left", "u32")],
     [("launch", "u64"), ("block", "u32"), ("warp", "u32")],
 ]
+"""Names and types of the fields of the first two resident maps, which the hook reads itself."""
 SPECIAL_REGISTERS: Final = frozenset(
     re.findall(
         r"\S+",
@@ -80,7 +81,6 @@ MAX_ADDED: Final = (1 << 16) - 1
 
 _MAP_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-# Opcodes that write memory, leave the snippet, wait for other threads, or read what a probe must not.
 _REFUSAL_REASONS: Final = {
     opcode: reason
     for opcodes, reason in (
@@ -99,6 +99,9 @@ _REFUSAL_REASONS: Final = {
     )
     for opcode in opcodes.split()
 }
+"""Opcodes that write memory, leave the snippet, wait for other threads, or read what a probe must not, with what to do
+instead.
+"""
 
 
 _WAIT_VALUES: Final = frozenset({WAIT_HELPER, LONGEST_HELPER, "1"})

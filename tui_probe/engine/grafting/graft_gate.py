@@ -51,36 +51,43 @@ _ATTRIBUTES: Final = {"major": 75, "minor": 76, "mode": 20}
 
 
 class TrialOutcome(NamedTuple):
-    """Outcome of a trial: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots,
-    ``instructions``: with probes at single instructions, ``pruned``: with the kernel in a cubin of its own,
-    ``records``: with several records of a thread, ``blocks``: with probes at basic blocks, and ``short_records``: with
-    starts of phases in shorter code, ``copies``: with bulk copies only, ``passed``, what went wrong, or "" if there is
-    no such code.
-    """
+    """Outcome of a self-test, and of its parts: ``passed``, what went wrong, or "" if there is no such code."""
 
     outcome: str
+    """``passed``, ``failed`` or ``impossible``."""
     words: str = ""
+    """Fault of code at entries and exits."""
     slots: str = ""
+    """Values kept in slots."""
     instructions: str = ""
+    """Probes at single instructions."""
     pruned: str = ""
+    """Kernels in a cubin of their own."""
     records: str = ""
+    """Several records of a thread."""
     blocks: str = ""
+    """Probes at basic blocks."""
     short_records: str = ""
+    """Starts of phases in shorter code."""
     copies: str = ""
+    """Bulk copies only."""
 
 
 class TrialPart(Enum):
-    """Kind of graft: code at entries and exits only, at instructions, where basic blocks begin, records at
-    instructions, several per slot, or starts of phases in shorter code, for kernels that leave few registers, too, or
-    bulk copies only, for those that leave too few for more.
-    """
+    """Kind of graft that a part of the self-test decides on."""
 
     ENTRIES = "entries"
+    """Code at entries and exits only."""
     INSTRUCTIONS = "instructions"
+    """Counts at instructions."""
     BLOCKS = "blocks"
+    """Counts where basic blocks begin."""
     RECORDS = "records"
+    """Records at instructions, several per slot."""
     SHORT_RECORDS = "short_records"
+    """Starts of phases in shorter code, also for kernels that leave few registers."""
     COPIES = "copies"
+    """Bulk copies only, for kernels that leave too few registers for more."""
 
 
 def trial_part(probe: Probe) -> TrialPart:

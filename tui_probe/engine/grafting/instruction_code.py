@@ -161,18 +161,18 @@ def free_registers(
     convergence_barriers = sorted({number for inline in code.all for number in inline.convergence_barriers()})
     convergence, *others = lane_registers.free_barriers(target_words, 1 + len(convergence_barriers))
     return FreeRegisters(
-        target.arch,
-        target.base,
-        target.base + target.first_added,
-        first,
-        scratch,
-        uniform,
-        _predicate_numbers(target, code),
-        least_used_barriers(target_words),
-        lane_registers.late_predicates(target_words),
-        convergence,
-        dict(zip(convergence_barriers, others, strict=True)),
-        registers,
+        arch=target.arch,
+        base=target.base,
+        parameters_at=target.base + target.first_added,
+        first=first,
+        scratch=scratch,
+        uniform=uniform,
+        predicates=_predicate_numbers(target, code),
+        barriers=least_used_barriers(target_words),
+        predicate_barriers=lane_registers.late_predicates(target_words),
+        convergence=convergence,
+        convergence_barriers=dict(zip(convergence_barriers, others, strict=True)),
+        registers=registers,
     )
 
 

@@ -325,6 +325,7 @@ def _graft(
     with_longest: set[int],
     resources: _SiteResourceChoice,
 ) -> Grafted:
+    """Put the code at the sites, at the entry and at the exits, which have the registers of the kernel."""
     code, arch = uniform.code, target.arch
     resources.refuse_large(code)
     registers = uniform.registers(len(sites), with_longest)
@@ -363,7 +364,7 @@ def _leaving_words(
 def _free_registers(
     target: GraftTarget, code: InstructionCode, uniform: dict[int, int], resources: _SiteResourceChoice
 ) -> FreeRegisters:
-    """Return the registers of the entry and exit code, which has those of the kernel."""
+    """Return the registers of the entry and exit code, which has those of the kernel, and its uniform predicates."""
     words, barriers = list(target.all_words()), _convergence_barriers(code)
     convergence, *others = lane_registers.free_barriers(words, 1 + len(barriers))
     end = target.registers - RESERVED + _CLOCKS
