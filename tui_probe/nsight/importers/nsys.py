@@ -6,7 +6,7 @@ import re
 from array import array
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -30,18 +30,23 @@ from tui_probe.nsight.importers.nsys_model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from tui_probe.nsight.importers.formats import StatsReport
 
 _SHAPE: Final = ("GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ")
+_TRACE_COLUMNS: Final = ("start", "end", "device", "context", "stream", "name", "registers", "shared", *_SHAPE)
+"""Columns of a trace of the GPU as they are kept; times in ns, shared memory in bytes."""
+_START_ORDER: Final = ("start", "end", "device", "context", "stream", "name")
+"""Columns by which rows are sorted, the first one first."""
 _HOW_TO_MAKE: Final = (
     f"neither a known report of nsys stats nor an sqlite export; create such a file with {NSYS_SQLITE.made_with}, or"
     f" {NSYS_STATS.made_with}"
 )
 _MOST: Final = 2.0**62
+"""The most bytes that a column of 64 bits is given: sums of columns must not overflow."""
 _KERNEL: Final = "CUDA_KERNEL"
 """The category of kernels in a summary of all operations."""
 _SUMS: Final = ("cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_sum")
@@ -88,8 +93,7 @@ class _Trace:
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
         self._devices: dict[str, int] = {}
-        self._columns = [array("q") for _ in range(14)]
-        """Start, end, device, context, stream, name, registers, shared memory, and the six sides."""
+        self._columns = {name: array("q") for name in _TRACE_COLUMNS}
 
     def add(self, report: StatsReport, row: Sequence[str]) -> None:
         name, device = report.text(row, "Name"), report.text(row, "Device")
@@ -105,40 +109,38 @@ class _Trace:
             _shared(report, row),
             *(report.whole(row, side) for side in _SHAPE),
         )
-        for column, value in zip(self._columns, values, strict=True):
+        for column, value in zip(self._columns.values(), values, strict=True):
             column.append(value)
 
     def columns(self) -> tuple[Kernels, Copies]:
         """Kernels and copies, in the order of start, in any order of the rows."""
-        if not self._columns[0]:
+        if not self._columns["start"]:
             return empty_kernels(), empty_copies()
-        columns = [np.array(column, dtype=np.int64) for column in self._columns]
-        order = np.lexsort(columns[5::-1])
-        start, end, device, context, stream, name, registers, shared, *sides = (column[order] for column in columns)
-        places, queue = distinct_rows((device, context, stream))
+        unsorted = {name: np.array(column, dtype=np.int64) for name, column in self._columns.items()}
+        order = np.lexsort([unsorted[name] for name in reversed(_START_ORDER)])
+        columns: dict[str, NDArray[Any]] = {name: column[order] for name, column in unsorted.items()}
+        places, columns["queue"] = distinct_rows([columns[name] for name in ("device", "context", "stream")])
         streams = [Stream(UNKNOWN, *place) for place in places]
-        of_kernels, of_copies = sides[0] != UNKNOWN, sides[0] == UNKNOWN
-        copies = Copies(start[of_copies], end[of_copies], queue[of_copies])
-        shape = np.stack(sides, axis=1)
-        rows = (column[of_kernels] for column in (start, end, queue, name, shape, registers, shared))
-        return _kernels([*self._names], streams, *rows), copies
+        is_kernel = columns[_SHAPE[0]] != UNKNOWN
+        copies = Copies(*(columns[name][~is_kernel] for name in ("start", "end", "queue")))
+        kernels = {name: column[is_kernel] for name, column in columns.items()}
+        return _kernels([*self._names], streams, kernels), copies
 
 
-def _kernels(names: list[str], streams: list[Stream], *columns: NDArray[np.int64]) -> Kernels:
-    """Kernels whose launching calls are not known."""
-    start, end, queue, name, shape, registers, shared = columns
-    unknown = np.full(len(start), UNKNOWN, dtype=np.int64)
+def _kernels(names: list[str], streams: list[Stream], columns: Mapping[str, NDArray[Any]]) -> Kernels:
+    """Return kernels whose launching calls are not known, from the columns of their rows."""
+    unknown = np.full(len(columns["start"]), UNKNOWN, dtype=np.int64)
     return Kernels(
         names=names,
         streams=streams,
-        start=start,
-        end=end,
-        queue=queue,
-        name=name,
+        start=columns["start"],
+        end=columns["end"],
+        queue=columns["queue"],
+        name=columns["name"],
         mangled=unknown,
-        shape=shape,
-        registers=registers,
-        shared=shared,
+        shape=np.stack([columns[side] for side in _SHAPE], axis=1),
+        registers=columns["registers"],
+        shared=columns["shared"],
         graph=unknown,
         thread=unknown,
         launch_start=unknown,

@@ -152,8 +152,8 @@ def by_process(
 
 def _with_graphs(columns: Sequence[Column[Row]], sources: NsysSources) -> list[Column[Row]]:
     """Hide the column of graph executions in tables of files that have none."""
-    several = bool(sources.report.kernels.is_graph.any())
-    return [column if several or column.key != "graphs" else replace(column, text=None) for column in columns]
+    has_graphs = bool(sources.report.kernels.is_graph.any())
+    return [column if has_graphs or column.key != "graphs" else replace(column, text=None) for column in columns]
 
 
 def _searched(sources: NsysSources) -> dict[str, Any]:
