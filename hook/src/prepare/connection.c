@@ -79,7 +79,7 @@ void connection_give_back(struct connection *connection)
     pthread_mutex_unlock(&mutex);
 }
 
-/* How many connections may have answers to come. A thread that is refused one waits for these answers, and no kernel gets
+/* The limit of connections with answers to come. A thread that is refused one waits for these answers, and no kernel gets
  * its first probe meanwhile: a training step of ResNet-18 has 63 kernels, all of them new within half a second. */
 static unsigned most_later(void)
 {
