@@ -112,7 +112,7 @@ def cache_problem() -> str:
         link, state = os.lstat(folder), os.stat(folder)  # who owns a link can let it lead to other files of this user
     except OSError:  # there is none yet
         return ""
-    if sys.platform == "win32":  # files have no owner and mode there
+    if not hasattr(os, "geteuid"):  # Windows, where files have no owner and mode
         return ""
     others = {link.st_uid, state.st_uid} - {os.geteuid(), _ROOT}
     if others:
