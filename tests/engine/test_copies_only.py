@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.cli.main import main
 from tui_probe.engine.grafting.graft_gate import GraftGate, OpenGate, TrialOutcome, TrialPart
 from tui_probe.engine.grafting.grafts import Grafter
+from tui_probe.engine.grafting.sass_forms import COPIES, copies_form
 from tui_probe.engine.trial import record_trials
 from tui_probe.engine.trial.record_trials import BEGUN_BYTES, RECORD_WARPS
 from tui_probe.engine.trial.trial_kernel import TRIAL_KERNEL, TrialFailedError
@@ -102,6 +104,17 @@ def test_other_probes_are_refused_as_before(roles: Cubin, probe: str) -> None:
     with pytest.raises(UnsupportedKernelError) as caught:
         grafted(roles, probe)
     assert caught.value.reason.code == "graft-registers"
+
+
+def test_form_for_copies_takes_one_record_at_the_entry(roles: Cubin) -> None:
+    """Its uniform registers are for the records of copies, so a map of several records needs others."""
+    target, probe = GraftTarget.of(roles, "roles"), load_probe("dmat").without_optional_maps()
+    form = copies_form(probe, target)
+    assert form is not None
+    *begun, copies = form.maps
+    assert ([own_map.cap for own_map in begun], copies) == ([1], COPIES)
+    several = [replace(own_map, cap=2) if own_map in begun else own_map for own_map in probe.maps]
+    assert copies_form(replace(probe, maps=tuple(several)), target) is None
 
 
 def test_check_counts_the_copies(roles: Cubin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,7 +46,9 @@ _SIZES_OF_COPIES: Final = frozenset({"BYTES", "SECTORS", "UNSIZED"})
 _HELPERS_OF_BLOCKS: Final = frozenset({BLOCK_HELPER, ISSUED_HELPER})
 REGISTER_WORD: Final = re.compile(r"%[\w$]+")
 HALF: Final = 32
+"""Bits of a register of the kernel: a value of 64 bits has two."""
 KEPT_TYPES: Final = {"b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s64": 64}
+"""Bits of the registers that may live throughout, by PTX type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def saved_maps(snippets: Iterable[Snippet]) -> set[str]:
 
 
 def snippet_registers(snippets: Iterable[Snippet]) -> set[str]:
+    """Return the names in the code and the saved values of snippets: registers, and numbers and helpers with them."""
     registers: set[str] = set()
     for snippet in snippets:
         for statement in snippet.statements:

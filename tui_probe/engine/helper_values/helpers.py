@@ -23,11 +23,23 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import OUTSIDE_HELPER
 from tui_probe.ptx.instruction_facts import TYPE_BITS, access_bytes, fragment_bytes, multiply_adds
 from tui_probe.ptx.operands import print_operand
-from tui_probe.ptx.tree import Element, Immediate, Instruction, Memory, Operand, Register, Sum, Symbol, Vector
+from tui_probe.ptx.tree import (
+    Element,
+    Immediate,
+    Instruction,
+    Memory,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Sum,
+    Symbol,
+    Vector,
+)
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.engine.helper_values.nonfinite import NonfiniteTest
     from tui_probe.engine.kernel import Kernel, UnusedNames
@@ -43,7 +55,6 @@ _SPACES: Final = ("global", "shared", "local", "const", "param")
 _OFFSETS: Final = frozenset({"shared", "local"})
 """State spaces in which the name of a variable is an offset, not a generic address."""
 _ADDRESSES: Final = (Memory, Element)
-_INNER_FIELDS: Final = ("base", "index", "first", "second", "operand")
 
 
 @dataclass(slots=True)
@@ -294,16 +305,16 @@ class Helpers:
         return HelperValue(fourth, "b32", [], frozenset({fourth}))
 
 
-def _operand_registers(operand: Operand) -> Iterator[str]:
-    """The registers in an operand."""
+def _operand_registers(operand: Operand | None) -> Iterator[str]:
+    """Yield the registers in an operand; those of an address without its coordinates."""
     match operand:
         case Register(name=name):
             yield name
         case Vector(elements):
             for element in elements:
                 yield from _operand_registers(element)
-        case _:
-            inner: Iterable[object] = (getattr(operand, part, None) for part in _INNER_FIELDS)
-            for part in inner:
-                if isinstance(part, Operand):
-                    yield from _operand_registers(part)
+        case Pair(first, second):
+            yield from _operand_registers(first)
+            yield from _operand_registers(second)
+        case Sum(base=inner) | Memory(base=inner) | Element(index=inner) | Negated(operand=inner):
+            yield from _operand_registers(inner)
