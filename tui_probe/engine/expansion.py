@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.additions import Summation
 from tui_probe.engine.record_layouts import NO_ROOM, RecordAddress, RecordTurn
@@ -152,6 +152,13 @@ class Sampling:
         return f"@!{self._outside()} {line}" if line.startswith("red.") else line
 
 
+class _LocatedRecord(NamedTuple):
+    """The address of a record, and the label behind its stores, to which lanes go that save none."""
+
+    skip: str
+    address: RecordAddress
+
+
 class Expander:
     """Writes out snippets of one probe for one kernel.
 
@@ -211,15 +218,15 @@ class Expander:
         substitutes |= {label: self._names.new_label() for label in sorted(snippet.labels)}
         substitutes |= {name: value.operand for name, value in helpers.items()}
         lines: list[str] = []
-        located: tuple[str, RecordAddress] | None = None
+        located: _LocatedRecord | None = None
         for statement in snippet.statements:
             match statement:
                 case SnippetCode(text=text):
                     lines.append(_NAME.sub(lambda match: substitutes.get(match[0], match[0]), text))
                 case Locate(map=name):
                     located = self._locate(self._probe.map_named(name), lines, turn)
-                    if located[1].where:
-                        lines.append(f"@!{located[1].where} bra {located[0]};")
+                    if located.address.where:
+                        lines.append(f"@!{located.address.where} bra {located.skip};")
                 case Save(map=name, values=values, adds=True):
                     lines += self._add(self._probe.map_named(name), values, instruction)
                 case Save(map=name, values=values):
@@ -233,7 +240,7 @@ class Expander:
         values: tuple[str, ...],
         helpers: Mapping[str, HelperValue],
         lines: list[str],
-        located: tuple[str, RecordAddress] | None,
+        located: _LocatedRecord | None,
         turn: RecordTurn,
     ) -> None:
         """Add the lines that store a record: where it was ``located``, else at the place that they find first."""
@@ -286,12 +293,12 @@ class Expander:
         maps = [self._probe.map_named(statement.map) for statement in saved]
         return len(maps) == 1 and maps[0].leader and not maps[0].latest and count <= (maps[0].cap or 0)
 
-    def _locate(self, own_map: Map, lines: list[str], turn: RecordTurn) -> tuple[str, RecordAddress]:
-        """Add the lines that find the record's place; the label behind its stores, and the place."""
+    def _locate(self, own_map: Map, lines: list[str], turn: RecordTurn) -> _LocatedRecord:
+        """Add the lines that find the record's place, and return the place."""
         skip = self._names.new_label()
         located, target = self._recording.locate(own_map, skip, turn)
         lines += located
-        return skip, target
+        return _LocatedRecord(skip, target)
 
     def _add(self, own_map: Map, values: tuple[str, ...], instruction: Instruction | None) -> list[str]:
         if own_map.name in self.sites.lines and instruction is not None:

@@ -13,7 +13,7 @@ from collections import Counter
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.assembler import AssemblyReport, count_serialised
 from tui_probe.engine.insertion import ProbedPtx, build_probed_ptx
@@ -225,6 +225,13 @@ def yielding_reason(probe: Probe, sites: Counter[str], before: int | None, after
     return because("wgmma-serialised", probe=probe.name, sites=places, after=after, before=before)
 
 
+class _EarlyForm(NamedTuple):
+    """A form that is assembled before it is known whether it will be tried."""
+
+    form: KernelForm
+    assembly: Future[AssemblyReport | ToolchainError]
+
+
 @dataclass(slots=True)
 class FormAssembly:
     """Assembles forms of one probe in one kernel, in ``directory`` for a device of ``arch``.
@@ -241,7 +248,7 @@ class FormAssembly:
     threads: int
     sampled: bool
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _first: tuple[KernelForm, Future[AssemblyReport | ToolchainError]] | None = None
+    _first: _EarlyForm | None = None
     _is_left: bool = False
     """True once no form may be begun early."""
 
@@ -255,7 +262,7 @@ class FormAssembly:
         form = None if isinstance(before, ToolchainError) else self._chooser().first_form(before)
         with self._lock, suppress(RuntimeError):  # the engine ends
             if form is not None and not self._is_left:
-                self._first = form, pool.submit(self._assemble, form)
+                self._first = _EarlyForm(form, pool.submit(self._assemble, form))
 
     def _chooser(self) -> FormChooser:
         return FormChooser(self.kernel, self.probe, self.threads, self._assembled)
@@ -265,8 +272,8 @@ class FormAssembly:
         with self._lock:
             self._is_left, first = True, self._first
             self._first = None
-        if first is not None and not first[1].cancel():
-            first[1].add_done_callback(lambda _: self._remove(first[0]))
+        if first is not None and not first.assembly.cancel():
+            first.assembly.add_done_callback(lambda _: self._remove(first.form))
 
     def _remove(self, form: KernelForm) -> None:
         for suffix in _SUFFIXES:
@@ -300,10 +307,10 @@ class FormAssembly:
         """Return the outcome of a form, which may be under way."""
         with self._lock:
             self._is_left, first = True, self._first
-            if first is not None and first[0] == form:
+            if first is not None and first.form == form:
                 self._first = None
-        if first is not None and first[0] == form and not first[1].cancel():
-            return first[1].result()
+        if first is not None and first.form == form and not first.assembly.cancel():
+            return first.assembly.result()
         return self._assemble(form)
 
     def _assemble(self, form: KernelForm) -> AssemblyReport | ToolchainError:
