@@ -9,10 +9,11 @@ import numpy as np
 
 from tui_probe.ptx.tree import Immediate
 from tui_probe.simgpu.executor.addressing import Access, LaneAccess, state_space
-from tui_probe.simgpu.executor.async_state import MAX_COUNT, PARITY_BIT, WORD_BYTES, MBarrierEvent, PhaseWait
+from tui_probe.simgpu.executor.async_state import MAX_COUNT, PARITY_BIT, WORD_BYTES, MBarrierEvent
 from tui_probe.simgpu.executor.checks.accesses import ARRIVAL, LOAD, STORE, AccessKind
 from tui_probe.simgpu.executor.faults import MBarrierError
 from tui_probe.simgpu.executor.model import TRY_WAIT_CYCLES, instruction_cost
+from tui_probe.simgpu.executor.phase_waits import PhaseWait
 from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, U32, U64, operands_of
 from tui_probe.simgpu.executor.waiting_threads import Barrier, Reduction, WarpBarrier
 

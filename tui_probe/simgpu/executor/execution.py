@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from tui_probe.errors import SimulationError
-from tui_probe.simgpu.executor.async_state import PhaseWaits
 from tui_probe.simgpu.executor.checks.split_barriers import CodeBlock
 from tui_probe.simgpu.executor.clusters import blocks_in_order, checked_cluster
 from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.lanes import missing_lanes
 from tui_probe.simgpu.executor.memory import ParameterMemory
 from tui_probe.simgpu.executor.model import WARP_SIZE, Machine, Placement, Schedule
+from tui_probe.simgpu.executor.phase_waits import PhaseWaits
 from tui_probe.simgpu.executor.scope import Launch
 from tui_probe.simgpu.executor.threads import Batch, ThreadGroup, merge
 from tui_probe.simgpu.executor.waiting_threads import Barriers

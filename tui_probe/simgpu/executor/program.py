@@ -17,9 +17,9 @@ from tui_probe.simgpu.executor.threads import ThreadGroup
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from tui_probe.simgpu.executor.async_state import PhaseWaits
     from tui_probe.simgpu.executor.operands import Binder
     from tui_probe.simgpu.executor.operations import Operation, ResultOperand, SourceOperand
+    from tui_probe.simgpu.executor.phase_waits import PhaseWaits
     from tui_probe.simgpu.executor.scalars import Value
     from tui_probe.simgpu.executor.threads import Batch
     from tui_probe.simgpu.executor.waiting_threads import Barriers
