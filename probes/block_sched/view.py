@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.charts import cdf_chart
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line, pad, width, wrap
-from tui_probe.draw.table import Column, safe
+from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
@@ -144,7 +145,7 @@ def _report_lines(trace: Trace, cells: int) -> Iterator[str]:
     if not kernels:
         yield "No kernel has block schedules: run with -p block_sched."
     for kernel in kernels:
-        yield f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 8)}"
+        yield f"#{kernel.index} {shorten(printable(kernel.demangled), cells - 8)}"
         yield from kernel_result_lines(trace, kernel, cells, len(kernels))
         last = _latest_result(trace, kernel)
         if last is not None:

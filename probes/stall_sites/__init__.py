@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable
 from tui_probe.probekit.finding import SHARE, Finding, counted, percent, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric
@@ -101,7 +101,7 @@ def findings(of: ProbeResult, analysis: Stalls) -> Iterator[Finding]:
             stands_out=(analysis.worst_share or 0) >= _NOTABLE,
             values=values,
             advice=_advice(worst),
-            brief=safe(f"waits {_life_text(worst)}: {worst.opcodes}"),
+            brief=printable(f"waits {_life_text(worst)}: {worst.opcodes}"),
         )
     yield from _spill_findings(analysis)
     text = measured_text(analysis, "unmeasured waits")

@@ -146,8 +146,8 @@ def traces_to_report(traces: Sequence[Path]) -> Sequence[Path]:
 
 def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
     """Yield a line per command with its number of processes, if they are many."""
+    from tui_probe.draw.printable import printable
     from tui_probe.draw.shorten import shorten
-    from tui_probe.draw.table import safe
 
     if len(traces) <= MAX_REPORTS:
         return
@@ -156,11 +156,12 @@ def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
     processes = units.counted(len(traces), "process")
     yield f"{processes} launched kernels; {shown} reports follow, each for the longest process of a command"
     for group in groups[:MAX_LISTED]:
-        yield f"  {len(group.traces):>5} × {shorten(safe(group.command) or units.NOT_MEASURED, max(20, cells - 10))}"
+        command = printable(group.command) or units.NOT_MEASURED
+        yield f"  {len(group.traces):>5} × {shorten(command, max(20, cells - 10))}"
     if len(groups) > MAX_LISTED:
         remaining = sum(len(group.traces) for group in groups[MAX_LISTED:])
         yield f"  {remaining:>5} of {units.counted(len(groups) - MAX_LISTED, 'other command')}"
-    yield f"  all traces: {safe(str(traces[0].parent))}; report of another trace: tui-probe report TRACE"
+    yield f"  all traces: {printable(str(traces[0].parent))}; report of another trace: tui-probe report TRACE"
 
 
 def write_report(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from rich.cells import cell_len
 
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import clip_line, to_ascii
-from tui_probe.draw.table import safe
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class Canvas:
         """Write one line; a character that is not one cell wide becomes ``?``."""
         if not 0 <= y < self.height:
             return
-        text = safe(text)
+        text = printable(text)
         if not text.isascii():
             text = "".join(sign if cell_len(sign) == 1 else "?" * cell_len(sign) for sign in text)
         text = text[max(-x, 0) : max(self.width - x, 0)]

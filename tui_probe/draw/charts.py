@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import cut_middle
 from tui_probe.draw.spans import Line, clip, clip_line, pad, to_ascii, width
-from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Drawing
 
@@ -270,4 +270,4 @@ def _cdf_lines(x: tuple[float, ...], y: tuple[float, ...], cells: int, rows: int
         plotext.xlabel(label)
         plotext.ylabel("% at or below the value")
         text: str = plotext.build()
-    return tuple(safe(line).rstrip() for line in text.splitlines())
+    return tuple(printable(line).rstrip() for line in text.splitlines())

@@ -156,12 +156,7 @@ def _line(texts: list[str], cells: int) -> str:
 
 def cell(column: Column[Row], row: Row) -> str:
     """The text of a row's cell, safe to print with any content of the trace."""
-    return safe(column.text(row)) if column.text is not None else ""
-
-
-def safe(text: str) -> str:
-    """Text that is safe to show, as ``printable`` makes it."""
-    return printable(text)
+    return printable(column.text(row)) if column.text is not None else ""
 
 
 def _fitted(column: Column[Row], text: str, cells: int) -> str:

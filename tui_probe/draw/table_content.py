@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tui_probe.draw import units
 from tui_probe.draw.csv_table import as_csv
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import clip, hang_line, pad, paragraphs, wrap
-from tui_probe.draw.table import as_markdown, as_record, in_data, safe, table
+from tui_probe.draw.table import as_markdown, as_record, in_data, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -148,12 +149,12 @@ class TableContent(Generic[Row]):
 
     def _above(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
         for label, text in self.texts.head:
-            parts = wrap(safe(text), max(_MIN_WIDTH, cells - _LABEL_WIDTH))
+            parts = wrap(printable(text), max(_MIN_WIDTH, cells - _LABEL_WIDTH))
             yield from (f"{label if i == 0 else '':<{_LABEL_WIDTH}}{part}".rstrip() for i, part in enumerate(parts))
         yield ""
         if self.shown_findings:
             for line in self.shown_findings:
-                yield from _wrapped_line(safe(line), cells, whole_commands=whole_commands)
+                yield from _wrapped_line(printable(line), cells, whole_commands=whole_commands)
             yield ""
 
     def _below(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
@@ -161,7 +162,7 @@ class TableContent(Generic[Row]):
             if lines:
                 yield ""
             for line in lines:
-                yield from _wrapped_line(safe(line), cells, whole_commands=whole_commands)
+                yield from _wrapped_line(printable(line), cells, whole_commands=whole_commands)
 
     def _about(self, cells: int) -> Iterator[str]:
         return paragraphs(self.texts.about, cells)
@@ -198,16 +199,16 @@ class TableContent(Generic[Row]):
         yield f"**{self.title}**"
         yield ""
         for line in self.texts.findings:
-            yield f"{safe(line)}  "
+            yield f"{printable(line)}  "
         if self.texts.findings:
             yield ""
         yield from as_markdown(self.columns, self.rows)
         if self.texts.evidence:
             yield ""
-            yield from (f"{safe(line)}  " for line in self.texts.evidence)
+            yield from (f"{printable(line)}  " for line in self.texts.evidence)
         if self.texts.notes:
             yield ""
-            yield from (f"- {safe(note)}" for note in self.texts.notes)
+            yield from (f"- {printable(note)}" for note in self.texts.notes)
 
     def _rows_of_data(self) -> Iterable[Row]:
         return self.rows if self.data_rows is None else self.data_rows

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 import numpy as np
 
 from tui_probe.draw.csv_table import as_csv
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import hang_line, wrap
-from tui_probe.draw.table import Column, Row, as_record, in_data, safe
+from tui_probe.draw.table import Column, Row, as_record, in_data
 from tui_probe.draw.table import table as table_lines
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
@@ -192,10 +193,10 @@ class AnswerDocument(Document):
             yield ((part, "title"),)
         for place, source in enumerate(self.answer.sources):
             label = "traces" if not place else ""
-            for line, part in enumerate(wrap(safe(source), max(width - _LABEL, _LABEL))):
+            for line, part in enumerate(wrap(printable(source), max(width - _LABEL, _LABEL))):
                 yield ((f"{label if not line else '':<{_LABEL}}{part}", "dim"),)
         for sentence in ("", *self.answer.said):
-            yield from (((part, ""),) for part in hang_line(safe(sentence), width))
+            yield from (((part, ""),) for part in hang_line(printable(sentence), width))
 
     def _tables(self, width: int) -> Iterator[Line]:
         for entry in self.answer.tables.values():
@@ -206,7 +207,7 @@ class AnswerDocument(Document):
         if self.answer.compared:
             yield ()
             is_measured = any(value.ours is not None for value in self.answer.compared)
-            ours = safe(self.answer.hardware) if is_measured else "not measured"
+            ours = printable(self.answer.hardware) if is_measured else "not measured"
             of = f" (ours: {ours})" if ours else ""
             yield ((f"comparison with published values{of}", "head"),)
             yield from (((line, ""),) for line in table_lines(COMPARED_COLUMNS, self.answer.compared, width))
@@ -225,7 +226,7 @@ class AnswerDocument(Document):
         if self.answer.notes:
             yield ()
         for note in self.answer.notes:
-            yield from (((part, "dim"),) for part in hang_line(f"note: {safe(note)}", width))
+            yield from (((part, "dim"),) for part in hang_line(f"note: {printable(note)}", width))
         for paragraph in self.answer.reading:
             yield ()
             yield from (((part, ""),) for part in wrap(paragraph, width))

@@ -9,7 +9,7 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable
 from tui_probe.errors import ChoiceError, TraceError
 from tui_probe.input_limits import COLLECTION, PROGRAM_OUTPUT, parse_json
 from tui_probe.probekit.measured import analyse_result
@@ -128,7 +128,7 @@ class EvaluationInput:
         state = None if self.trace is None else self.trace.state
         if state is None:
             return ""
-        name = "an unknown GPU" if state.device is None else safe(state.device.name)
+        name = "an unknown GPU" if state.device is None else printable(state.device.name)
         return "simulated GPU" if state.simulated else name
 
     @property
@@ -137,7 +137,7 @@ class EvaluationInput:
         if self.trace is None:
             return f"{self.label}: {self.path.name}" if self.label != self.path.name else self.label
         command = " ".join(word.rpartition("/")[2] or word for word in self.trace.state.command.split(" "))
-        return f"{self.label}: {self.hardware}, {safe(command) or 'an unknown command'}"
+        return f"{self.label}: {self.hardware}, {printable(command) or 'an unknown command'}"
 
     def results(self, *probes: str) -> Iterator[AnalysedResult]:
         """Yield the analysed results of these probes: of each kernel the selected launch, else its newest result.

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.charts import row_bar
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip, clip_clauses, pad, width
-from tui_probe.draw.table import Column, safe
+from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED, size
 from tui_probe.draw.view import no_progress, with_progress
@@ -132,7 +133,7 @@ def measured_lines(
             try:
                 results.append(_ranked_result(kernel, source))
             except (TraceError, OSError) as error:
-                errors.append(f"#{kernel.index}: {safe(str(error))}")
+                errors.append(f"#{kernel.index}: {printable(str(error))}")
     totals: defaultdict[tuple[str, str], float] = defaultdict(float)
     for result in results:
         for _, value in result.values:
@@ -179,11 +180,11 @@ def _whole_if_integer(value: float) -> float:
 
 
 def _titled_text(heading: str, value: LineValue) -> str:
-    return f"{heading} {safe(value)}" if isinstance(value, str) else f"{_value_text(value)} {heading}"
+    return f"{heading} {printable(value)}" if isinstance(value, str) else f"{_value_text(value)} {heading}"
 
 
 def _value_text(value: LineValue) -> str:
-    return safe(full_text(value))
+    return printable(full_text(value))
 
 
 ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.canvas import Canvas
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import clip, hang_line, pad, wrap
 from tui_probe.draw.spans import width as cell_width
-from tui_probe.draw.table import Column, safe
+from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
@@ -160,7 +161,7 @@ class BandwidthBars(Document):
         self.measured = measured
 
     def lines(self, width: int) -> Sequence[Line]:
-        cells, name = width, min(max(cell_width(safe(rate.what)) for rate in self.measured.rates), _NAME_WIDTH)
+        cells, name = width, min(max(cell_width(printable(rate.what)) for rate in self.measured.rates), _NAME_WIDTH)
         lines: list[Line] = []
         for title, rates in self._parts():
             lines += [((title, "title"),), *self._bars(rates, cells, name), ()]
@@ -198,7 +199,7 @@ class BandwidthBars(Document):
             bar = "█" * filled
             tail = " " * max(mark - filled, 0) + "│" if mark > filled else ""
             yield (
-                (f"  {pad(clip(safe(rate.what), name), name)} ", ""),
+                (f"  {pad(clip(printable(rate.what), name), name)} ", ""),
                 (bar, "ramp6"),
                 (pad(tail, room + 1 - filled), "accent"),
                 (pad(end, last, right=True), ""),

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten_apart
 from tui_probe.draw.spans import wrap
-from tui_probe.draw.table import Column, as_markdown, as_record, safe, table
+from tui_probe.draw.table import Column, as_markdown, as_record, table
 from tui_probe.draw.table_content import UNSORTED, RemadeRows, TableContent
 from tui_probe.draw.view import Document
 from tui_probe.errors import ChoiceError
@@ -177,7 +178,7 @@ class Comparison(Document):
     @property
     def _problems(self) -> list[str]:
         """Return the note on results without values, with the reason of one of them."""
-        problems = list(dict.fromkeys(safe(problem) for pair in self.pairs for problem in pair.problems))
+        problems = list(dict.fromkeys(printable(problem) for pair in self.pairs for problem in pair.problems))
         return [f"{units.counted(len(problems), 'problem')} with results: {problems[0]}"] if problems else []
 
     @property

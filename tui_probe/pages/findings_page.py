@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import Line, Span, clip, command_lines, hang_line, pad, plain, width, wrap
-from tui_probe.draw.table import Column, safe
+from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import no_progress, with_progress
 from tui_probe.pages.unprobed_kernels import missing_probes
@@ -161,7 +162,7 @@ def findings_lines(
     launch = f" in {noun} {', '.join(map(str, result.launches))}" if result.launches else ""
     is_nearest = chosen is not None and bool(result.launches) and chosen not in result.launches
     by = ", the nearest with" if is_nearest else " by"
-    probe = f"{by} -p {safe(result.probe)}" if result.probe else ""
+    probe = f"{by} -p {printable(result.probe)}" if result.probe else ""
     if result.probe == NO_PROBE:
         probe = " without a probe"
     head = f" found{launch}{probe}"
@@ -170,7 +171,7 @@ def findings_lines(
     lines: list[Line] = [((clip(head, cells), "dim"), (simulated if result.simulated else "", "simulated"))]
     if result.problem is not None:
         lines += [((" " + pad("problem" if i == 0 else "", LABEL_WIDTH), "dim"), (part, "bad"))
-                  for i, part in enumerate(wrap(safe(result.problem), cells - LABEL_WIDTH - 2))]  # fmt: skip
+                  for i, part in enumerate(wrap(printable(result.problem), cells - LABEL_WIDTH - 2))]  # fmt: skip
     for finding in result.findings:
         lines += _finding_lines(finding, cells, keys or {})
     return lines
@@ -183,7 +184,7 @@ def limiter_lines(lines: Sequence[str], cells: int) -> Iterator[Line]:
             first = not place and not number
             yield (
                 (" " + pad("limited by" if first else "", LABEL_WIDTH), "dim"),
-                (safe(part), "" if place else "title"),
+                (printable(part), "" if place else "title"),
             )
 
 
@@ -197,7 +198,7 @@ def _finding_lines(finding: Finding, cells: int, keys: Mapping[str, str]) -> Ite
     link = f"→ {page_label(finding.page, keys)}" if finding.page else ""
     room = max(20, cells - LABEL_WIDTH - 2)
     gain = f"; {finding.gain.words}" if finding.gain else ""
-    parts = wrap(safe(finding.words + gain), room)
+    parts = wrap(printable(finding.words + gain), room)
     # The link goes behind the words, with them on one line where both fit.
     if link and width(parts[-1]) + 2 + width(link) > room:
         parts.append("")
@@ -307,7 +308,7 @@ def summary_content(trace: Trace, progress: Progress = no_progress) -> TableCont
 def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
     """The page as text: each kernel with what was found in its newest result, or why it was not probed."""
     for kernel in with_progress(trace.kernels, progress):
-        yield f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 16)}: {kernel.status}"
+        yield f"#{kernel.index} {shorten(printable(kernel.demangled), cells - 16)}: {kernel.status}"
         findings = ranked_results(findings_by_probe(ViewSource(trace, kernel)))
         if has_limiter_counts(kernel) and (limit := kernel_limiter(kernel)) is not None:
             yield from (f"  {plain(line)}".rstrip() for line in limiter_lines(limiter_texts(limit), cells - 2))
@@ -316,10 +317,10 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
             yield from (part for text in _unprobed_texts(kernel) for part in hang_line(f"   {text}", cells))
         elif kernel.status == "probed":
             passed = None if kernel.launches_probed else missing_reason(kernel)
-            yield from hang_line(f"   no result was saved{f': {safe(passed.text)}' if passed else ''}", cells)
+            yield from hang_line(f"   no result was saved{f': {printable(passed.text)}' if passed else ''}", cells)
         else:
             for words in filter(None, (kernel.reason, kernel_advice(kernel.status, kernel.probe_reason))):
-                yield from hang_line(f"   {safe(words)}", cells)
+                yield from hang_line(f"   {printable(words)}", cells)
         yield ""
     questions = trace_questions(trace)
     yield from (plain(line).rstrip() for line in question_lines(questions, rerun_command(trace), cells))
@@ -328,7 +329,7 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
 def _unprobed_texts(kernel: KernelFacts) -> Iterator[str]:
     """The probes of the run that a kernel does not have, or that have no result of it, and why."""
     for names, probed in missing_probes(kernel):
-        yield f"not probed with {names}: {safe(probed.reason or probed.status)}"
+        yield f"not probed with {names}: {printable(probed.reason or probed.status)}"
     yield from unmeasured_texts(unmeasured_probes(kernel))
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from tui_probe.draw import units
 from tui_probe.draw.canvas import Canvas
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip, hang_line, plain
-from tui_probe.draw.table import Column, safe
+from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Drawing
@@ -267,7 +268,7 @@ def verdict_lines(points: Sequence[RooflinePoint], cells: int) -> Iterator[str]:
     """Measures that led to the verdict of each kernel, and the run that adds missing ones."""
     for sign, point in zip(_SIGNS, points[:_MAX_POINTS], strict=False):
         for place, text in enumerate(point.words):
-            head = f"{sign} {shorten(safe(point.demangled), _VERDICT_NAME_WIDTH)}: " if not place else "    "
+            head = f"{sign} {shorten(printable(point.demangled), _VERDICT_NAME_WIDTH)}: " if not place else "    "
             yield from hang_line(head + text, cells)
 
 
@@ -376,7 +377,7 @@ class RooflineChart(Drawing):
         if point is None:
             return []
         parts = [
-            f"{sign} {shorten(safe(point.demangled), _NAME_WIDTH)}",
+            f"{sign} {shorten(printable(point.demangled), _NAME_WIDTH)}",
             f"{point.intensity:.3g} op/B",
             f"{scaled_text(point.operations_per_second)} op/s",
         ]

@@ -6,10 +6,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.printable import shell_word
+from tui_probe.draw.printable import printable, shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import command_lines, hang_line, to_ascii
-from tui_probe.draw.table import safe
 from tui_probe.pages.findings_page import LOSSES_TITLE, all_questions
 from tui_probe.pages.kernel_table import kernel_table
 from tui_probe.pages.unprobed_kernels import NO_MATCH_NOTE, REMARKS, no_match_lines, remark_lines, unprobed_lines
@@ -64,7 +63,7 @@ def _loss_lines(loss: KernelFinding, cells: int) -> Iterator[str]:
     kernel, finding = loss.kernel, loss.finding
     mark = "!" if finding.stands_out else " "
     share = "" if loss.share is None else f" {loss.share:>4.0%}"
-    name = shorten(safe(kernel.demangled), _NAME_CELLS)
+    name = shorten(printable(kernel.demangled), _NAME_CELLS)
     head = f"{mark}{share} #{kernel.index} {name}"
     yield from hang_line(f"{head}  {finding.label}: {finding_text(kernel, finding)}", cells)
     if finding.stands_out and finding.advice:
@@ -93,8 +92,8 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seco
         (NO_MATCH_NOTE, no_match_lines(trace, width)),
         (REMARKS, remark_lines(trace, width)),
         ("Not probed", unprobed_lines(trace, width)),
-        ("Problems of the hook", [safe(text) for text in trace.state.troubles]),
-        ("Problems of the launcher", [safe(text) for text in trace.run_info.messages] if trace.run_info else []),
+        ("Problems of the hook", [printable(text) for text in trace.state.troubles]),
+        ("Problems of the launcher", [printable(text) for text in trace.run_info.messages] if trace.run_info else []),
     ):
         lines += _section(title, section)
     lines = [part for line in lines for part in hang_line(line, width)]
@@ -127,7 +126,9 @@ def _truncated_share_reason(trace: Trace) -> str:
     """Name the kernels whose launch cycles are missing since a result is truncated; "" for none."""
     cut = trace.truncated_results
     names = [
-        f"#{kernel.index} {safe(kernel.demangled)}" for kernel in trace.kernels if _newest_rows(kernel) & cut.keys()
+        f"#{kernel.index} {printable(kernel.demangled)}"
+        for kernel in trace.kernels
+        if _newest_rows(kernel) & cut.keys()
     ]
     if not names:
         return ""
@@ -152,7 +153,7 @@ def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Ite
     share = units.NOT_MEASURED if bound.share is None else f"{bound.share:.0%}"
     head = f"{share:>4}  #{kernel.index} "
     tail = f"  {units.counted(kernel.launches, 'launch')}"
-    yield head + shorten(safe(kernel.demangled), cells - len(head) - len(tail)) + tail
+    yield head + shorten(printable(kernel.demangled), cells - len(head) - len(tail)) + tail
     if bound.limited is not None:
         texts = (text for text in limiter_texts(bound.limited) if text != bound.limited.source)
         for place, words in enumerate(texts):
@@ -175,7 +176,7 @@ def unmeasured_lines(trace: Trace, cells: int) -> list[str]:
     lines = list(unmeasured_texts(unused))
     for kernel in trace.kernels:
         missing = (probe for probe in unmeasured_probes(kernel) if probe.probe not in names)
-        lines += [f"#{kernel.index} {safe(kernel.demangled)}: {text}" for text in unmeasured_texts(missing)]
+        lines += [f"#{kernel.index} {printable(kernel.demangled)}: {text}" for text in unmeasured_texts(missing)]
     lines += [*unprobed_lines(trace, cells), *no_match_lines(trace, cells)]
     return lines or ["each kernel has a result of each probe of the run"]
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from tui_probe.draw import units
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip, hang_line, to_ascii
-from tui_probe.draw.table import as_json, cell, fitted_cell, in_tables, layout, natural_widths, safe
+from tui_probe.draw.table import as_json, cell, fitted_cell, in_tables, layout, natural_widths
 from tui_probe.draw.table_content import ColumnOrder, TableContent, heading
 from tui_probe.draw.view import Document
 
@@ -255,7 +256,7 @@ class TablePage(TableContent[Row], Document):
         """Notes and findings in one line each, as they are copied."""
         texts = [*self.texts.findings, *self.texts.evidence, *(f"note: {note}" for note in self.texts.notes)]
         copied = [*lines]
-        for text in map(safe, texts):
+        for text in map(printable, texts):
             parts = [_MARGIN + part for part in hang_line(text, self._cells)]
             if len(parts) > 1 and parts[0] in copied:
                 at = copied.index(parts[0])

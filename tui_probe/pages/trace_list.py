@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import hang_line, pad, width
-from tui_probe.draw.table import Column, as_record, safe, table
+from tui_probe.draw.table import Column, as_record, table
 from tui_probe.draw.table_content import UNSORTED
 from tui_probe.trace.run_info import mask_line
 
@@ -66,7 +67,7 @@ class ListedRun:
     @property
     def sentences(self) -> list[str]:
         """Return its name, its verdict and the change since the previous run, if known."""
-        name = f"name: {safe(self.brief.name)}" if self.brief.name else ""
+        name = f"name: {printable(self.brief.name)}" if self.brief.name else ""
         change = f"{CHANGE_TITLE}: {self.change}" if self.change else ""
         return [*filter(None, (name, self.verdict_text, change))]
 
@@ -90,7 +91,7 @@ class ListedRun:
         for name in ("probe", "device"):
             was, now = getattr(before.brief, name), getattr(self.brief, name)
             if was and now and was != now:
-                parts.append(f"{name} {safe(was)} → {safe(now)}")
+                parts.append(f"{name} {printable(was)} → {printable(now)}")
         if self.brief.kernels != before.brief.kernels and not self.brief.running:
             parts.append(f"kernels {units.count(before.brief.kernels)} → {units.count(self.brief.kernels)}")
         return parts
@@ -184,7 +185,7 @@ class RunPage:
             if number:
                 yield ""
             count = f" ({units.counted(len(runs), 'run')})" if len(runs) > 1 else ""
-            yield f"{safe(runs[0].command)}{count}"
+            yield f"{printable(runs[0].command)}{count}"
             yield from _command_lines(runs, cells)
 
     def record(self) -> dict[str, Any]:
@@ -219,4 +220,4 @@ def _command_lines(runs: Sequence[ListedRun], cells: int) -> Iterator[str]:
 
 
 def _trace_path(run: ListedRun) -> str:
-    return safe(str(run.brief.directory))
+    return printable(str(run.brief.directory))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from tui_probe.draw import units
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import safe
 from tui_probe.errors import did_you_mean
 from tui_probe.reasons import Reason, advice_on
 from tui_probe.trace.launches import CAPTURED
@@ -61,9 +61,9 @@ def unmatched_kernel_filter(trace: Trace, kernels: Iterable[NamedKernel]) -> str
 
 def kernel_filter_warning(pattern: str, kernels: Iterable[NamedKernel]) -> str:
     """``--kernel mul matches no kernel: did you mean matmul?``, or which kernels there are."""
-    names = list(dict.fromkeys(safe(kernel.demangled.partition("(")[0]) for kernel in kernels))
+    names = list(dict.fromkeys(printable(kernel.demangled.partition("(")[0]) for kernel in kernels))
     near = next(filter(None, (did_you_mean(word, names) for word in pattern.split(":"))), "")
-    return f"--kernel {safe(pattern)} matches no kernel{near or f'; kernels: {units.listed(names, _MAX_NAMED)}'}"
+    return f"--kernel {printable(pattern)} matches no kernel{near or f'; kernels: {units.listed(names, _MAX_NAMED)}'}"
 
 
 def no_match_lines(trace: Trace, cells: int) -> list[str]:
@@ -115,7 +115,7 @@ def missing_probes(kernel: KernelFacts) -> list[tuple[str, KernelFacts]]:
         if probed.status != "probed":
             groups[probed.status, probed.reason].append(probed)
     return [
-        (" ".join(f"-p {safe(probed.probe)}" for probed in group if probed.probe), group[0])
+        (" ".join(f"-p {printable(probed.probe)}" for probed in group if probed.probe), group[0])
         for group in groups.values()
     ]
 
@@ -124,7 +124,7 @@ def _kernel_group_lines(statement: str, kernels: list[KernelFacts], cells: int) 
     """Kernels with the same statement: how many, and the first by name."""
     launches = sum(kernel.launches for kernel in kernels)
     counts = f"{units.counted(len(kernels), 'kernel')}, {units.counted(launches, 'launch')}"
-    lines = [f"{safe(statement)}: {counts}"]
+    lines = [f"{printable(statement)}: {counts}"]
     lines += [f"  #{kernel.index} {_kernel_name(kernel, cells)}" for kernel in kernels[:_MAX_NAMED]]
     if len(kernels) > _MAX_NAMED:
         lines.append(f"  and {len(kernels) - _MAX_NAMED} more")
@@ -143,7 +143,7 @@ def _launch_lines(trace: Trace, cells: int) -> list[str]:
         if kernel is None or kernel.status != "probed" or reason.code in _EXPECTED_REASONS:
             continue
         share = f"{units.count(counts[index, reason])} of {units.counted(kernel.launches, 'launch')} ran unprobed"
-        lines.append(f"{share}, {safe(reason.text)}:")
+        lines.append(f"{share}, {printable(reason.text)}:")
         lines.append(f"  #{kernel.index} {_kernel_name(kernel, cells)}")
         if (advice := advice_on(reason.code, reason.parameters)) and advice not in advised:
             advised.add(advice)
@@ -170,4 +170,4 @@ def _unprobed_launch_counts(trace: Trace) -> Counter[tuple[int, Reason]]:
 
 
 def _kernel_name(kernel: KernelFacts, cells: int) -> str:
-    return shorten(safe(kernel.demangled), cells - len(f"  #{kernel.index} ") - 2)
+    return shorten(printable(kernel.demangled), cells - len(f"  #{kernel.index} ") - 2)

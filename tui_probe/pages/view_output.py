@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw.csv_table import csv_lines
-from tui_probe.draw.printable import dump_json
+from tui_probe.draw.printable import dump_json, printable
 from tui_probe.draw.spans import clip_line, plain, to_ascii
-from tui_probe.draw.table import SCHEMA_VERSION, safe
+from tui_probe.draw.table import SCHEMA_VERSION
 from tui_probe.draw.view import COMMANDS, Document, EventView
 from tui_probe.errors import ChoiceError
 from tui_probe.pages.views.launches import Launches
@@ -49,7 +49,7 @@ def view_lines(view: View, width: int, height: int | None, *, ascii_only: bool =
             work()
         lines = view.draw(width, height or 24, ascii_only=ascii_only)
     for line in lines:
-        shown = ((safe(text), role) for text, role in line)
+        shown = ((printable(text), role) for text, role in line)
         yield clip_line(tuple((to_ascii(text) if ascii_only else text, role) for text, role in shown), width)
 
 
@@ -132,7 +132,7 @@ def write_timeline(path: Path, launch: LaunchTimeline, *, warps: bool = False) -
 def write_launches(path: Path, trace: Trace) -> int:
     """Write the launches of a trace; how many events there are. OSError if the file cannot be written."""
     with path.open("w", encoding="utf-8") as file:
-        return write_events(file, launch_events(trace), {"trace": safe(str(trace.directory))})
+        return write_events(file, launch_events(trace), {"trace": printable(str(trace.directory))})
 
 
 def write_events(file: TextIO, events: Iterable[Event], about: Mapping[str, Any]) -> int:
@@ -196,7 +196,7 @@ def launch_events(trace: Trace) -> Iterator[Event]:
     state = trace.state
     pid = state.pid or 0
     zero = state.zero_ns
-    yield _name_event("process_name", pid, f"launches of process {pid}: {safe(state.command)}")
+    yield _name_event("process_name", pid, f"launches of process {pid}: {printable(state.command)}")
     threads: dict[int | None, int] = {}
     for launch in trace.launches:
         if launch.time_ns is None:
@@ -213,7 +213,7 @@ def launch_events(trace: Trace) -> Iterator[Event]:
             "reason_code": launch.reason_code,
         }  # fmt: skip
         yield {
-            "name": "?" if kernel is None else safe(kernel.demangled), "cat": "launch", "ph": "i", "s": "t",
+            "name": "?" if kernel is None else printable(kernel.demangled), "cat": "launch", "ph": "i", "s": "t",
             "ts": (launch.time_ns - zero) / 1e3, "pid": pid, "tid": threads[launch.stream], "args": args,
         }  # fmt: skip
 

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tui_probe.draw import units
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable
 from tui_probe.draw.view import Spot
 from tui_probe.probekit.metric import require_one_of
 from tui_probe.trace.kernel_files import Offset, short_position
@@ -230,12 +230,12 @@ def place(line: int, source: SourceLine | None, opcode: str | None = None) -> st
     was probed itself, and the line of source.
     """
     parts = [opcode or "", short_position(line), f"{PurePath(source.file).name}:{source.line}" if source else ""]
-    return safe(" ".join(filter(None, parts)))
+    return printable(" ".join(filter(None, parts)))
 
 
 def brief_text(opcode: str | None, words: str) -> str:
     """``ld.global 16 sectors, ideal 4``: a finding about an instruction in few words, with its opcode class."""
-    return safe(" ".join(filter(None, (opcode_class(opcode or ""), words))))
+    return printable(" ".join(filter(None, (opcode_class(opcode or ""), words))))
 
 
 def opcode_class(opcode: str) -> str:

@@ -12,8 +12,8 @@ from functools import partial, wraps
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import wrap
-from tui_probe.draw.table import safe
 from tui_probe.draw.table_content import RemadeRows
 from tui_probe.draw.view import Cancelled, Document, Drawing
 from tui_probe.errors import TraceError
@@ -138,7 +138,7 @@ def _guarded_work(whose: str, work: Callable[[], None], module: str) -> Callable
 
 
 def _error_lines(error: ProbeCodeError, width: int) -> Iterator[Line]:
-    return (((f" {part}", "bad"),) for part in wrap(safe(str(error)), max(20, width - 2)))
+    return (((f" {part}", "bad"),) for part in wrap(printable(str(error)), max(20, width - 2)))
 
 
 def guarded(probe: Probe) -> Probe:

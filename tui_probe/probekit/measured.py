@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.option_probes import line_range_of
@@ -97,7 +97,7 @@ class AnalysedResult:
     def words(self) -> str:
         """Measured values in one line, or the reason why there are none."""
         if self.analysis is None:
-            return safe(self.problem or NOT_MEASURED)
+            return printable(self.problem or NOT_MEASURED)
         value_texts = (
             f"{metric_value.label} {metric_text(metric_value)}"
             for metric_value in self.metric_values
@@ -106,7 +106,7 @@ class AnalysedResult:
         try:
             text = ", ".join(value_texts) if self.probe.line is None else self.probe.line(self.analysis)
         except TraceError as error:
-            return safe(str(error))
+            return printable(str(error))
         sample = f"  ({sampled_blocks_text(self.sample)})" if self.sample else ""
         missing = f"  (excluding {units.counted(self.threads_missing or 0, 'thread')} that did not exit)"
         simulated = "  simulated" if self.kernel.trace.state.simulated else ""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.printable import shell_word
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable, shell_word
 from tui_probe.errors import ChoiceError, TraceError, did_you_mean
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.recognised import analysis_name
@@ -46,7 +45,7 @@ class ProbeResult:
     @property
     def name(self) -> str:
         """The kernel's, safe to show."""
-        return safe(self.kernel.demangled)
+        return printable(self.kernel.demangled)
 
     @property
     def simulated(self) -> bool:

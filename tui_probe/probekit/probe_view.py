@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.draw import units
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.probe_files.loading import PROBE_SUFFIXES
 from tui_probe.probe_files.sets import built_in_sets, set_within
@@ -45,7 +45,7 @@ def no_result_reason(source: ViewSource, *probes: str) -> str | None:
         return f"the kernel was not probed: {kernel.reason or kernel.status}"
     probe = analysis_name(kernel)
     if probe is None and (own := _own_probe(kernel.trace.run_info)):
-        return f"the kernel was probed with {safe(own)}: {advice}"
+        return f"the kernel was probed with {printable(own)}: {advice}"
     if probe is None:
         naming = unnamed_probe_advice(kernel) or "the trace does not name its probe: pass --probe NAME"
         return f"{naming}, or {advice}"
@@ -112,8 +112,8 @@ def unknown_probe_advice(kernel: KernelFacts) -> str | None:
     if probe_named(name) is not None:
         return None
     return (
-        f"the probe {safe(name)} is not installed; only the page Results shows its maps. Install the package with the"
-        f" probe, or pass the probe directory: --probe {safe(_folder_of(kernel.trace.run_info))}"
+        f"the probe {printable(name)} is not installed; only the page Results shows its maps. Install the package with"
+        f" the probe, or pass the probe directory: --probe {printable(_folder_of(kernel.trace.run_info))}"
     )
 
 

@@ -8,10 +8,10 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.printable import shell_word
+from tui_probe.draw.printable import printable, shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import command_lines, hang_line, pad, wrap
-from tui_probe.draw.table import Column, in_tables, safe, table
+from tui_probe.draw.table import Column, in_tables, table
 from tui_probe.draw.table_content import ColumnOrder, TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
@@ -156,7 +156,7 @@ def _sampled_extent_text(extent: BlockExtent, launches: int) -> str:
 
 def _line(trace: Trace, result: AnalysedResult) -> str:
     """Return the line of a result; files of the trace are named as they are in it."""
-    return f"  {result.label}: " + result.words.replace(f"{safe(str(trace.directory))}/", "")
+    return f"  {result.label}: " + result.words.replace(f"{printable(str(trace.directory))}/", "")
 
 
 def spread_rows(rows: Sequence[int], most: int) -> list[int]:
@@ -193,7 +193,7 @@ class CountTable(Document):
         """``more`` is said below the table."""
         kernel = source.kernel
         self.title = f"{title} of {kernel.demangled}"
-        self.name = f"#{kernel.index} {safe(kernel.demangled)}"
+        self.name = f"#{kernel.index} {printable(kernel.demangled)}"
         chosen = list(kernel.result_rows) if source.launch is None else [source.launch.result]
         rows = [row for row in chosen if row is not None]
         self.left_out = max(len(rows) - _MAX_ROWS, 0)
@@ -252,7 +252,7 @@ class CountTable(Document):
         texts += [f"{sample}: sums cover only these blocks" for sample in samples if sample]
         if newest is not None and newest.threads_missing:
             texts.append(f"excluding {units.counted(newest.threads_missing, 'thread')} that did not exit")
-        problems = [f"{result.label}: {safe(result.problem)}" for result in self.results if result.problem]
+        problems = [f"{result.label}: {printable(result.problem)}" for result in self.results if result.problem]
         simulated = ["simulated GPU: counts are exact, as on a GPU"] if self.simulated else []
         return [*texts, *self.more, *problems, *simulated]
 
@@ -262,7 +262,7 @@ class CountTable(Document):
         try:
             return list(self.notes(newest.analysis))
         except TraceError as error:
-            return [safe(str(error))]
+            return [printable(str(error))]
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record of every launch with all its values."""

@@ -8,8 +8,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import safe
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.input_limits import CUBIN, PTX_TEXT
 from tui_probe.ptx.tree import INSERTED_MARK, REPLACED_MARK
@@ -32,7 +32,7 @@ _PTX_LINE: Final = re.compile(r" at line (\d{1,9})\b")
 
 def located_failures(kernel: KernelFacts) -> tuple[str, ...]:
     """The failures of a kernel; a bad access with the line of source. Reads the kernel's PTX."""
-    return tuple(safe(_locate(kernel, text)) for text in kernel.failures)
+    return tuple(printable(_locate(kernel, text)) for text in kernel.failures)
 
 
 def failure_lines(kernels: Iterable[Kernel]) -> Iterator[str]:
@@ -40,7 +40,7 @@ def failure_lines(kernels: Iterable[Kernel]) -> Iterator[str]:
     failed = [kernel for kernel in kernels if kernel.failures]
     for kernel in failed[:_MAX_LINES]:
         text = "; ".join(located_failures(kernel))
-        yield f"✘ #{kernel.index} {shorten(safe(kernel.demangled), _NAME_WIDTH)}: {text}"
+        yield f"✘ #{kernel.index} {shorten(printable(kernel.demangled), _NAME_WIDTH)}: {text}"
     if len(failed) > _MAX_LINES:
         yield f"✘ {len(failed) - _MAX_LINES} more failed kernels: see the column status"
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tui_probe.draw import units
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.finding import SHARE
 from tui_probe.probekit.registry import probe_named
@@ -122,7 +122,7 @@ class FindingChange:
     @property
     def text(self) -> str:
         """``matmul: uncoalesced at a.cu:4, sectors per request 32.0 → 4.0 (ideal 4.0)``."""
-        kernel = f"{shorten(safe(self.kernel), _NAME_WIDTH)}: " if self.kernel else ""
+        kernel = f"{shorten(printable(self.kernel), _NAME_WIDTH)}: " if self.kernel else ""
         place = f" at {self.position}" if self.position else ""
         joint = ", " if self._metric_name or place else " "
         suffix = f"{joint}{self.words}" if self.words else ""

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
 from tui_probe.draw import units
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable
 from tui_probe.probekit.finding import NO_FINDING, Finding, opcode_class
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.kernel_files import short_position
@@ -120,7 +120,7 @@ def _table_text(kernel: KernelFacts, first: Finding | None, results: Sequence[Re
 
 
 def _problems(results: Sequence[ResultFindings]) -> list[str]:
-    return [safe(result.problem) for result in results if result.problem]
+    return [printable(result.problem) for result in results if result.problem]
 
 
 def worst_line_text(kernel: KernelFacts) -> str:
@@ -144,7 +144,7 @@ def _brief_text(kernel: KernelFacts, worst: Finding) -> str:
         return hotspot_text(kernel, worst)
     source = source_lines(kernel.folder).program_line(worst.line)
     place = short_position(worst.line) if source is None else f"{PurePath(source.file).name}:{source.line}"
-    return safe(f"{place} {worst.brief}")
+    return printable(f"{place} {worst.brief}")
 
 
 def hotspot_text(kernel: KernelFacts, finding: Finding) -> str:
@@ -156,7 +156,7 @@ def hotspot_text(kernel: KernelFacts, finding: Finding) -> str:
     opcode, place, others = finding.words.partition(f" {position} {name}")
     if not place:
         return finding_text(kernel, finding)
-    return safe(f"{name} {opcode_class(opcode)}{others}")
+    return printable(f"{name} {opcode_class(opcode)}{others}")
 
 
 def limiter_text(kernel: KernelFacts) -> str:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import Finding, counted
@@ -250,13 +250,13 @@ def _read_findings(parts: Sequence[tuple[ViewSource, int | None]]) -> list[Findi
         _check_pages(result, findings)
         return [*sorted(findings, key=lambda finding: finding.order), *_sample_finding(result)]
     notes = (("first_value", "values", first_value(result)), ("kept", "records", record_counts_text(result.result)))
-    return [Finding(key, label, safe(text)) for key, label, text in notes if text]
+    return [Finding(key, label, printable(text)) for key, label, text in notes if text]
 
 
 def _unmatched_text(reason: str) -> str:
     """``the kernel has no global store``, from the reason of a probe that matched nothing."""
     _, _, missing = reason.partition(", which has ")
-    return safe(f"the kernel has {missing}" if missing else reason or NOT_MEASURED)
+    return printable(f"the kernel has {missing}" if missing else reason or NOT_MEASURED)
 
 
 def _check_pages(result: ProbeResult, findings: Iterable[Finding]) -> None:
@@ -288,7 +288,7 @@ def finding_text(kernel: KernelFacts, finding: Finding) -> str:
     """Return the text of a finding, and the line of source unless the text has it."""
     source = source_lines(kernel.folder).program_line(finding.line) if finding.line else None
     name = f"{PurePath(source.file).name}:{source.line}" if source else ""
-    return safe(finding.words + (f", {name}" if name and name not in finding.words else ""))
+    return printable(finding.words + (f", {name}" if name and name not in finding.words else ""))
 
 
 def result_bytes(source: ViewSource) -> int:

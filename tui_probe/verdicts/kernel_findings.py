@@ -8,9 +8,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from tui_probe.draw import units
-from tui_probe.draw.printable import shell_word
+from tui_probe.draw.printable import printable, shell_word
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import safe
 from tui_probe.probekit.finding import SHARE, Finding, derived, modelled
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import all_probes, probe_named
@@ -92,7 +91,7 @@ class KernelFinding:
     @property
     def claim(self) -> str:
         """The finding as a sentence."""
-        return safe(f"{self.finding.label}: {self.finding.words}")
+        return printable(f"{self.finding.label}: {self.finding.words}")
 
     @property
     def severity(self) -> Severity:
@@ -146,7 +145,7 @@ class KernelFinding:
         """``store.cu:7``, ``PTX:32``; "" for a finding of the whole kernel."""
         source = self.source
         if source is not None:
-            return safe(f"{PurePath(source.file).name}:{source.line}")
+            return printable(f"{PurePath(source.file).name}:{source.line}")
         line = self.finding.line
         return "" if line is None else f"{line:#06x}" if isinstance(line, Offset) else f"PTX:{line}"
 
@@ -176,7 +175,7 @@ class KernelFinding:
         gain = finding.gain
         return {
             "id": self.id,
-            "kernel": {"index": self.kernel.index, "name": shorten(safe(self.kernel.demangled), _NAME_CELLS)},
+            "kernel": {"index": self.kernel.index, "name": shorten(printable(self.kernel.demangled), _NAME_CELLS)},
             "launch": self.launch,
             "claim": self.claim,
             "severity": self.severity,
@@ -296,7 +295,7 @@ def _unread_finding(source: ViewSource, share: float | None) -> KernelFinding:
 
 
 def _problem_finding(kernel: KernelFacts, result: ResultFindings, share: float | None) -> KernelFinding:
-    finding = Finding(UNMEASURED_KEY, "problem", safe(result.problem or ""))
+    finding = Finding(UNMEASURED_KEY, "problem", printable(result.problem or ""))
     missing = Unmeasured("findings", "result-unreadable" if result.unread else "probe-unknown")
     return KernelFinding(kernel, finding, result.probe, result.launch, share=share, not_measured=(missing,))
 

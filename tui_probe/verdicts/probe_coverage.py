@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable
 from tui_probe.reasons import Reason, advice_on, listed_reasons
 
 if TYPE_CHECKING:
@@ -142,8 +142,8 @@ def unprobed_reason(kernel: Kernel) -> str:
         return "still being prepared"
     if kernel.status == "probed":
         launch_reason = usual_launch_reason(kernel)
-        return f"no launch recorded: {safe(launch_reason.text)}" if launch_reason else "no launch recorded"
-    return "no reason given" if reason is None else safe(reason.text)
+        return f"no launch recorded: {printable(launch_reason.text)}" if launch_reason else "no launch recorded"
+    return "no reason given" if reason is None else printable(reason.text)
 
 
 def usual_launch_reason(kernel: Kernel) -> Reason | None:
@@ -168,7 +168,7 @@ def library_name(reason: Reason) -> str:
     match = None if listed is None else listed.pattern.fullmatch(reason.text)
     name = match["library"] if match else "a closed library"
     plain = name.removeprefix("lib")
-    return next((known for start, known in _LIBRARIES.items() if plain.startswith(start)), safe(name))
+    return next((known for start, known in _LIBRARIES.items() if plain.startswith(start)), printable(name))
 
 
 def _part_text(reason: str, part: CoveragePart) -> str:

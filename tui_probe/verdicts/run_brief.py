@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.char_budget import fit_document, fit_lines
-from tui_probe.draw.printable import shell_word
+from tui_probe.draw.printable import printable, shell_word
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.spans import to_ascii
-from tui_probe.draw.table import safe
 from tui_probe.probekit.measured import probe_measuring_all
 from tui_probe.probekit.registry import all_probes
 from tui_probe.verdicts.code_places import failure_lines
@@ -65,7 +64,7 @@ class KernelBrief:
     def lines(self, advice: set[str]) -> Iterator[str]:
         """Yield the text lines, without ``advice`` that was given before; new advice is added to it."""
         share = units.NOT_MEASURED if self.share is None else f"{self.share:.0%}"
-        name = shorten(safe(self.kernel.demangled), _NAME_CELLS)
+        name = shorten(printable(self.kernel.demangled), _NAME_CELLS)
         launches = units.counted(self.kernel.launches, "launch")
         verdict = self.verdict.removeprefix(f"{NO_TIMES}; ")  # the head of the brief says so
         yield _cut(f"{share:>4}  #{self.kernel.index} {name}, {launches}: {verdict}")
@@ -80,7 +79,7 @@ class KernelBrief:
         """Return the JSON record; its findings are in a list of the document."""
         return {
             "index": self.kernel.index,
-            "name": shorten(safe(self.kernel.demangled), _NAME_CELLS),
+            "name": shorten(printable(self.kernel.demangled), _NAME_CELLS),
             "share": self.share,
             "launches": self.kernel.launches,
             "verdict": self.verdict,
@@ -136,8 +135,8 @@ class RunBrief:
         return {
             "schema": SCHEMA,
             "version": SCHEMA_VERSION,
-            "trace": safe(str(self.trace.directory)),
-            "command": safe(state.command),
+            "trace": printable(str(self.trace.directory)),
+            "command": printable(state.command),
             "outcome": exit_text(self.trace),
             "device": None if state.device is None else state.device.name,
             "simulated": state.simulated,
@@ -157,9 +156,9 @@ class RunBrief:
 
     def _head(self) -> Iterator[str]:
         state = self.trace.state
-        yield _cut(f"{safe(state.command) or 'unknown command'}: {exit_text(self.trace)}", _TEXT_CELLS // 2)
+        yield _cut(f"{printable(state.command) or 'unknown command'}: {exit_text(self.trace)}", _TEXT_CELLS // 2)
         kernels = f"{units.counted(state.kernels, 'kernel')}, {units.counted(state.launches, 'launch')}"
-        device = "" if state.device is None else f"{safe(state.device.name)}; "
+        device = "" if state.device is None else f"{printable(state.device.name)}; "
         yield _cut(f"{device}{kernels}, {units.count(state.launches_probed)} probed")
         if state.simulated:
             yield "simulated GPU: counts are exact, clocks and cycles come from a model"
@@ -229,7 +228,7 @@ def _verdict(kernel: Kernel, findings: Sequence[KernelFinding]) -> str:
     if LIMITER_KEY in by_key:
         return by_key[LIMITER_KEY]
     if UNPROBED_KEY in by_key:
-        return f"not probed: {safe(by_key[UNPROBED_KEY])}"
+        return f"not probed: {printable(by_key[UNPROBED_KEY])}"
     return "limiter not measured" if kernel.result_rows else f"no result: {unprobed_reason(kernel)}"
 
 

@@ -6,10 +6,9 @@ import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.printable import shell_word
+from tui_probe.draw.printable import printable, shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import wrap
-from tui_probe.draw.table import safe
 from tui_probe.probekit.recognised import recognition_text
 from tui_probe.probekit.record_counts import probed_launches_text
 from tui_probe.trace.kernel_status import ended_context
@@ -55,7 +54,7 @@ def program_command(trace: Run) -> str:
     """Return the program's command, quoted for a shell; COMMAND if the trace does not have it."""
     run = trace.run_info
     command = shlex.join(run.command) if run is not None and run.command else trace.state.command
-    return safe(command or "") or "COMMAND"
+    return printable(command or "") or "COMMAND"
 
 
 def probing_command(trace: Run, probe: str) -> str:
@@ -76,11 +75,11 @@ def measuring_command(trace: Trace) -> str:
     """``tui-probe run --replay -p PROBES -- COMMAND``: the run, with launches for every probe; "" if all had some."""
     options = measuring_options(trace)
     if options and _selects_launches(trace):
-        return f"tui-probe run {safe(shlex.join(options))} --again {shell_word(trace.directory)}"
+        return f"tui-probe run {printable(shlex.join(options))} --again {shell_word(trace.directory)}"
     if not options:
         return ""
     simulated = ["--sim"] if trace.state.simulated else []
-    return f"tui-probe run {safe(shlex.join([*simulated, *options]))} -- {program_command(trace)}"
+    return f"tui-probe run {printable(shlex.join([*simulated, *options]))} -- {program_command(trace)}"
 
 
 def measuring_options(trace: Trace) -> list[str]:
@@ -176,7 +175,7 @@ def _trace_loss_text(trace: Trace) -> str:
 
 
 def _kept_launches_text(results: int, launches: int, kernel: str) -> str:
-    return f"kept {units.count(results)} of {units.counted(launches, 'launch')} of {safe(kernel)}"
+    return f"kept {units.count(results)} of {units.counted(launches, 'launch')} of {printable(kernel)}"
 
 
 def _kernels_with_losses(trace: Trace) -> list[Kernel]:
@@ -208,15 +207,15 @@ def _unended_text(trace: Trace) -> str:
 def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
     state = trace.state
     yield from _failure_entries(kernel for kernel in trace.kernels if ended_context(kernel.failures))
-    yield "trace", safe(str(trace.directory))
-    yield "command", safe(state.command) or units.NOT_MEASURED
+    yield "trace", printable(str(trace.directory))
+    yield "command", printable(state.command) or units.NOT_MEASURED
     yield from _outcome_entries(trace)
     for device in state.devices.values():
-        yield "device", f"{safe(device.name)}, {units.counted(device.sms, 'SM')}, cc {device.capability}"
+        yield "device", f"{printable(device.name)}, {units.counted(device.sms, 'SM')}, cc {device.capability}"
     if state.simulated:
         yield "", SIMULATED_NOTE
     for text in dict.fromkeys(filter(None, map(recognition_text, trace.kernels))):
-        yield "probe", safe(text)
+        yield "probe", printable(text)
     if (sample := sampled_blocks(trace)) is not None:
         yield "sample", f"{_sample_text(sample)} of each grid; all values cover only these blocks"
     launches = probed_launches_text(state.launches, state.launches_probed)
@@ -234,9 +233,12 @@ def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
     for words in budget_lines(trace):
         yield "", words
     if halted := _stop_reason(trace):
-        yield "", f"no further results were saved: {safe(halted)}"
+        yield "", f"no further results were saved: {printable(halted)}"
     if names := copied_names(trace.directory):
-        yield "sources", f"{units.counted(len(names), 'file')} copied into the trace: {', '.join(map(safe, names))}"
+        yield (
+            "sources",
+            f"{units.counted(len(names), 'file')} copied into the trace: {', '.join(map(printable, names))}",
+        )
 
 
 def _damaged_file_entries(trace: Trace) -> Iterator[tuple[str, str]]:
@@ -245,7 +247,7 @@ def _damaged_file_entries(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "log", _truncated_log_text(trace)
     if trace.run_json_problem:
         advice = "copy run.json again from the machine that recorded the trace"
-        yield "run.json", f"{safe(trace.run_json_problem)}; exit status and options are unknown: {advice}"
+        yield "run.json", f"{printable(trace.run_json_problem)}; exit status and options are unknown: {advice}"
     if cut := trace.truncated_results:
         yield "results", _truncated_results_text(trace, cut)
 
@@ -261,7 +263,7 @@ def _missing_result_texts(trace: Trace) -> Iterator[str]:
     """Numbers of probed launches without a result, with the reason."""
     state = trace.state
     if state.launches_dropped:
-        why = f": {safe(state.dropped_reason)}" if state.dropped_reason else ""
+        why = f": {printable(state.dropped_reason)}" if state.dropped_reason else ""
         yield f"{units.counted(state.launches_dropped, 'result')} not kept{why}"
     if unsaved := trace.results_unsaved:
         yield f"at least {units.counted(unsaved, 'result')} not saved: {_UNSAVED_REASON}"
@@ -278,7 +280,7 @@ def _truncated_log_text(trace: Trace) -> str:
 def _truncated_results_text(trace: Trace, cut: Mapping[int, int]) -> str:
     """``1 of 7 results is truncated``, with the first of them."""
     row, size = next(iter(cut.items()))
-    name = f"result/{safe(trace.results.name(row))}"
+    name = f"result/{printable(trace.results.name(row))}"
     verb = "is" if len(cut) == 1 else "are"
     return (
         f"{units.count(len(cut))} of {units.counted(len(trace.results), 'result')} {verb} truncated: {name} has"
@@ -299,10 +301,12 @@ def context_error_text(trace: Trace, failed: ContextFailed) -> str:
     """
     known = len(trace.kernels)
     names = [
-        shorten(safe(trace.kernels[index].demangled), _KERNEL_NAME_WIDTH) for index in failed.kernels if index < known
+        shorten(printable(trace.kernels[index].demangled), _KERNEL_NAME_WIDTH)
+        for index in failed.kernels
+        if index < known
     ]
     launched = f" Launched since the last result: {', '.join(names)}." if names else ""
-    command = safe(trace.state.command) or "PROGRAM"
+    command = printable(trace.state.command) or "PROGRAM"
     ended = f"{failed.name} ({failed.error}) ended the GPU context; the program received the error.{launched}"
     if trace.state.simulated:
         return ended + (" The findings describe the fault." if faulty_kernels(trace) else "")
@@ -400,7 +404,7 @@ def _outcome_entries(trace: Trace) -> Iterator[tuple[str, str]]:
     """Yield the end of the process, and what failed in the program's environment."""
     yield "outcome", _outcome_text(trace)
     if trace.run_info is not None and trace.run_info.program_failure:
-        yield "", safe(trace.run_info.program_failure)
+        yield "", printable(trace.run_info.program_failure)
 
 
 def _outcome_text(trace: Trace) -> str:

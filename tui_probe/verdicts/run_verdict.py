@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import safe
 from tui_probe.errors import ProbeError
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import LOG
@@ -90,7 +90,7 @@ class RunVerdict:
 
 
 def _short(name: str) -> str:
-    return shorten(safe(name), _NAME_WIDTH)
+    return shorten(printable(name), _NAME_WIDTH)
 
 
 def _time_change(now: RunVerdict, before: RunVerdict) -> str:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable
 from tui_probe.input_limits import PTX_TEXT, parse_json
 from tui_probe.probekit.finding import Finding, place
 from tui_probe.trace.launch_shape import WARP_SIZE
@@ -136,8 +136,8 @@ def _finding(kernel: KernelFacts, fault: dict[str, Any], instructions: int = 1) 
     text = "; ".join(filter(None, (what, here_text, _other(kernel, other))))
     page = "ptx" if line else ""
     return Finding(
-        kind, _LABELS[kind], safe(text), page=page, line=line, stands_out=True, values=values, advice=_advice(fault),
-        brief=safe(f"{_LABELS[kind]}: {what}"), wrong_result=kind != "unchecked",
+        kind, _LABELS[kind], printable(text), page=page, line=line, stands_out=True, values=values,
+        advice=_advice(fault), brief=printable(f"{_LABELS[kind]}: {what}"), wrong_result=kind != "unchecked",
     )  # fmt: skip
 
 

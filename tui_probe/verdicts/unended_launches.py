@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.draw.printable import shell_word
+from tui_probe.draw.printable import printable, shell_word
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import safe
 from tui_probe.probekit.finding import Finding, counted, timed
 from tui_probe.probekit.registry import watchdog_page
 from tui_probe.reproducer.kept_launch import unended_launches
@@ -126,7 +125,14 @@ def _reported_finding(kernel: KernelFacts, event: LaunchStuck, *, is_saved: bool
 
 def _finding(label: str, text: str, advice: str, values: dict[str, Number | Evidence]) -> Finding:
     return Finding(
-        "unfinished", label, text, stands_out=True, values=values, advice=safe(advice), brief=text, wrong_result=True
+        "unfinished",
+        label,
+        text,
+        stands_out=True,
+        values=values,
+        advice=printable(advice),
+        brief=text,
+        wrong_result=True,
     )
 
 

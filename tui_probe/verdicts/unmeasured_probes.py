@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable
 from tui_probe.verdicts.probe_coverage import usual_launch_reason
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def unmeasured_texts(probes: Iterable[UnmeasuredProbe]) -> Iterator[str]:
     for unmeasured in probes:
         by_reason.setdefault(unmeasured.reason.replace(unmeasured.probe, ""), []).append(unmeasured)
     for same in by_reason.values():
-        names = ", ".join(safe(unmeasured.probe) for unmeasured in same)
-        yield f"not measured by -p {names}: {safe(same[0].reason)}"
+        names = ", ".join(printable(unmeasured.probe) for unmeasured in same)
+        yield f"not measured by -p {names}: {printable(same[0].reason)}"
 
 
 def _saves_results(trace: Run) -> bool:

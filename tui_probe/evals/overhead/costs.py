@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import PROBE_FILE, parse_toml
 from tui_probe.probekit.recognised import analysis_name
@@ -226,7 +226,7 @@ def _cost(given: EvaluationInput, row: StudyKernel | None) -> Cost | str:
             return f"{given.path}: no kernel was probed: {reasons}"
         return Cost(row, probe, "", reason=reasons)
     kernel = max(probed, key=lambda candidate: candidate.time_ms or 0.0)
-    row = row or StudyKernel(safe(kernel.demangled), ("?",))
+    row = row or StudyKernel(printable(kernel.demangled), ("?",))
     return _cost_of_kernel(row, probe or analysis_name(kernel) or "?", kernel)
 
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from tui_probe.binaries import elf, fatbin
-from tui_probe.draw.printable import shell_word
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable, shell_word
 from tui_probe.input_limits import JSON_VALUE
 from tui_probe.nsight.importers.file_reading import first_bytes, unpacked
 from tui_probe.nsight.importers.formats import PROTON, PYTORCH
@@ -237,7 +236,7 @@ def json_advice(path: Path) -> str:
     if description.kind == "bandwidth":
         return f"a bandwidth result: tui-probe open {shell_word(path)}"
     if description.kind == "report":
-        page = f" (page {safe(description.page)})" if description.page else ""
+        page = f" (page {printable(description.page)})" if description.page else ""
         known = _is_directory(description.trace)
         source = f"tui-probe open {shell_word(description.trace)}" if known else "open the described trace or file"
         return f"JSON from tui-probe{page}, not a profile; {source}"

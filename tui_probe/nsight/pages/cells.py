@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import cut_apart, shorten_apart
-from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.nsight.importers.nsys_model import file_number, system_id
 
@@ -99,7 +99,7 @@ def shorten_names(
     columns: Iterable[Column[Row]], names: Iterable[str], part: float = _KERNEL_PART
 ) -> tuple[Column[Row], ...]:
     """The columns, with one shortening for all ``names`` of kernels, and ``part`` of the table for them."""
-    cut = shorten_apart(map(safe, names))
+    cut = shorten_apart(map(printable, names))
     return tuple(
         replace(column, shorten=cut, readable=part) if column.key in _OF_KERNELS else column for column in columns
     )
@@ -107,7 +107,7 @@ def shorten_names(
 
 def cut_texts(columns: Iterable[Column[Row]], key: str, texts: Iterable[str]) -> tuple[Column[Row], ...]:
     """The columns; that of ``key`` cuts these texts so that no two look alike."""
-    cut = cut_apart(map(safe, texts))
+    cut = cut_apart(map(printable, texts))
     return tuple(
         replace(column, shorten=cut, readable=_TEXT_PART) if column.key == key else column for column in columns
     )

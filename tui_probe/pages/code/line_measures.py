@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.table import safe
+from tui_probe.draw.printable import printable
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.pages.code.measure_column import WORST_MARK, MeasureColumn, cell_text
@@ -177,7 +177,7 @@ def no_line_text(result: JoinedResult) -> str:
     """Return the text for a result without a line, with the reason if the kernel has no such instruction."""
     kernel = result.results[0].kernel
     if kernel.matched_nothing and kernel.reason:
-        return safe(kernel.reason)
+        return printable(kernel.reason)
     return f"-p {result.name} measured no line of this kernel"
 
 

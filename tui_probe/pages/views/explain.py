@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import hang_line
-from tui_probe.draw.table import safe
 from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import LOG_LINE, PTX_TEXT
@@ -101,7 +100,7 @@ def _log_section(trace: Trace) -> Iterator[str]:
             seen[kind] += 1
             if sentence and seen[kind] <= EVENTS_PER_KIND:
                 yield printable(line.rstrip(b"\n"))
-                yield f"    → {safe(sentence)}"
+                yield f"    → {printable(sentence)}"
         has_more = bool(file.readline())
     shown = sum(min(count, EVENTS_PER_KIND) for kind, count in seen.items() if kind != "others")
     more = units.counted(sum(seen.values()) - shown, "more line") + (" or more" if has_more else "")
@@ -112,7 +111,7 @@ def _kernel_section(kernel: KernelFacts | None) -> Iterator[str]:
     if kernel is None:
         yield "no kernel was prepared"
         return
-    yield f"#{kernel.index} {safe(kernel.demangled)}: {kernel.status}"
+    yield f"#{kernel.index} {printable(kernel.demangled)}: {kernel.status}"
     for name, purpose in _KERNEL_FILES:
         if (path := kernel.file(name)) is not None:
             yield f"{name:<14}{purpose} ({units.size(path.stat().st_size)})"
@@ -151,7 +150,7 @@ def _result_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]:
     try:
         result = kernel.read(path)
     except TraceError as error:
-        yield safe(str(error))
+        yield printable(str(error))
         return
     header = result.header
     yield f"result/{path.name}, {units.counted(path.stat().st_size, 'byte')}, little-endian"
@@ -175,7 +174,7 @@ def _analysis_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]
         return
     if trace.file("read.py") is not None:
         yield "read.py: header, sections, records = parse(FILE); records[MAP][block][slot][record].FIELD"
-    yield f"probe: {safe(probe_name(kernel))}"
+    yield f"probe: {printable(probe_name(kernel))}"
     for result in analyse_results(trace, kernel, most=EVENTS_PER_KIND):
         yield f"{result.label}: {result.words}"
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import pad, wrap
-from tui_probe.draw.table import safe
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.measured import known_probe
@@ -45,7 +45,7 @@ class LatencyView(Document):
 
     def __init__(self, kernel: KernelFacts, inside: Waits | None) -> None:
         self.title = f"Latency of {kernel.demangled}"
-        self.name = f"#{kernel.index} {safe(kernel.demangled)}"
+        self.name = f"#{kernel.index} {printable(kernel.demangled)}"
         self.inside = inside
         self.simulated = kernel.trace.state.simulated
         parts = {

@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import Column, safe
+from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import ColumnOrder, titled_table
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document, Spot, with_progress
@@ -312,7 +313,7 @@ def _read_parts(sources: Sequence[ViewSource], progress: Progress) -> tuple[list
             errors.append(error)
     if not parts:
         raise errors[0]
-    return sorted(parts, key=lambda part: not part.measured.rows), [safe(str(error)) for error in errors]
+    return sorted(parts, key=lambda part: not part.measured.rows), [printable(str(error)) for error in errors]
 
 
 def _opcodes_or_none(joined: JoinedResult) -> dict[int, str]:

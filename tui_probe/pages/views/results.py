@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.printable import shell_word
+from tui_probe.draw.printable import printable, shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import command_lines, hang_line, pad
-from tui_probe.draw.table import Column, safe
+from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document, no_progress, with_progress
@@ -166,8 +166,8 @@ def _kernels_with_results(trace: Trace) -> list[ProbedKernel]:
 
 def _kernel_heading(kernel: KernelFacts, cells: int, explained: set[str]) -> Iterator[str]:
     """The kernel and its probe; and how to read the lines of a probe that is not ``explained`` yet."""
-    name = safe(probe_name(kernel))
-    yield from hang_line(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)
+    name = printable(probe_name(kernel))
+    yield from hang_line(f"#{kernel.index} {shorten(printable(kernel.demangled), cells - 24)}  {name}", cells)
     probe = probe_named(name)
     if probe is not None and probe.line_about not in explained | {""}:
         explained.add(probe.line_about)
@@ -285,7 +285,7 @@ class SeveralTables(Document):
         """The tables, the name of its probe above each."""
         lines: list[Line] = []
         for probe, table in self.tables:
-            lines += [*([()] if lines else []), ((f"-p {safe(probe)}", "head"),), *table.lines(width)]
+            lines += [*([()] if lines else []), ((f"-p {printable(probe)}", "head"),), *table.lines(width)]
         return lines
 
     def sortable(self) -> Mapping[str, str]:

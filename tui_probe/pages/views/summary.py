@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.charts import SHARES, distribution_line, percentile_heading, percentiles
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import pad, wrap
-from tui_probe.draw.table import as_record, in_data, safe
+from tui_probe.draw.table import as_record, in_data
 from tui_probe.draw.view import Document
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.pages.code.kernel_sass import has_only_sass
@@ -104,7 +105,7 @@ class Summary(Document):
         parts = [
             (part if not place else f"  {part}")
             for text in texts
-            for place, part in enumerate(wrap(safe(text), max(20, width - LABEL - 2)))
+            for place, part in enumerate(wrap(printable(text), max(20, width - LABEL - 2)))
         ]
         lines: list[Line] = [
             ((" " + pad("" if row else "probes", LABEL), "dim"), (part, "")) for row, part in enumerate(parts)
@@ -120,7 +121,7 @@ class Summary(Document):
                 (),
             ]
         for number, name in enumerate(self.sources[:_MOST_SOURCES]):
-            lines.append(((" " + pad("" if number else "source", LABEL), "dim"), (safe(name), "")))
+            lines.append(((" " + pad("" if number else "source", LABEL), "dim"), (printable(name), "")))
         if self.sources:
             lines.append(())
         if self.measured:

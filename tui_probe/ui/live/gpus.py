@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw import units
 from tui_probe.draw.charts import column_chart
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import Line, pad, wrap
-from tui_probe.draw.table import safe
 from tui_probe.nvml import GpuSample, open_nvml, sample_all
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def device_lines(devices: Sequence[Device], cells: int, *, simulated: bool) -> l
         clock = f", up to {device.clock_khz / 1000:.0f} MHz" if device.clock_khz and not simulated else ""
         summary = f"{units.counted(device.sms, 'SM')}, compute capability {device.capability}{clock}"
         lines += [
-            ((f" device {device.ordinal} of the run  {safe(device.name)}", "title"),),
+            ((f" device {device.ordinal} of the run  {printable(device.name)}", "title"),),
             *_text_lines(summary, cells, ""),
         ]
     if not devices:

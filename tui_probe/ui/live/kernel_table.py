@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tui_probe.draw import units
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import width, wrap
-from tui_probe.draw.table import safe
 from tui_probe.draw.table_content import heading
 from tui_probe.ui.live.kernel_columns import (
     BAR_CELLS,
@@ -426,7 +426,7 @@ class KernelTable(PaneView):
 
     def copied(self) -> str:
         """The names of the selected kernel."""
-        return "\n".join(map(safe, self.whole_names()))
+        return "\n".join(map(printable, self.whole_names()))
 
     def whole_names(self) -> Sequence[str]:
         """Return the names of the selected kernel, one after the other; none without a selection."""

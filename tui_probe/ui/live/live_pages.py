@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import wrap
-from tui_probe.draw.table import safe
 from tui_probe.pages.views import FIXED_PAGES, keys_of_pages, kind_of, page_key_texts
 from tui_probe.probekit.page_kinds import PAGES
 from tui_probe.ui.live.current_selection import with_newest
@@ -115,7 +115,7 @@ class KernelPage(TextView):
         cells = max(20, self.width)
         self.lines = [] if self.kernel is None else self._kernel_lines(self.kernel, cells)
         if self._failure:
-            failure_lines = [((f" {part}", "bad"),) for part in wrap(safe(self._failure), cells - 2)]
+            failure_lines = [((f" {part}", "bad"),) for part in wrap(printable(self._failure), cells - 2)]
             self.lines = [*failure_lines, (), *self.lines]
 
     def _kernel_lines(self, kernel: KernelSnapshot, cells: int) -> list[Line]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.charts import column_chart
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import safe
 from tui_probe.probekit.record_counts import launches_text
 from tui_probe.trace.kernel_status import ended_context
 from tui_probe.trace.recent import run_before
@@ -111,8 +111,8 @@ def _unused_probes(process: ProcessView) -> list[Span]:
 
 def unused_text(unused: Sequence[UnmeasuredProbe]) -> str:
     """``no result: PROBE (every kernel ran once, with other probes; --replay relaunches them)``."""
-    names, reasons = ", ".join(safe(probe.probe) for probe in unused), {probe.reason for probe in unused}
-    why = safe(reasons.pop()) if len(reasons) == 1 else "for several reasons"
+    names, reasons = ", ".join(printable(probe.probe) for probe in unused), {probe.reason for probe in unused}
+    why = printable(reasons.pop()) if len(reasons) == 1 else "for several reasons"
     return f"no result: {names} ({why}; press {keys.key_of('again')} for --replay)"
 
 
@@ -120,7 +120,7 @@ def _failed_kernels(process: ProcessView) -> str:
     """The kernel that ended the GPU context, or how many may have; "" for none."""
     failed = [row for row in process.kernels if ended_context(row.failures)]
     if len(failed) == 1:
-        return f"✘ #{failed[0].index} {shorten(safe(failed[0].demangled), _NAME_CELLS)} failed"
+        return f"✘ #{failed[0].index} {shorten(printable(failed[0].demangled), _NAME_CELLS)} failed"
     return f"✘ {len(failed)} kernels may have failed" if failed else ""
 
 
@@ -194,7 +194,7 @@ class KernelFilterWarning:
         self._since = now if self._since is None else self._since
         if self.state or (snapshot.running and now < self._since + WARN_AFTER):
             return ""
-        self.state = f"-k {shorten(safe(unmatched), _FILTER_CELLS)} matches no kernel"
+        self.state = f"-k {shorten(printable(unmatched), _FILTER_CELLS)} matches no kernel"
         return self._filter_warning(unmatched, snapshot)
 
     @classmethod

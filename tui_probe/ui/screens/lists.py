@@ -12,8 +12,8 @@ from textual import events
 from textual.screen import ModalScreen
 
 from tui_probe.draw import units
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import Line, clip, pad, width, wrap
-from tui_probe.draw.table import safe
 from tui_probe.ui.widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class NameList(FittedList):
     def _wrapped(self, inner: int) -> list[Line]:
         lines: list[Line] = []
         for name in self.names:
-            lines += [((part, ""),) for part in wrap(safe(name), inner - 2)] + [()]
+            lines += [((part, ""),) for part in wrap(printable(name), inner - 2)] + [()]
         return lines[:-1]
 
     def scroll(self, step: int) -> None:
@@ -253,7 +253,7 @@ class NameScreen(FittedScreen["str | None", NameList]):
         if event.key in ("up", "k", "down", "j"):
             self.list.scroll(1 if event.key in ("down", "j") else -1)
         else:
-            self.dismiss("\n".join(map(safe, self.list.names)) if event.key == "y" else None)
+            self.dismiss("\n".join(map(printable, self.list.names)) if event.key == "y" else None)
 
 
 @dataclass(frozen=True)

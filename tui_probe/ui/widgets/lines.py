@@ -11,8 +11,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import Line, clip_line, is_narrow, to_ascii, width
-from tui_probe.draw.table import safe
 from tui_probe.ui.textual_private import OpenScreen
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _finished(line: Line, cells: int, *, ascii_only: bool) -> Line:
     Text comes from traces, so it may hold anything: what a terminal would obey is taken out here, for all widgets. Most
     lines of a redrawn widget are the same as before, so they are remembered.
     """
-    safely = ((safe(text), role) for text, role in line)
+    safely = ((printable(text), role) for text, role in line)
     spans: list[tuple[str, str]] = []
     used = 0
     for shown, role in clip_line(tuple((to_ascii(t) if ascii_only else t, role) for t, role in safely), cells):
