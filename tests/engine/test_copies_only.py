@@ -30,7 +30,7 @@ from tui_probe.reasons import because
 from tui_probe.sass.bulk_copies import UNIFORM_COPIES
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import ALWAYS, WORD_BYTES
-from tui_probe.trace.sites import SiteCopy, parse_sites
+from tui_probe.trace.sites import Site, SiteCopy, parse_sites
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,15 +195,24 @@ def record_code(kernel: GraftedKernel, offset: int) -> list[Word]:
     return list(target.words[begin:end])
 
 
-@pytest.mark.parametrize(("count", "place"), [(0, 0), (5, 5), (2048, 2048), (4000, 2048)])
-def test_code_of_records_stores_what_the_instruction_has(roles: Cubin, count: int, place: int) -> None:
+@pytest.fixture(scope="module")
+def recorded_copies(roles: Cubin) -> list[tuple[Site, list[Word], list[str]]]:
+    """The sites of the copies, with the code of their records and its text by nvdisasm, started once for all."""
     kernel = grafted(roles, "gmem_bytes")
+    sites = parse_sites(kernel.sites.encode())[0].sites
+    codes = [record_code(kernel, int(site.instruction.line)) for site in sites]
+    return [*zip(sites, codes, code_texts(90, *codes), strict=True)]
+
+
+@pytest.mark.parametrize(("count", "place"), [(0, 0), (5, 5), (2048, 2048), (4000, 2048)])
+def test_code_of_records_stores_what_the_instruction_has(
+    roles: Cubin, recorded_copies: list[tuple[Site, list[Word], list[str]]], count: int, place: int
+) -> None:
+    assert len(recorded_copies) == 5
     target = GraftTarget.of(roles, "roles")
-    for site in parse_sites(kernel.sites.encode())[0].sites:
+    for site, code, texts in recorded_copies:
         copy, at = site.copy, int(site.instruction.line)
         assert copy is not None
-        code = record_code(kernel, at)
-        (texts,) = code_texts(90, code)
         sources = [re.findall(r"\bUR\d+", text)[0] for text in texts if re.match(r"MOV R\d+, UR", text)]
         counter, high, low, *own = sources
         values = {counter: count, high: 0x7F, low: 0xFFFFFFF0, "CLOCK": 1234}
@@ -225,7 +234,7 @@ def test_code_of_records_stores_what_the_instruction_has(roles: Cubin, count: in
 def trial_content(places: Sequence[int], base: int = 0x7F0000000000) -> bytes:
     """The records that each warp of the self-test must leave."""
     begun = struct.pack("<QIxxxxI12x", 9, 3, 1) * RECORD_WARPS
-    content = b""
+    content, storage = bytearray(begun), record_trials.storage_of_copies()
     for warp in range(RECORD_WARPS):
         copies = list(record_trials.expected_copies(warp, places)) if warp < RECORD_WARPS - 1 else []
         records = b""
@@ -234,8 +243,8 @@ def trial_content(places: Sequence[int], base: int = 0x7F0000000000) -> bytes:
             fields = 5, place, address & 0xFFFFFFFF, address >> 32, size // 16, place | 1, 0, 0
             records += struct.pack("<8I", *fields)
         slot = struct.pack("<I12x", 1 + 2 * len(copies)) + records
-        content += slot.ljust(record_trials.storage_of_copies(), b"\0")
-    return begun + content
+        content += slot.ljust(storage, b"\0")
+    return bytes(content)
 
 
 def test_self_test_has_a_kernel_with_copies() -> None:

@@ -58,8 +58,8 @@ def test_enter_opens_the_sass_of_a_kernel_without_ptx(tmp_path: Path) -> None:
     (kernel,) = [kernel for kernel in trace.kernels if kernel.status == "probed"]
     view = kind_of("phases").open(ViewSource(trace, kernel), no_progress)
     assert isinstance(view, Document)
-    lines = [view.target(number, 100) for number in range(len(view.lines(100)))]
-    spot = next(line for line in lines if line is not None)
+    targets = (view.target(number, 100) for number in range(len(view.lines(100))))
+    spot = next(target for target in targets if target is not None)
     assert view.target_view() == "sass"
     code = kind_of("sass").open(ViewSource(trace, kernel), no_progress)
     assert isinstance(code, Document)
