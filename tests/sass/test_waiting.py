@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sass.conftest import ARCHITECTURES
+from tui_probe.engine.grafting.stay_positions import blocks_may_wait as by_machine_code
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.waiting import blocks_may_wait as by_ptx
 from tui_probe.sass.target import GraftTarget
-from tui_probe.sass.waiting import blocks_may_wait as by_machine_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable

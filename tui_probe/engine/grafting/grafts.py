@@ -34,6 +34,7 @@ from tui_probe.engine.grafting.snippet_ptx import (
     snippet_ptx,
 )
 from tui_probe.engine.grafting.snippet_store import SnippetStore
+from tui_probe.engine.grafting.stay_positions import blocks_may_wait
 from tui_probe.engine.grafting.wait_grafts import ProbedWaits, graft_waits
 from tui_probe.engine.kernel_texts import SASS_MODE_LINE, kernel_info
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_architecture
@@ -48,7 +49,6 @@ from tui_probe.sass.snippets import Snippet, assign_uniform_registers, with_fina
 from tui_probe.sass.target import PARAMETER_BYTES, GraftTarget
 from tui_probe.sass.uniform_registers import UNIFORM_KEPT_BY_CALLS, used_uniform_registers
 from tui_probe.sass.variables import calls_outside
-from tui_probe.sass.waiting import blocks_may_wait
 from tui_probe.sass.words import EXIT, MAX_REGISTERS, RESERVED, WORD_BYTES, branch_word, without_guard
 
 if TYPE_CHECKING:

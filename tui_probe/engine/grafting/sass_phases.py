@@ -14,6 +14,7 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.grafting.stay_positions import is_strong_load
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.control_flow import Flow
 from tui_probe.ptx.operands import MADE_UP
@@ -29,7 +30,6 @@ from tui_probe.sass.operations import PRODUCT_OPERATIONS, matrix_product, operat
 from tui_probe.sass.uniform_registers import uniform_bits
 from tui_probe.sass.wait_classes import barrier_number, is_mbarrier_arrival, is_mbarrier_wait, own_wait
 from tui_probe.sass.wait_sites import fixed_offsets
-from tui_probe.sass.waiting import is_strong_load
 from tui_probe.sass.words import BSYNC, CONTROL_FLOW, EXIT, IMMEDIATE, WORD_BYTES
 
 if TYPE_CHECKING:

@@ -1,9 +1,14 @@
-"""Instructions of a kernel without PTX at which a warp may stay for ever: ``stay.access`` and ``stay.other``.
+"""Instructions of machine code at which a thread may wait for others: by them blocks may wait for one another, and a
+warp may stay for ever. ``ptx/waiting.py`` recognises the former by PTX.
 
-``stay.access`` are strong loads and atomics whose result is used, which a loop may repeat until memory has some value.
-``stay.other`` are barriers of blocks and clusters, operations of mbarriers, and the heads of loops that no other such
-instruction is in and whose end does not depend on a count. A count is a register that a test in the loop compares, and
-to which the loop adds.
+A block observes another one by reading memory in an order that the hardware keeps: by a strong load, by an atomic
+operation that returns the old value, or by any load behind a fence. Without any of these, blocks cannot wait, and run
+one after another as well as at the same time. Blocks of a cluster may wait: they always start together.
+
+A warp may stay at ``stay.access`` and ``stay.other``. ``stay.access`` are strong loads and atomics whose result is
+used, which a loop may repeat until memory has some value. ``stay.other`` are barriers of blocks and clusters,
+operations of mbarriers, and the heads of loops that no other such instruction is in and whose end does not depend on a
+count. A count is a register that a test in the loop compares, and to which the loop adds.
 
 Not found: ``WARPSYNC``, which cannot be moved, and loops with several entries.
 """
@@ -19,7 +24,6 @@ from tui_probe.ptx.tree import Instruction
 from tui_probe.sass.accesses import ATOM, ATOMG, ATOMS
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
-from tui_probe.sass.waiting import is_strong_load
 from tui_probe.sass.words import CONTROL_FLOW, RZ
 
 if TYPE_CHECKING:
@@ -27,6 +31,16 @@ if TYPE_CHECKING:
 
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
+
+_LOAD_OPERATIONS: Final = frozenset({"LD", "LDG"})
+_ORDERING_OPERATIONS: Final = frozenset({"ATOM", "ATOMG", "LDGMC", "MEMBAR", "ERRBAR", "CCTL"})
+_LEADS_AWAY: Final = frozenset({0x143, 0x14A, 0x14B, 0x153})
+"""CALL.ABS, JMP, JMX, JMXU: they lead to code that is not searched."""
+_ORDER_FIELD: Final = (77, 4)
+_WEAK_ORDER: Final = frozenset({0, 4})
+"""Weak, and of memory that no one writes. Strong loads are 5, 7 and 10 (block, GPU, system), of mapped devices 12: so
+nvdisasm reads them for sm_80, sm_90, sm_100 and sm_120.
+"""
 
 _ACCESS: Final = Instruction(STAY, ("access",), (), MADE_UP)
 _OTHER: Final = Instruction(STAY, ("other",), (), MADE_UP)
@@ -43,6 +57,23 @@ _THIRD: Final = 64, 8
 """First bit and width of the third source register."""
 _ZEROS: Final = frozenset({RZ, 63})
 """Registers that read as 0; up to sm_90 the last uniform one, too."""
+
+
+def blocks_may_wait(words: Iterable[Word], arch: int) -> bool:
+    """Return whether any instruction of a kernel lets a block observe others. An unknown instruction counts as one."""
+    return any(_may_signal(word, arch) for word in words if not word.never_runs)
+
+
+def is_strong_load(word: Word, arch: int) -> bool:
+    """Return whether a load sees what others store: one that is volatile, relaxed or acquires."""
+    return operation_name(word, arch) in _LOAD_OPERATIONS and word.field(*_ORDER_FIELD) not in _WEAK_ORDER
+
+
+def _may_signal(word: Word, arch: int) -> bool:
+    name = operation_name(word, arch)
+    if name in _LOAD_OPERATIONS:
+        return is_strong_load(word, arch)
+    return not name or name in _ORDERING_OPERATIONS or word.operation in _LEADS_AWAY
 
 
 def stay_instructions(target: GraftTarget) -> dict[int, Instruction]:
