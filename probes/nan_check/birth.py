@@ -20,8 +20,7 @@ from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, where_known
 from tui_probe.probekit.probe import Probe
 from tui_probe.ptx.value_types import FLOAT_BITS
-from tui_probe.records.instruction_records import records_by_time
-from tui_probe.records.probed_sites import probed_sites
+from tui_probe.records.probed_sites import probed_sites, records_by_time
 from tui_probe.trace.launch_shape import index_text
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.probekit.probe_results import ProbeResult
-    from tui_probe.records.instruction_records import InstructionRecord
+    from tui_probe.records.probed_sites import InstructionRecord
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.results import Result
     from tui_probe.trace.source_lines import SourceLine

@@ -1,7 +1,7 @@
-"""Instructions that a probe is attached to, by line of ``pruned.ptx``.
+"""Instructions that a probe is attached to, by line of ``pruned.ptx``, and the records that name such a line.
 
 They are those of ``sites.json``, in older traces parsed from ``pruned.ptx``; there are none where that file is missing
-or damaged.
+or damaged. Records that name an instruction have the fields ``time`` (ns), ``clock`` (cycles), ``line`` and ``lane``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
+import numpy as np
+
 from tui_probe.errors import PtxError
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.ptx.control_flow import basic_blocks
@@ -17,6 +19,7 @@ from tui_probe.ptx.instruction_facts import facts_of
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import instructions_in
 from tui_probe.ptx.value_types import ValueTypes
+from tui_probe.trace.launch_shape import WARP_SIZE, index_in
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.sites import SiteInstruction, read_sites
 from tui_probe.trace.source_lines import SourceLines
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.instruction_facts import AccessKind
     from tui_probe.ptx.tree import Function, Instruction
+    from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.trace.results import Result
     from tui_probe.trace.sites import ProbeSites, Site
     from tui_probe.trace.source_lines import SourceLine
 
@@ -186,3 +191,48 @@ def access_lines(folder: Path) -> dict[int, AccessLine]:
                 entry.line, AccessLine(entry.line, entry.opcode, entry.access, entry.bytes, entry.source, spaces)
             )
     return lines
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionRecord:
+    """A record of a warp that names an instruction.
+
+    ``block`` and ``thread`` are indices as in CUDA, (x, y, z); ``warp`` is its number in the block.
+    """
+
+    fields: np.void
+    block: Dim3
+    warp: int
+    thread: Dim3
+    line: int
+    opcode: str
+    """Opcode of the instruction; "" if it is not known."""
+    source: SourceLine | None
+
+
+def records_by_time(
+    result: Result, layout: np.dtype[np.void], known: ProbedSites
+) -> tuple[InstructionRecord, ...] | None:
+    """Return the kept records of map 0 by time, those of equal times by clock, block and warp; None without such
+    records.
+    """
+    counts = result.kept(0)
+    if counts is None or result.attempts(0) is None or result.sections[0].level != "warp":
+        return None
+    records = result.records(0, layout)
+    block, warp, number = np.nonzero(np.arange(records.shape[2]) < counts[:, :, np.newaxis])
+    record = records[block, warp, number]
+    opcodes = {instruction.line: instruction.opcode for instruction in known.instructions()}
+    grid, size = result.header.grid, result.header.block
+    return tuple(
+        InstructionRecord(
+            record[i],
+            index_in(result.blocks[block[i]], grid),
+            int(warp[i]),
+            index_in(int(warp[i]) * WARP_SIZE + int(record[i]["lane"]), size),
+            line := int(record[i]["line"]),
+            opcodes.get(line, ""),
+            known.ptx_line(line),
+        )
+        for i in np.lexsort((warp, block, record["clock"], record["time"])).tolist()
+    )
