@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.cli.main import build_parsers
 from tui_probe.cli.parser import COMMANDS
-from tui_probe.probe_files.catalogue import known_probes
-from tui_probe.probe_files.sets import built_in_sets
+from tui_probe.probe_files.catalogue import built_in_sets, known_probes
 from tui_probe.probekit.registry import all_probes
 from tui_probe.schemas import read_schema, schema_names
 

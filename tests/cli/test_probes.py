@@ -9,8 +9,8 @@ import pytest
 from tests.golden import golden
 from tui_probe.cli import main as front
 from tui_probe.probe_files import DEFAULT_PROBE
+from tui_probe.probe_files.catalogue import built_in_sets
 from tui_probe.probe_files.loading import built_in_names, load_probe
-from tui_probe.probe_files.sets import built_in_sets
 
 OWN = '''# Counts what is stored.
 callback = "stored"

@@ -15,7 +15,7 @@ from tests.ui.test_jumps import cursor_line
 from tui_probe.pages.findings_page import trace_questions
 from tui_probe.pages.run_report import LOSSES_TITLE
 from tui_probe.probe_files import DEFAULT_PROBE
-from tui_probe.probe_files.sets import built_in_sets
+from tui_probe.probe_files.catalogue import built_in_sets
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui.session import Session
 

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_files.catalogue import describe_probe
+from tui_probe.probe_files.catalogue import built_in_sets, describe_probe, find_set
 from tui_probe.probe_files.choices import MAX_PROBES, choose_probes, compact_sample, split_choice
 from tui_probe.probe_files.loading import built_in_names, load_probe
-from tui_probe.probe_files.sets import built_in_sets, find_set
 
 NAMES = built_in_names()
 SAMPLES = st.one_of(

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.input_limits import PROBE_FILE, parse_toml
+from tui_probe.probe_files.catalogue import find_set
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.probe_files.loading import built_in_files, installed_files, probe_files_in
-from tui_probe.probe_files.sets import find_set
 from tui_probe.trace.locate import is_trace
 from tui_probe.trace.plain_file import read_within
 

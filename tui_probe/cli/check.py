@@ -16,9 +16,9 @@ from tui_probe.engine.image_kernels import read_kernel_file, select_kernels
 from tui_probe.engine.kernel_check import check_kernels, list_waits
 from tui_probe.errors import LaunchError, ProbeError, ProbeFileError
 from tui_probe.pages.check_report import CheckResult, check_json, check_text, error_json
+from tui_probe.probe_files.catalogue import find_set
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.probe_files.loading import find_probe, load_probe
-from tui_probe.probe_files.sets import find_set
 from tui_probe.probe_model.storage import fold_sums
 from tui_probe.toolchain import tool_architectures
 

@@ -72,8 +72,8 @@ def _completer(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
 
 
 def _probes() -> Iterable[str]:
+    from tui_probe.probe_files.catalogue import built_in_sets
     from tui_probe.probe_files.loading import built_in_files, installed_files
-    from tui_probe.probe_files.sets import built_in_sets
 
     return sorted({*installed_files(), *built_in_files(), *built_in_sets()})
 

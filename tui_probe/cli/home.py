@@ -13,9 +13,8 @@ from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions, why_not_itself
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.probe_files import DEFAULT_PROBE
-from tui_probe.probe_files.catalogue import known_choices
+from tui_probe.probe_files.catalogue import default_choice, known_choices
 from tui_probe.probe_files.choices import choose_probes
-from tui_probe.probe_files.sets import default_choice
 from tui_probe.trace.recent import RecentTraces, remember
 from tui_probe.verdicts.run_verdict import VerdictCache
 

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 
 from tui_probe.errors import ProbeFileError
 from tui_probe.help import mentioning
-from tui_probe.probe_files.catalogue import CatalogueEntry, describe_probe, known_probes
+from tui_probe.probe_files.catalogue import (
+    CatalogueEntry,
+    ProbeSet,
+    built_in_sets,
+    describe_probe,
+    find_set,
+    known_probes,
+)
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.probe_files.loading import find_probe, installed_directories, load_probe
-from tui_probe.probe_files.sets import ProbeSet, built_in_sets, find_set
 
 from .output import ExitStatus, put, warn
 

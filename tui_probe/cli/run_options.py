@@ -13,10 +13,9 @@ from tui_probe.errors import ProbeFileError
 from tui_probe.launcher.ncu import BYTE_METRICS
 from tui_probe.launcher.options import ARCHITECTURES, AUTO, MACHINE_CODE, RunOptions
 from tui_probe.probe_files import DEFAULT_PROBE
-from tui_probe.probe_files.catalogue import watchdog_probe
+from tui_probe.probe_files.catalogue import default_choice, watchdog_probe
 from tui_probe.probe_files.choices import ChosenProbe, choose_probes
 from tui_probe.probe_files.loading import built_in_files, installed_files, is_in_probe_folder
-from tui_probe.probe_files.sets import default_choice
 
 from .arguments import (
     JoinNames,

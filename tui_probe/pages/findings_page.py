@@ -14,7 +14,7 @@ from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import no_progress, with_progress
 from tui_probe.pages.unprobed_kernels import missing_probes
 from tui_probe.pages.views import kind_of, kinds
-from tui_probe.probe_files.sets import built_in_sets
+from tui_probe.probe_files.catalogue import built_in_sets
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import answered_questions, code_has, option_of
 from tui_probe.probekit.registry import all_probes, probe_named

@@ -9,8 +9,8 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import ProbeFileError, UsageError
+from tui_probe.probe_files.catalogue import find_set
 from tui_probe.probe_files.loading import find_probe, probe_name_of, read_probe_file
-from tui_probe.probe_files.sets import find_set
 from tui_probe.probe_files.stored_facts import facts_of, parsed_probe, stored_value
 
 if TYPE_CHECKING:

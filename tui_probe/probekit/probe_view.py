@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.draw import units
 from tui_probe.draw.printable import printable
 from tui_probe.input_limits import PTX_TEXT
+from tui_probe.probe_files.catalogue import built_in_sets, set_within
 from tui_probe.probe_files.loading import PROBE_SUFFIXES
-from tui_probe.probe_files.sets import built_in_sets, set_within
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.recognised import analysis_name, unnamed_probe_advice
 from tui_probe.probekit.registry import all_probes, probe_named, probe_names_where

@@ -14,7 +14,7 @@ from tui_probe.launcher.options import again_command
 from tui_probe.pages.findings_page import all_questions, open_questions
 from tui_probe.pages.views import kind_of
 from tui_probe.probe_files import DEFAULT_PROBE
-from tui_probe.probe_files.sets import built_in_sets, set_within
+from tui_probe.probe_files.catalogue import built_in_sets, set_within
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.recent import brief, run_before
 from tui_probe.trace.run_info import MissingDirectoryError, recorded_run

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
-from tui_probe.probe_files.sets import set_within
+from tui_probe.probe_files.catalogue import set_within
 from tui_probe.probekit.measured import analyse_result, known_probe, probe_measuring_all
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import latency_question
