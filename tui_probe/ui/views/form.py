@@ -56,6 +56,8 @@ class FormView(PaneView):
         self.place = 0
         self.probes: Sequence[ProbeSummary] = ()
         self.has_gpu: bool | None = None
+        self._top = 0
+        """Row of the form that was drawn first."""
         self._editor = self._new_editor()
         self._completion = Completion()
         """Known completions of the command line."""
@@ -94,8 +96,8 @@ class FormView(PaneView):
                 summary = f"{self.probe.title}. Cost: {self.probe.cost}" if self.probe else "press Enter for a list"
                 lines.append(((" " * (LABEL_CELLS + 3), ""), (clip(summary, width - LABEL_CELLS - 4), "dim")))
         row = self.place if self.place <= _PROBE_PLACE else self.place + 1
-        top = max(0, min(row - height + 1, len(lines) - height))
-        return lines[top : top + height]
+        self._top = max(0, min(max(min(self._top, row), row - height + 1), len(lines) - height))
+        return lines[self._top : self._top + height]
 
     def _line(self, place: int, name: str, width: int) -> Line:
         at_cursor = self.focused and place == self.place
@@ -223,8 +225,10 @@ class FormView(PaneView):
     def click(self, row: int, column: int = 0) -> None:
         """Move to the clicked field."""
         del column
-        place = row if row <= _PROBE_PLACE else row - 1
-        self.move(min(place, len(FIELDS) - 1) - self.place)
+        row_of_form = self._top + row
+        if row_of_form < ROWS:
+            place = row_of_form if row_of_form <= _PROBE_PLACE else row_of_form - 1
+            self.move(place - self.place)
 
     def copied(self) -> str:
         """The command line that does the same."""

@@ -50,8 +50,9 @@ class RecentView(PaneView):
         self.loaded = False
         self.selected: Path | None = None
         self.filtered = ""
-        self.top = 0
         self._rows: list[RunRow] = []
+        self._drawn = range(0)
+        """Places of the rows that were drawn last."""
         self._order = UNSORTED
 
     def show(self, traces: Sequence[Brief]) -> None:
@@ -95,7 +96,7 @@ class RecentView(PaneView):
     @property
     def unread(self) -> Path | None:
         """The first visible trace whose verdict is to be read, or the one before it: of a run that has ended."""
-        visible = self._visible(self.height - 1)
+        visible = (self._rows[place] for place in self._window(self.height - 1))
         wanted = (run.brief for row in visible for run in (row.run, row.run.before) if run is not None)
         return next((b.directory for b in wanted if not b.running and b.directory not in self.verdicts), None)
 
@@ -123,21 +124,21 @@ class RecentView(PaneView):
     def draw(self, width: int, height: int) -> list[Line]:
         """Titles, the visible traces, and what is reported of the selected one."""
         summary = self._selected_lines(width, height)
-        rows = self._visible(height - 1 - len(summary))
+        self._drawn = self._window(height - 1 - len(summary))
         columns = _columns(width)
         titles = "".join(heading(title, cells, self._order.arrow(title)) for title, cells in columns)
         lines: list[Line] = [((f" {titles}"[:width], "head"),)]
-        lines += [self._line(row, columns) for row in rows]
-        if not rows:
+        lines += [self._line(self._rows[place], columns) for place in self._drawn]
+        if not self._drawn:
             role = "select" if self.focused and self.loaded and not self.filtered else "dim"
             lines += [((f" {part}", role),) for part in wrap(self._nothing(), width - 2)]
         return [*lines, *[()] * (height - len(lines) - len(summary)), *summary]
 
-    def _visible(self, room: int) -> list[RunRow]:
-        """Return as many rows as there is room for, the selected one among them."""
-        room = max(1, room)
-        self.top = max(0, min(max(min(self.top, self.place), self.place - room + 1), len(self._rows) - room))
-        return self._rows[self.top : self.top + room]
+    def _window(self, room: int) -> range:
+        """Return the places of as many rows as there is room for, the selected one among them, scrolled the least."""
+        room, count = max(1, room), len(self._rows)
+        top = max(0, min(max(min(self._drawn.start, self.place), self.place - room + 1), count - room))
+        return range(top, min(top + room, count))
 
     def _selected_lines(self, width: int, height: int) -> list[Line]:
         """Return findings, change and directory of the selected run; one line if there is little room."""
@@ -239,11 +240,10 @@ class RecentView(PaneView):
         return "" if self.trace is None else str(self.trace.directory)
 
     def click(self, row: int, column: int = 0) -> None:
-        """Select what is pointed at."""
+        """Select the clicked trace; titles, and the text about the selected one, are not traces."""
         del column
-        place = self.top + row - 1
-        if row >= 1 and place < len(self._rows):
-            self.move(place - self.place)
+        if 1 <= row <= len(self._drawn):
+            self.move(self._drawn[row - 1] - self.place)
 
 
 def _columns(width: int) -> list[tuple[str, int]]:
