@@ -162,10 +162,10 @@ class ProgressView(Drawing):
         return None if move is None else move[1](self)
 
     def click(self, column: int, row: int) -> None:
-        """Cursor to a time."""
+        """Cursor to a time; a click next to the picture means none."""
         del row
-        window = self.window
-        window.to(window.begin + (column - self._gutter + 0.5) * window.width / window.cells)
+        if column >= self._gutter:
+            self.window.to_cell(column - self._gutter)
 
     def point(self, step: int) -> str | None:
         """Move to the end of the next flagged warp."""

@@ -164,6 +164,14 @@ def test_zoom_pan_and_marks(view: StreamTimeline) -> None:
     assert view.press("no such command") is None
 
 
+def test_a_click_in_a_narrow_page_goes_where_the_lanes_are_drawn(view: StreamTimeline) -> None:
+    drawn(view, 16)
+    view.click(15, 9)  # below the lanes
+    assert (view.window.line, view.window.column(view.window.time)) == (0, 7)
+    view.click(8, 2)
+    assert (view.window.line, view.window.column(view.window.time)) == (1, 0)
+
+
 def test_every_command_is_explained(view: StreamTimeline) -> None:
     drawn(view)
     for command, words in view.commands().items():

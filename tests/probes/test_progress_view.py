@@ -204,3 +204,13 @@ def test_another_probe_is_named(tmp_path: Path) -> None:
     assert PROGRESS.missing(ViewSource(trace, trace.kernels[0])) == (
         "the kernel was probed with block_sched: run with -p warp_progress"
     )
+
+
+def test_a_click_next_to_the_picture_moves_nothing(view: ProgressView) -> None:
+    text_of(view, (80, 24))
+    view.window.zoom(0.25)
+    view.click(40, 5)
+    before = (view.window.begin, view.window.time)
+    view.click(0, 5)
+    assert (view.window.begin, view.window.time) == before
+    assert view.window.column(view.window.time) == 40 - (80 - view.window.cells)

@@ -339,6 +339,21 @@ def test_a_click_puts_the_cursor_there(view: TimelineView) -> None:
     assert view.status()[1] == f"block {planted.STRAGGLER}"
 
 
+def test_a_click_in_a_narrow_page_goes_where_the_rows_are_drawn() -> None:
+    view = recorded("demo", 6)
+    text_of(view, (12, 24))
+    view.click(11, 2)
+    assert text_of(view, (12, 24))[2].startswith("▌")
+    assert view.window.column(view.window.time) == 11 - 12 // 2
+
+
+def test_a_click_below_the_rows_stays_in_the_row(view: TimelineView) -> None:
+    axis = next(place for place, line in enumerate(text_of(view, (80, 60))) if "▲" in line)
+    assert axis < 50
+    view.click(79, axis)
+    assert (view.window.line, view.window.column(view.window.time)) == (0, view.window.cells - 1)
+
+
 def test_data(view: TimelineView) -> None:
     record = json.loads(json.dumps(view.record()))
     assert record["idle_sms"] == [planted.IDLE_SM]

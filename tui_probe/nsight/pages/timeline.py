@@ -193,11 +193,13 @@ class StreamTimeline(Drawing):
         self.window = Window(float(max(span, 1)), max(len(self.lanes), 1))
         self.marks: list[float] = []
         self._last_match: _Match | None = None
-        self.gutter = min(2 + max((width(lane.label) for lane in self.lanes), default=0), _GUTTER)
+        self._gutter = min(2 + max((width(lane.label) for lane in self.lanes), default=0), _GUTTER)
+        self._left = 0
+        """Column of the first cell of time, as drawn last: a narrow page cuts the names of the lanes."""
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         canvas = Canvas(width, height)
-        left = min(self.gutter, width // 2)
+        left = self._left = min(self._gutter, width // 2)
         self.window.resize(width - left, max(height - _AROUND, 1))
         self._head(canvas)
         if not self.lanes:
@@ -252,11 +254,11 @@ class StreamTimeline(Drawing):
         return None if move is None else move[1](self)
 
     def click(self, column: int, row: int) -> None:
-        left = self.gutter
-        if column >= left:
-            self.window.to(self.window.begin + (column - left + 0.5) * self.window.width / self.window.cells)
-        if 1 <= row <= self.window.height:
-            self.window.move_lines(self.window.top + row - 1 - self.window.line)
+        if column >= self._left:
+            self.window.to_cell(column - self._left)
+        lane = self.window.top + row - 1
+        if 1 <= row <= self.window.height and lane < len(self.lanes):
+            self.window.move_lines(lane - self.window.line)
 
     def status(self) -> list[str]:
         """Return texts on the event under the cursor."""

@@ -39,6 +39,11 @@ _PLOT_LABELS: Final = 40
 class TimelineView(ShownRows):
     """One launch as it is drawn, moved about in, and given to others."""
 
+    _left = 0
+    """Column of the first cell of time, as drawn last: a narrow page cuts the names."""
+    _drawn = range(0)
+    """Lines of the page with rows, as drawn last."""
+
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         """A head, the rows, an axis, the tail, and how well the clocks of the SMs are aligned."""
         canvas = Canvas(width, height)
@@ -46,17 +51,19 @@ class TimelineView(ShownRows):
         if rows is None:
             canvas.text(0, 0, "being prepared", "dim")
             return canvas.lines(ascii_only=ascii_only)
+        self._drawn = range(0)
         if height <= AROUND:
             canvas.text(0, 0, f"this page needs {AROUND + 1} lines: enlarge the panel or the terminal", "warn")
             return canvas.lines(ascii_only=ascii_only)
         self.follow(rows)
-        left = min(self._gutter, width // 2)
+        left = self._left = min(self._gutter, width // 2)
         self.row_height = row_height(rows, height - AROUND)
         self.resize(width - left, (height - AROUND) // self.row_height)
         self._draw_head(canvas)
         lengths = self.lengths(rows.choice.level)
         drawn = draw_rows(canvas, left, 1, rows, self.window, lengths, self.row_height)
         bottom = 1 + min(rows.lines, self.window.height) * self.row_height
+        self._drawn = range(1, bottom)
         self._draw_axis(canvas, left, bottom)
         x = 0
         for text, role in legend(lengths, width, drawn):
@@ -123,12 +130,12 @@ class TimelineView(ShownRows):
 
     def click(self, column: int, row: int) -> None:
         """Cursor to a cell; a click next to the rows moves it along time only."""
-        if self.rows is None:
+        if not self._drawn:
             return
-        if column >= self._gutter:
-            self.window.to(self.window.begin + (column - self._gutter + 0.5) * self.window.width / self.window.cells)
-        if 1 <= row <= self.window.height * self.row_height:
-            self.window.move_lines(self.window.top + (row - 1) // self.row_height - self.window.line)
+        if column >= self._left:
+            self.window.to_cell(column - self._left)
+        if row in self._drawn:
+            self.window.move_lines(self.window.top + (row - self._drawn.start) // self.row_height - self.window.line)
 
     def status(self) -> list[str]:
         """Texts about the cursor: SM, block, time, duration, and the gap before it."""

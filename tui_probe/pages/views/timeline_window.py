@@ -81,6 +81,7 @@ class ShownRows(Drawing):
         self._sent: _SentCursor | None = None
         """None if the cursor was moved otherwise."""
         self._gutter = 0
+        """Cells that the names of the rows need."""
 
     @cached_property
     def _warp_lengths(self) -> LengthGrades:

@@ -127,6 +127,10 @@ class Window:
         self.begin = max(min(self.begin, self.time), self.time - self.width + cell)
         self._settle()
 
+    def to_cell(self, cell: int) -> None:
+        """Put the cursor at the middle of a cell of the window."""
+        self.to(self.begin + (cell + 0.5) * self.width / self.cells)
+
     def page(self, pages: int) -> None:
         """Move the window by pages along time, and the cursor with it."""
         self.begin += pages * self.width
