@@ -1,6 +1,6 @@
-"""Cases that take turns: of many that would take minutes, a run of the tests takes a sixth, ``--in-full`` all.
+"""Cases that take turns: of many that would take minutes, a run of the tests takes an eighth, ``--in-full`` all.
 
-Which sixth is a hash of the commit, so that each case is run by one commit in six; ``--turn N`` repeats it.
+Which eighth is a hash of the commit, so that each case is run by one commit in eight; ``--turn N`` repeats it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 One = TypeVar("One")
 Other = TypeVar("Other")
 
-TURNS: Final = 6
+TURNS: Final = 8
 _ROOT: Final = Path(__file__).resolve().parent
 _full: list[bool] = []
 _turn: list[int] = [0]

@@ -1,6 +1,6 @@
 """No matter which call of tui-probe fails, the program does not notice, and what is in the trace can be read.
 
-Runs that start Python take three times as long as others, and those with graphs a second: a sixth of their places
+Runs that start Python take three times as long as others, and those with graphs a second: an eighth of their places
 fails here, all with ``--in-full``.
 """
 

@@ -1,4 +1,4 @@
-"""Everything in the corpus takes block_sched and keeps its own text; a sixth of it, in turn, assembles."""
+"""Everything in the corpus takes block_sched and keeps its own text; an eighth of it, in turn, assembles."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A probed kernel leaves the memory of its program as the original does, bit for bit, with each built-in probe.
 
-Each kernel has a sixth of the probes, each probe a sixth of the kernels; with ``--in-full`` all of them.
+Each kernel has an eighth of the probes, each probe an eighth of the kernels; with ``--in-full`` all of them.
 
 All kernels of the corpus and of the simulated GPU's own tests are run there that can be, with made-up arguments: a
 pointer is to an array of its own, a number is small. What such arguments make of a kernel does not matter; that the

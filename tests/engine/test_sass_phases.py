@@ -610,8 +610,9 @@ def test_record_code_reads_results_when_they_are_there(waits: Path) -> None:
     snippet = after.words[at // WORD_BYTES :][: LENGTH - 1]
     written: dict[str, tuple[int, str]] = {}
     clock, reads = 0, 0
+    texts = code_texts(90, *([word] for word in snippet))
     for _ in range(2):  # the next record of a warp reads the count of this one
-        for word, (text,) in zip(snippet, code_texts(90, *([word] for word in snippet)), strict=True):
+        for word, (text,) in zip(snippet, texts, strict=True):
             name, _, operands = text.partition(" ")
             result, *sources = re.findall(r"(?<![A-Z])U?R\d+", operands.replace(".64", "")) or [""]
             if name.startswith("STG"):

@@ -1,4 +1,4 @@
-"""Built-in probes go into kernels of the corpus, and assemble there: each in a sixth of them, or all --in-full."""
+"""Built-in probes go into kernels of the corpus, and assemble there: each in an eighth of them, or all --in-full."""
 
 from __future__ import annotations
 
