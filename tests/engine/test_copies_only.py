@@ -19,7 +19,7 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.cli.main import main
 from tui_probe.engine.grafting.graft_gate import GraftGate, OpenGate, TrialOutcome, TrialPart
 from tui_probe.engine.grafting.grafts import Grafter
-from tui_probe.engine.grafting.sass_forms import COPIES, copies_form
+from tui_probe.engine.grafting.record_grafts import COPIES, copies_form
 from tui_probe.engine.trial import record_trials
 from tui_probe.engine.trial.record_trials import BEGUN_BYTES, RECORD_WARPS
 from tui_probe.engine.trial.trial_kernel import TRIAL_KERNEL, TrialFailedError

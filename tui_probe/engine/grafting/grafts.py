@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.grafting.instruction_grafts import graft_instructions
-from tui_probe.engine.grafting.record_grafts import graft_copies
-from tui_probe.engine.grafting.sass_forms import copies_form, sass_form
+from tui_probe.engine.grafting.record_grafts import copies_form, graft_copies
 from tui_probe.engine.grafting.sass_positions import excluded_copies, has_boxes, has_optional_sites, site_offsets
 from tui_probe.engine.grafting.sass_site_file import sass_site_file
 from tui_probe.engine.grafting.snippet_ptx import (
@@ -34,7 +33,7 @@ from tui_probe.engine.grafting.snippet_ptx import (
     snippet_ptx,
 )
 from tui_probe.engine.grafting.snippet_store import SnippetStore
-from tui_probe.engine.grafting.stay_positions import blocks_may_wait
+from tui_probe.engine.grafting.stay_positions import blocks_may_wait, sass_form
 from tui_probe.engine.grafting.wait_grafts import ProbedWaits, graft_waits
 from tui_probe.engine.kernel_texts import SASS_MODE_LINE, kernel_info
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_architecture

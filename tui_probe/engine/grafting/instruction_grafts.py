@@ -22,8 +22,13 @@ from tui_probe.engine.grafting.instruction_code import (
     with_exit_code,
     with_uniform_registers,
 )
-from tui_probe.engine.grafting.record_grafts import can_record_first, graft_records, loops_with_records
-from tui_probe.engine.grafting.sass_forms import RECORD_ARCHITECTURES, leader_map
+from tui_probe.engine.grafting.record_grafts import (
+    RECORD_ARCHITECTURES,
+    can_record_first,
+    graft_records,
+    leader_map,
+    loops_with_records,
+)
 from tui_probe.engine.grafting.sass_positions import ProbedParts, SassSite, find_probed_parts
 from tui_probe.engine.grafting.site_values import Mark
 from tui_probe.engine.warp_substitutes import without_redux

@@ -1,4 +1,5 @@
-"""Graft records of phases and of bulk copies, each with code that needs four registers at its instruction.
+"""Graft records of phases and of bulk copies, each with code that needs four registers at its instruction, and the
+forms of probes that have such records.
 
 The code of records that ptxas makes of a snippet needs registers above the kernel's. Here the address of a warp's first
 record and the number of its records are in uniform registers, and each record has two pairs of registers that are free
@@ -9,7 +10,7 @@ or whose warps exchange registers, can be probed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.grafting.instruction_code import (
     apply_code,
@@ -20,17 +21,19 @@ from tui_probe.engine.grafting.instruction_code import (
     with_exit_code,
     with_uniform_registers,
 )
-from tui_probe.engine.grafting.sass_forms import COPIES, first_records_form, leader_map
 from tui_probe.engine.grafting.sass_positions import ProbedParts, copy_sites, find_probed_parts
 from tui_probe.engine.grafting.site_values import Mark
 from tui_probe.engine.warp_substitutes import without_redux
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_model.positions import PHASE
+from tui_probe.probe_model.probe import Field, Level, Map, Save
 from tui_probe.reasons import because
+from tui_probe.sass.bulk_copies import bulk_copies_of
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted, Splice
 from tui_probe.sass.inline_code import MarkValue
 from tui_probe.sass.loop_copies import loops_to_copy
-from tui_probe.sass.record_code import RecordRegisters, copy_record_words, record_words
+from tui_probe.sass.record_code import COPY_RECORD_BYTES, RecordRegisters, copy_record_words, record_words
 from tui_probe.sass.register_room import PAIRS_OF_RECORD, RecordRoom
 from tui_probe.sass.scoreboards import with_read_barriers
 from tui_probe.sass.snippets import with_initial_wait
@@ -41,11 +44,76 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.grafting.sass_positions import SassSite
     from tui_probe.engine.grafting.snippet_store import SnippetStore
-    from tui_probe.probe_model.probe import Map, Probe
+    from tui_probe.probe_model.probe import Probe, ProbePoint
     from tui_probe.sass.record_code import OperandWait
     from tui_probe.sass.snippets import KeptRegister
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
+
+
+_MAX_COPIES: Final = 2048
+"""Records of 16 bytes that a warp keeps."""
+COPIES: Final = Map(
+    "copies",
+    Level.WARP,
+    tuple(Field(name, "u32", 4 * index) for index, name in enumerate(("clock", "line", "first", "second"))),
+    COPY_RECORD_BYTES,
+    _MAX_COPIES,
+    leader=True,
+)
+"""Map of the form of a probe that records bulk copies only."""
+RECORD_ARCHITECTURES: Final = range(90, 100)
+"""Architectures for which there is shorter code of records, which kernels that leave few registers have room for."""
+_CLOCK_AND_LINE: Final = ("%clock", "LINE")
+"""Values of a record of phases: a probe that saves others has no shorter code."""
+
+
+def first_records_form(probe: Probe) -> Probe | None:
+    """Return the form of a probe in which warps keep their first records; None if they do already."""
+    maps = tuple(replace(own_map, latest=False, every=0) for own_map in probe.maps)
+    first = replace(probe, maps=maps)
+    return first if maps != probe.maps else None
+
+
+def leader_map(probe: Probe) -> Map | None:
+    """Return the map whose records, clock and line of a phase, are all that a probe does between entry and exits; None
+    for a probe that does something else.
+    """
+    inside = [point for point in probe.points if not all(position.is_kernel for position in point.positions)]
+    snippets = [point.before for point in inside if point.after is None and point.positions[0].opcode == PHASE]
+    saves = [snippet.statements for snippet in snippets if snippet is not None]
+    if len(inside) != 1 or len(saves) != 1 or len(saves[0]) != 1:
+        return None
+    (save,) = saves[0]
+    if not isinstance(save, Save) or save.values != _CLOCK_AND_LINE:
+        return None
+    own_map = probe.map_named(save.map)
+    others = any(other.cap != 1 for other in probe.maps if other is not own_map) or probe.registers
+    return own_map if own_map.leader and not own_map.latest and not own_map.every and not others else None
+
+
+def copies_form(probe: Probe, target: GraftTarget) -> Probe | None:
+    """Return the form of a probe that records the bulk copies of a kernel and what is recorded once for a warp when it
+    begins; None if the probe has no such form, or the kernel no copies.
+    """
+    if not probe.records_copies or not bulk_copies_of(target) or target.arch not in RECORD_ARCHITECTURES:
+        return None
+    points = tuple(point for point in probe.points if _saves_at_entry(point))
+    saved = {name for point in points for name in point.saved_maps}
+    begun = [own_map for own_map in probe.maps if own_map.name in saved]
+    if any(own_map.cap != 1 for own_map in begun):  # the uniform registers are for the records of COPIES
+        return None
+    return replace(probe, points=points, maps=(*begun, COPIES), registers={})
+
+
+def _saves_at_entry(point: ProbePoint) -> bool:
+    statements = point.before.statements if point.before and not point.after else ()
+    is_entry = all(position.is_kernel for position in point.positions)
+    return (
+        is_entry
+        and bool(statements)
+        and all(isinstance(statement, Save) and not statement.adds for statement in statements)
+    )
 
 
 def graft_records(

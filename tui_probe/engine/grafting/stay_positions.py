@@ -15,6 +15,7 @@ Not found: ``WARPSYNC``, which cannot be moved, and loops with several entries.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
@@ -29,6 +30,7 @@ from tui_probe.sass.words import CONTROL_FLOW, RZ
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from tui_probe.probe_model.probe import Probe
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
@@ -74,6 +76,16 @@ def _may_signal(word: Word, arch: int) -> bool:
     if name in _LOAD_OPERATIONS:
         return is_strong_load(word, arch)
     return not name or name in _ORDERING_OPERATIONS or word.operation in _LEADS_AWAY
+
+
+def sass_form(probe: Probe) -> Probe:
+    """Return the form of a probe for SASS: of one with ``stay`` positions, the points at these and at the kernel."""
+    if not any(position.is_stay for position in probe.positions):
+        return probe
+    points = (
+        point for point in probe.points if all(position.is_stay or position.is_kernel for position in point.positions)
+    )
+    return replace(probe, points=tuple(points))
 
 
 def stay_instructions(target: GraftTarget) -> dict[int, Instruction]:

@@ -24,7 +24,7 @@ from tui_probe.binaries.line_tables import cut_table
 from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaDevice
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
-from tui_probe.engine.grafting.sass_forms import RECORD_ARCHITECTURES
+from tui_probe.engine.grafting.record_grafts import RECORD_ARCHITECTURES
 from tui_probe.engine.snippet import parse_snippet
 from tui_probe.engine.trial.count_trials import block_cubin, block_trial, instruction_trials
 from tui_probe.engine.trial.record_trials import (

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.grafting.sass_forms import COPIES
+from tui_probe.engine.grafting.record_grafts import COPIES
 from tui_probe.engine.grafting.sass_phases import sass_phases
 from tui_probe.engine.grafting.sass_positions import copy_sites
 from tui_probe.engine.snippet import parse_snippet
