@@ -12,7 +12,7 @@ from tui_probe.draw.palette import ALIASES, ANSI, DARK, DISTINCT, LIGHT, PALETTE
 from tui_probe.settings import PALETTES as PALETTE_NAMES
 from tui_probe.settings import Settings
 from tui_probe.ui import Appearance
-from tui_probe.ui.appearance import speaks_utf8
+from tui_probe.ui.application import speaks_utf8
 
 Triplet = tuple[float, float, float]
 GROUNDS = ("", "bar", "select", "idle")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import LaunchError
-from tui_probe.ui.appearance import Appearance
+from tui_probe.ui.application import Appearance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

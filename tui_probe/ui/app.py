@@ -22,7 +22,7 @@ from tui_probe.errors import ProbeError
 from tui_probe.pages.views import import_steps
 from tui_probe.trace.user_state import save_last_view
 from tui_probe.ui import keys
-from tui_probe.ui.appearance import Appearance
+from tui_probe.ui.application import Appearance
 from tui_probe.ui.background import Background, event_loop_delivery
 from tui_probe.ui.driver import FrugalDriver
 from tui_probe.ui.ending import RunEnding
