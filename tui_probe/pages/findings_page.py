@@ -23,9 +23,8 @@ from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
 from tui_probe.verdicts.kernel_findings import findings_of_result
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
 from tui_probe.verdicts.limiter_text import limiter_texts
-from tui_probe.verdicts.probe_coverage import kernel_advice, missing_reason
+from tui_probe.verdicts.probe_coverage import kernel_advice, missing_reason, unmeasured_probes, unmeasured_texts
 from tui_probe.verdicts.run_outcome import program_command
-from tui_probe.verdicts.unmeasured_probes import unmeasured_probes, unmeasured_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -18,10 +18,9 @@ from tui_probe.verdicts.kernel_findings import losses_of
 from tui_probe.verdicts.kernel_snapshot import GPU_TIME, sorting_title
 from tui_probe.verdicts.limiter import has_limiter_counts
 from tui_probe.verdicts.limiter_text import limiter_texts
-from tui_probe.verdicts.probe_coverage import unprobed_reason
+from tui_probe.verdicts.probe_coverage import unmeasured_probes, unmeasured_texts, unprobed_reason, unused_probes
 from tui_probe.verdicts.run_findings import kernel_bounds
 from tui_probe.verdicts.run_outcome import head_lines
-from tui_probe.verdicts.unmeasured_probes import unmeasured_probes, unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

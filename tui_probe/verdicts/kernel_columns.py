@@ -143,7 +143,7 @@ def mode_text(mode: ProbeMode | None) -> str:
 
 def probed_record(kernel: KernelFacts) -> dict[str, Any]:
     """A kernel as one of several probes had it, as data."""
-    from tui_probe.verdicts.unmeasured_probes import unmeasured_probes
+    from tui_probe.verdicts.probe_coverage import unmeasured_probes
 
     return {
         "probe": kernel.probe,

@@ -27,10 +27,9 @@ from tui_probe.verdicts.findings import (
     unprobed_findings,
 )
 from tui_probe.verdicts.limiter import kernel_limiter
-from tui_probe.verdicts.probe_coverage import kernel_advice
+from tui_probe.verdicts.probe_coverage import kernel_advice, unmeasured_probes
 from tui_probe.verdicts.run_outcome import probing_command
 from tui_probe.verdicts.static_findings import GRID_KEY
-from tui_probe.verdicts.unmeasured_probes import unmeasured_probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

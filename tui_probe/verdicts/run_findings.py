@@ -22,9 +22,8 @@ from tui_probe.verdicts.kernel_findings import (
 )
 from tui_probe.verdicts.kernel_snapshot import GPU_TIME, LAUNCH_CYCLES, sorting_title
 from tui_probe.verdicts.limiter import kernel_limiter
-from tui_probe.verdicts.probe_coverage import probe_coverage
+from tui_probe.verdicts.probe_coverage import probe_coverage, unmeasured_probes
 from tui_probe.verdicts.simulator_findings import faulty_kernels
-from tui_probe.verdicts.unmeasured_probes import unmeasured_probes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -30,7 +30,7 @@ from tui_probe.verdicts.findings import findings_by_probe
 from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, before_after_text
 from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 from tui_probe.verdicts.limiter import kernel_limiter, limiter_summary
-from tui_probe.verdicts.unmeasured_probes import unmeasured_probes
+from tui_probe.verdicts.probe_coverage import unmeasured_probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

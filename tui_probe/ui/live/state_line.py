@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_probe.launcher.control import Recording
     from tui_probe.ui.live.snapshots import ProcessView, Snapshot
     from tui_probe.ui.views.view import Desk
-    from tui_probe.verdicts.unmeasured_probes import UnmeasuredProbe
+    from tui_probe.verdicts.probe_coverage import UnmeasuredProbe
 
 _NAME_CELLS: Final = 24
 """Cells of a kernel's name."""
@@ -103,7 +103,7 @@ def _unused_probes(process: ProcessView) -> list[Span]:
     if process.trace is None:
         return []
     # Needs NumPy, as traces do; the first frame has none.
-    from tui_probe.verdicts.unmeasured_probes import unused_probes
+    from tui_probe.verdicts.probe_coverage import unused_probes
 
     unused = unused_probes(process.trace)
     return [(unused_text(unused), "warn")] if unused else []
