@@ -4,8 +4,8 @@
 
 Prints modules, their sizes, files per directory, lines of goldens and names that do not denote, each with its limit and
 its goal, and ends with status 1 if one is over its limit. A limit is only ever lowered: to the value that was reached,
-until it is the goal. The limit of modules is above its goal, since new features add modules: it was raised once, from
-525, for modules that held two ideas each, and by one for each such module that was divided since.
+until it is the goal. The limit of modules is above its goal, since new features add modules, but it is not raised for
+them either: where it is reached, whoever adds a module first merges two that hold one idea.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def sizes(paths: list[str]) -> list[Measurement]:
     largest, widest = max(modules, key=modules.__getitem__), max(directories, key=directories.__getitem__)
     small = [path for path, lines in modules.items() if lines < 40 and path not in SHORT]
     return [
-        Measurement("modules of tui_probe and probes", len(modules), 565, 480),
+        Measurement("modules of tui_probe and probes", len(modules), 560, 480),
         Measurement("modules of fewer than 40 lines", len(small), 0, 0, min(small, default="")),
         Measurement("lines of the largest module", modules[largest], 500, 500, largest),
         Measurement("files in the widest directory", directories[widest], 40, 40, widest),
