@@ -1,6 +1,7 @@
 """Spans of the warps of a block: as lines of letters, time to the right, and as trace events.
 
-A trace has a process per block, a thread per warp, and flows from signals to the waits that they end.
+A trace has a process per block, a thread per warp, and flows from signals to the waits that they end. Below the warps
+are iterations of the main loop and the use of tensor cores.
 """
 
 from __future__ import annotations

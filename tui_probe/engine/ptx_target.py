@@ -1,4 +1,5 @@
-"""Raise a kernel's PTX version and target to what a probe needs, or substitute older instructions in the probe.
+"""Raise a kernel's PTX version and target to what a probe needs, or substitute older instructions in the probe;
+tell which instructions (``redux``, ``elect``) a module's PTX may use.
 
 Only the header changes, and only upward: as far up as the probe's instructions need and the device supports.
 That must change nothing of what the kernel itself means, so what depends on the two decides (PTX ISA, Volta

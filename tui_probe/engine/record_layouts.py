@@ -1,7 +1,8 @@
-"""PTX that finds the place of the next record (``SAVE``) in maps of several records per slot: rows and queues.
+"""PTX that finds the place of the next record (``SAVE``) in maps of several records per slot.
 
-A map of several records per slot costs two registers that live as long as the kernel: where the slot is, and how many
-records were to be saved (``CountedRecords``). Everything else is computed where it is needed.
+A slot is a row or a queue of records (``CountedRecords``); lane 0 may save a queue for its warp (``LeaderRecords``), or
+two lanes a row whose value rises evenly over all lanes (``EvenLanes``). Registers that live as long as the kernel hold
+where the slot is, and how many records were to be saved. Everything else is computed where it is needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Instructions that a probe is attached to, by line of ``pruned.ptx``, and the records that name such a line.
 
-They are those of ``sites.json``, in older traces parsed from ``pruned.ptx``; there are none where that file is missing
-or damaged. Records that name an instruction have the fields ``time`` (ns), ``clock`` (cycles), ``line`` and ``lane``.
+The instructions are those of ``sites.json``, in older traces parsed from ``pruned.ptx``; there are none where that file
+is missing or damaged. Records that name an instruction have the fields ``time`` (ns), ``clock`` (cycles), ``line`` and
+``lane``.
 """
 
 from __future__ import annotations

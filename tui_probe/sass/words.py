@@ -5,7 +5,8 @@ Bits, low to high: opcode 11:0 (11:9 say what the second operand is), guard 15:1
 112:110, read barrier 115:113, wait mask 121:116, reuse 125:122. No barrier is 7. Each barrier is a counter; an
 instruction waits until those of its mask are 0.
 
-Which fields an instruction uses is for those who know its opcode: see ``registers``.
+Which fields an instruction uses is for those who know its opcode: see ``register_operands`` and
+``uniform_registers``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Threads that wait at barriers of blocks and warps; those that wait for mbarriers are in ``async_state``.
+"""Threads that wait at barriers of blocks and warps; those that wait for mbarriers are in ``phase_waits``.
 
 A barrier is per thread, as on devices since sm_70: it opens when all threads of its block that have
 not exited have arrived, or as many as it names.
