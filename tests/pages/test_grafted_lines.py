@@ -19,8 +19,7 @@ from tui_probe.draw.view import Document, no_progress
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.source_copies import SourceCopies
-from tui_probe.pages.kernel_table import kernel_table
-from tui_probe.pages.run_report import first_look
+from tui_probe.pages.run_report import first_look, kernel_table
 from tui_probe.pages.view_output import text_lines, view_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.probe_files.loading import load_probe

@@ -15,9 +15,9 @@ from tui_probe.pages.all_lines import line_page
 from tui_probe.pages.event_log import log_content
 from tui_probe.pages.findings_page import summary_content
 from tui_probe.pages.graph_page import graph_page
-from tui_probe.pages.kernel_table import kernel_content
 from tui_probe.pages.launch_rows import launch_content
 from tui_probe.pages.range_page import range_page
+from tui_probe.pages.run_report import kernel_content
 from tui_probe.pages.tree_page import tree_page
 from tui_probe.pages.views import kind_of, kinds, names
 from tui_probe.pages.views.results import results_content

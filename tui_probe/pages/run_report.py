@@ -1,31 +1,46 @@
-"""Text report of a run: where it loses most, findings, the limiter of each kernel, tables, and what was not probed."""
+"""Text report of a run: where it loses most, findings, the limiter of each kernel, tables, and what was not probed.
+
+Its table of kernels is the page ``kernels``, too. Kernels are sorted by GPU time, without timed launches by the cycles
+that a probe counted.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.printable import printable, shell_word
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import command_lines, hang_line, to_ascii
+from tui_probe.draw.spans import command_lines, hang_line, to_ascii, wrap
+from tui_probe.draw.table import table
+from tui_probe.draw.table_content import TableContent
 from tui_probe.pages.findings_page import LOSSES_TITLE, all_questions
-from tui_probe.pages.kernel_table import kernel_table
 from tui_probe.pages.unprobed_kernels import NO_MATCH_NOTE, REMARKS, no_match_lines, remark_lines, unprobed_lines
 from tui_probe.pages.views.results import run_results_lines
 from tui_probe.verdicts.findings import finding_text
+from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, PROBED_MARK, by_time_share, shown_columns
 from tui_probe.verdicts.kernel_findings import losses_of
 from tui_probe.verdicts.kernel_snapshot import GPU_TIME, sorting_title
 from tui_probe.verdicts.limiter import has_limiter_counts
 from tui_probe.verdicts.limiter_text import limiter_texts
-from tui_probe.verdicts.probe_coverage import unmeasured_probes, unmeasured_texts, unprobed_reason, unused_probes
-from tui_probe.verdicts.run_findings import kernel_bounds
+from tui_probe.verdicts.probe_coverage import (
+    probe_coverage,
+    unmeasured_probes,
+    unmeasured_texts,
+    unprobed_reason,
+    unused_probes,
+)
+from tui_probe.verdicts.run_findings import cycle_shares, kernel_bounds, whole_run_record
 from tui_probe.verdicts.run_outcome import head_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.draw.table import Column
+    from tui_probe.trace.model import Kernel, KernelFacts, Trace
     from tui_probe.verdicts.kernel_findings import KernelFinding
     from tui_probe.verdicts.run_findings import KernelBound, RunBounds
 
@@ -34,6 +49,7 @@ _NAME_CELLS: Final = 32
 """Cells of a kernel's name in a loss."""
 _TRUNCATED_NAME_CELLS: Final = 40
 """Cells of the name of a kernel whose result is truncated."""
+_PROBED_NOTE: Final = f"{PROBED_MARK} probed time: no unprobed launch of this kernel was timed"
 
 
 def ranked_losses(bounds: Sequence[KernelBound]) -> list[KernelFinding]:
@@ -97,6 +113,52 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seco
         lines += _section(title, section)
     lines = [part for line in lines for part in hang_line(line, width)]
     return "\n".join(map(to_ascii, lines) if ascii_only else lines) + "\n"
+
+
+def kernel_content(trace: Trace) -> TableContent[KernelFacts]:
+    """Return the page of all kernels, those that take most of the GPU time first."""
+    return TableContent(
+        "kernels",
+        "Kernels",
+        shown_columns(KERNEL_COLUMNS, trace.kernels),
+        by_time_share(trace.kernels),
+        report=partial(kernel_table, trace),
+        slow_extra=partial(whole_run_record, trace),
+    )
+
+
+def kernel_table(trace: Trace, width: int) -> Iterator[str]:
+    """Probed share of the run, and the kernels as a table, those with the largest share first."""
+    if (coverage := probe_coverage(trace)) is not None:
+        yield from [*wrap(f"Probed kernels: {coverage.sentence}", width), ""]
+    columns, kernels = _columns_and_kernels(trace)
+    yield from table(columns, kernels, width, hide_empty=True)
+    if _has_probed_times(trace.kernels):
+        yield from ("", _PROBED_NOTE)
+
+
+def _columns_and_kernels(trace: Trace) -> tuple[list[Column[KernelFacts]], list[Kernel]]:
+    """Return the columns and the sorted rows; without times, shares are of the cycles of all launches."""
+    columns, kernels = shown_columns(KERNEL_COLUMNS, trace.kernels), by_time_share(trace.kernels)
+    shares = cycle_shares(trace)
+    if not shares:
+        return columns, kernels
+    kernels.sort(key=lambda kernel: -shares.get(kernel.index, -1.0))
+    return [_cycle_share_column(column, shares) if column.key == "share" else column for column in columns], kernels
+
+
+def _cycle_share_column(column: Column[KernelFacts], shares: Mapping[int, float]) -> Column[KernelFacts]:
+    """Return the column with shares of cycles, from 0 to 1 by kernel index, as its text."""
+
+    def text(kernel: KernelFacts) -> str:
+        return f"{shares[kernel.index]:.1%}" if kernel.index in shares else units.NOT_MEASURED
+
+    return replace(column, text=text)
+
+
+def _has_probed_times(kernels: Iterable[Kernel]) -> bool:
+    """Return whether a time in the table is of probed launches, since no other launch of the kernel was timed."""
+    return any(kernel.gpu_time.only_probed for kernel in kernels if kernel.gpu_time is not None)
 
 
 def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
