@@ -1,8 +1,8 @@
 """PTX that finds the place of the next record (``SAVE``) in maps of several records per slot.
 
 A slot is a row or a queue of records (``CountedRecords``); lane 0 may save a queue for its warp (``LeaderRecords``), or
-two lanes a row whose value rises evenly over all lanes (``EvenLanes``). Registers that live as long as the kernel hold
-where the slot is, and how many records were to be saved. Everything else is computed where it is needed.
+two lanes save a row whose value rises evenly over all lanes (``EvenLanes``). Registers that live as long as the kernel
+hold where the slot is, and how many records were to be saved. Everything else is computed where it is needed.
 """
 
 from __future__ import annotations
