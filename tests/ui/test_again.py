@@ -22,7 +22,7 @@ from tui_probe.cli import main as command_line
 from tui_probe.cli import screen
 from tui_probe.cli.screen import requested_command
 from tui_probe.ui import rerun
-from tui_probe.ui.screens.lists import NameScreen, PickScreen
+from tui_probe.ui.screens.lists import NameScreen, PickerScreen
 from tui_probe.ui.session import OpenTrace, RerunRequest, SameKernel, Session
 
 
@@ -261,7 +261,7 @@ async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch
         behind = stage.app.screen
         for key in ("R", *"beforexe", "backspace", "backspace"):
             await stage.pilot.press(key)
-        assert isinstance(stage.app.screen, PickScreen)
+        assert isinstance(stage.app.screen, PickerScreen)
         assert "reading…" in stage.text
         known.set()
         await stage.settle()

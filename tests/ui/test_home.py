@@ -23,7 +23,7 @@ from tui_probe.ui.layout import SMALLEST
 from tui_probe.ui.screens.compare import CompareRunsScreen
 from tui_probe.ui.screens.further_pages import LetterScreen
 from tui_probe.ui.screens.home import HomeScreen, heights
-from tui_probe.ui.screens.lists import PickScreen
+from tui_probe.ui.screens.lists import PickerScreen
 from tui_probe.ui.session import HomeSources, OpenPath, OpenTrace, Session, StartDemo, StartForm, StartProgram
 from tui_probe.ui.views import recent
 from tui_probe.verdicts.run_verdict import RunVerdict
@@ -311,7 +311,7 @@ async def test_a_probe_is_chosen_from_a_list_with_its_cost() -> None:
     home = home_of()
     async with at_home(home) as stage:
         await stage.press("tab", "down", "enter")
-        assert isinstance(stage.app.screen, PickScreen)
+        assert isinstance(stage.app.screen, PickerScreen)
         assert "Cost: one 16-byte store per warp" in stage.text
         await stage.press(*"which warps access")
         assert "▌dmat" in stage.text  # by its question

@@ -15,7 +15,7 @@ from tui_probe.pages.findings_page import Question
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.commands import commands_of
 from tui_probe.ui.screens.help import HelpScreen
-from tui_probe.ui.screens.lists import ChoiceList, PickScreen
+from tui_probe.ui.screens.lists import PickerList, PickerScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.session import Session
 
@@ -58,8 +58,8 @@ async def test_the_words_of_the_line_of_keys_are_found(session: Session) -> None
         async with on_stage(session) as stage:
             await stage.press("colon", *(row.footer or row.text.split()[0]))
             picker = stage.app.screen
-            assert isinstance(picker, PickScreen)
-            assert row.text in [choice.label for choice in picker.query_one(ChoiceList).matches]
+            assert isinstance(picker, PickerScreen)
+            assert row.text in [choice.label for choice in picker.query_one(PickerList).matches]
 
 
 async def test_a_page_is_shown(session: Session) -> None:
@@ -83,7 +83,7 @@ async def test_palette_without_match_and_after_erasing(session: Session) -> None
         await stage.press("colon", *"zzzz")
         assert "0 of" in stage.text
         await stage.press("enter")
-        assert isinstance(stage.app.screen, PickScreen)
+        assert isinstance(stage.app.screen, PickerScreen)
         await stage.press("backspace", "backspace", "backspace", "backspace", "question_mark", "ctrl+u", "down", "up")
         assert "type to find" in stage.text
         await stage.press("escape")
@@ -192,8 +192,8 @@ async def test_questions_are_found_where_they_lead_to_a_page_or_a_run(session: S
     async with on_stage(session) as stage:
         await stage.press("enter", "colon", *word)
         picker = stage.app.screen
-        assert isinstance(picker, PickScreen)
-        labels = [choice.label for choice in picker.query_one(ChoiceList).matches]
+        assert isinstance(picker, PickerScreen)
+        labels = [choice.label for choice in picker.query_one(PickerList).matches]
         assert labels
         assert all(label.startswith(("page: ", "ask: ", "help: ")) for label in labels)
 

@@ -33,7 +33,7 @@ from tui_probe.ui.live.feed import Feed
 from tui_probe.ui.live.gpus import GpuSampler
 from tui_probe.ui.live.live_screen import LiveScreen
 from tui_probe.ui.screens.help import HelpScreen
-from tui_probe.ui.screens.lists import PickScreen
+from tui_probe.ui.screens.lists import PickerScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.session import CommandToPaste, ComparisonRequest, OpenTrace, SameKernel
 from tui_probe.ui.textual_private import OpenApp, was_stopped
@@ -276,7 +276,7 @@ class ProbeApp(OpenApp):
         from tui_probe.ui.commands import commands_of  # asks all probes for their questions
 
         if isinstance(self.screen, ViewScreen):
-            self.push_screen(PickScreen("Commands", commands_of(self, self.screen)), self._run_command)
+            self.push_screen(PickerScreen("Commands", commands_of(self, self.screen)), self._run_command)
 
     def _run_command(self, command: Callable[[], object] | None) -> None:
         if command is not None:
@@ -284,7 +284,7 @@ class ProbeApp(OpenApp):
 
     def choose_evaluation(self) -> None:
         """Choose an evaluation of the traces that are open; of none those that come with tui-probe are meant."""
-        menu = PickScreen("Evaluations")
+        menu = PickerScreen("Evaluations")
         self.push_screen(menu, self._evaluate)
         self.tables.submit("evaluations", lambda: import_module(_EVALUATION).evaluation_choices(), menu.take)
 
@@ -302,7 +302,7 @@ class ProbeApp(OpenApp):
         if self.feed.latest.running or (self.session.home is None and not self.feed.latest.loaded):
             self.speaking.notice("the program is still running; press R after it ends")
         else:
-            menu = PickScreen("Run again", numbered=True)
+            menu = PickerScreen("Run again", numbered=True)
             shown = self._open_trace(trace.absolute())
             begin = None if kernel is None else SameKernel.of(kernel, shown.kernels if shown else ())
             begin = begin and replace(begin, page=page)
@@ -310,7 +310,7 @@ class ProbeApp(OpenApp):
             job = partial(_offer_again, trace, kernel, option)
             self.tables.submit("again", job, partial(self._take_offer, menu))
 
-    def _take_offer(self, menu: PickScreen, offered: RerunOffer) -> None:
+    def _take_offer(self, menu: PickerScreen, offered: RerunOffer) -> None:
         if not offered.problem:
             menu.take([replace(choice, value=partial(offered.take, choice.value)) for choice in offered.choices])
         elif not menu.was_closed:

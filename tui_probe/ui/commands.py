@@ -51,7 +51,7 @@ def _keys_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
     for row in filter(lambda row: acts(row, screen), rows):
         binding = active[row.id]
         run = partial(app.run_action, binding.binding.action, binding.node)
-        yield PickerItem(row.text, "  ".join(map(keys.key_sign, row.keys)), value=run, also=row.footer)
+        yield PickerItem(row.text, "  ".join(map(keys.key_sign, row.keys)), value=run, search_words=row.footer)
 
 
 def acts(row: keys.Key, screen: ViewScreen) -> bool:
@@ -79,7 +79,7 @@ def _pages_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
             f"page: {tab.title}",
             key,
             value=partial(app.run_action, f"page({tab.id!r})", screen),
-            also=" ".join(asked.get(tab.title, ())),
+            search_words=" ".join(asked.get(tab.title, ())),
         )
 
 
@@ -89,7 +89,9 @@ def _asks_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
         survey = survey_choice(partial(app.run_action, f"ask({DEFAULT_PROBE!r})", screen))
         yield replace(survey, label=f"ask: {survey.note}", note=survey.label)
         again = partial(app.run_action, "ask('')", screen)
-        yield PickerItem("open the previous run of this command", "R", value=again, also="back earlier run before")
+        yield PickerItem(
+            "open the previous run of this command", "R", value=again, search_words="back earlier run before"
+        )
         simulated = app.feed.latest.simulated
         for question in all_questions():
             if question.probe and not (question.needs_gpu and simulated):
@@ -98,7 +100,7 @@ def _asks_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
                     f"ask: {question.words}",
                     question.option,
                     value=ask,
-                    also=f"run again {question.also} {' '.join(question.pages)}",
+                    search_words=f"run again {question.also} {' '.join(question.pages)}",
                 )
 
 

@@ -43,7 +43,7 @@ OPTION_QUESTIONS: Final = {
 def survey_choice(value: str | Callable[[], object]) -> PickerItem:
     """A line of a list for the set of probes that answers what is slow."""
     title = built_in_sets()[DEFAULT_PROBE].title
-    return PickerItem(SURVEY_OPTION, title, value=value, also="ask run again all first look overview default")
+    return PickerItem(SURVEY_OPTION, title, value=value, search_words="ask run again all first look overview default")
 
 
 def between_choice(value: WithoutRun | Callable[[], None]) -> PickerItem:
@@ -52,7 +52,7 @@ def between_choice(value: WithoutRun | Callable[[], None]) -> PickerItem:
         "time between lines",
         "--between",
         value=value,
-        also="ask measure two source from to mark",
+        search_words="ask measure two source from to mark",
     )
 
 
@@ -134,7 +134,11 @@ def _questions(
     asked = [] if kernel is None else open_questions(kernel, (), of_program=True)
     questions = [
         PickerItem(
-            question.option, question.words, _opened_pages(question.pages), value=question.option, also=question.also
+            question.option,
+            question.words,
+            _opened_pages(question.pages),
+            value=question.option,
+            search_words=question.also,
         )
         for question in asked
     ]
@@ -155,7 +159,9 @@ def _every_probe(kernel: Kernel) -> Iterator[PickerItem]:
     """Yield the choice to launch kernels again for the probes of the run that no launch had."""
     if options := measuring_options(cast("Trace", kernel.trace)):
         question, detail = "what did the other probes of the run measure?", "each kernel with each probe of the run"
-        yield PickerItem(options[0], question, detail, value=shlex.join(options), also="missing not measured unknown")
+        yield PickerItem(
+            options[0], question, detail, value=shlex.join(options), search_words="missing not measured unknown"
+        )
 
 
 def _cause_option(kernel: Kernel | None) -> str:
@@ -201,13 +207,13 @@ def _compare_choice(before: Path, problem: str = "") -> PickerItem:
     ago = "" if known is None else f", {age_text(known.when, time.time())}"
     detail = f"with {before.name}{ago}; does not run the program{problem}"
     label = "what changed since the previous run?"
-    return PickerItem("compare", label, detail, value=WithoutRun.COMPARE, also="difference against earlier")
+    return PickerItem("compare", label, detail, value=WithoutRun.COMPARE, search_words="difference against earlier")
 
 
 def _previous_choice(before: Path) -> PickerItem:
     detail = f"{before.name}; does not run the program"
     return PickerItem(
-        "previous run", "open the previous run", detail, value=WithoutRun.OPEN_PREVIOUS, also="back earlier"
+        "previous run", "open the previous run", detail, value=WithoutRun.OPEN_PREVIOUS, search_words="back earlier"
     )
 
 

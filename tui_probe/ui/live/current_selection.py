@@ -12,7 +12,7 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.record_counts import launches_text
 from tui_probe.ui.live.snapshots import Snapshot
 from tui_probe.ui.live.state_line import ending
-from tui_probe.ui.screens.lists import PickerItem, PickScreen
+from tui_probe.ui.screens.lists import PickerItem, PickerScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -283,7 +283,7 @@ class ProcessSwitch:
         processes = self.current_selection.snapshot.processes
         if self.applies:
             place = self.current_selection.place % len(processes)
-            self.screen.app.push_screen(PickScreen("Processes", process_choices(processes), place), self._take)
+            self.screen.app.push_screen(PickerScreen("Processes", process_choices(processes), place), self._take)
         else:
             self.screen.notice(_ONLY_PROCESS if processes else "no process has a trace yet")
 

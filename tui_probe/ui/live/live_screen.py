@@ -369,7 +369,7 @@ class LiveScreen(ViewScreen):
             return ()
         text = "unknown missing no result unprobed skipped"
         show = partial(self._show_unmeasured, process.trace)
-        return (PickerItem("what was not measured, and why", "list", value=show, also=text),)
+        return (PickerItem("what was not measured, and why", "list", value=show, search_words=text),)
 
     def _show_unmeasured(self, trace: Trace) -> None:
         from tui_probe.pages.run_report import unmeasured_lines  # brings the analyses

@@ -101,7 +101,7 @@ class LetterScreen(FittedScreen[Any, LetterList]):
     def take(self, items: Sequence[LetterItem], place: int = 0) -> None:
         """Show the items."""
         self.list.take(items, place)
-        self.come()
+        self.list_ready()
 
     def press(self, event: events.Key) -> None:
         """A letter or Enter takes a line, arrows mark one, Escape and 0 leave."""

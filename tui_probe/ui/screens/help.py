@@ -11,7 +11,7 @@ from tui_probe.probekit.page_kinds import MORE, PAGES
 from tui_probe.ui import keys
 from tui_probe.ui.export import Writer, write_lines
 from tui_probe.ui.help_text import help_page
-from tui_probe.ui.screens.lists import PickerItem, PickScreen
+from tui_probe.ui.screens.lists import PickerItem, PickerScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.view import TextView
@@ -140,7 +140,7 @@ def choose_topic(app: App[None]) -> None:
         if topic is not None:
             show_topic(app, topic)
 
-    app.push_screen(PickScreen("Help", topic_choices()), show)
+    app.push_screen(PickerScreen("Help", topic_choices()), show)
 
 
 def show_topic(app: App[None], topic: Topic) -> None:

@@ -10,7 +10,7 @@ from tui_probe.pages.findings_page import all_questions
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import EarlyKeys
 from tui_probe.ui.prompt import PathPrompt, completion
-from tui_probe.ui.screens.lists import PickerItem, PickScreen
+from tui_probe.ui.screens.lists import PickerItem, PickerScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.session import OpenPath, OpenTrace, StartDemo, StartProgram
 from tui_probe.ui.views.form import ROWS, TEXTS, FindingsView, FormView
@@ -87,7 +87,7 @@ class HomeScreen(ViewScreen):
             "open a path: a trace, a CSV file of ncu, an sqlite file of nsys",
             "tui-probe open",
             value=self._ask_path,
-            also="file folder directory import",
+            search_words="file folder directory import",
         )
         return [path, PickerItem("demo: run the example that comes with tui-probe", "tui-probe demo", value=demo)]
 
@@ -332,7 +332,7 @@ class HomeScreen(ViewScreen):
         }
         choices = [_probe_item(probe, asked.get(probe.name, "")) for probe in self.form.probes]
         place = names.index(self.home.form.probe) if self.home.form.probe in names else 0
-        self.app.push_screen(PickScreen("Probe", choices, place), self._take_probe)
+        self.app.push_screen(PickerScreen("Probe", choices, place), self._take_probe)
 
     def _take_probe(self, name: str | None) -> None:
         if name is not None:
@@ -365,7 +365,7 @@ class HomeScreen(ViewScreen):
 def _probe_item(probe: ProbeSummary, question: str) -> PickerItem:
     """Return the line of a probe, which is found by the words of the question that it answers, too."""
     detail = f"{probe.measures} Cost: {probe.cost}" if probe.cost else probe.measures
-    return PickerItem(probe.name, probe.title, detail, value=probe.name, also=question)
+    return PickerItem(probe.name, probe.title, detail, value=probe.name, search_words=question)
 
 
 def heights(rows: int, current: str, lines: int) -> dict[str, int]:

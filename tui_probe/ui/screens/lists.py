@@ -64,7 +64,7 @@ class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
     """Base of screens that show a list in front of another screen; a subclass says what keys do (``press``).
 
     With ``early`` it opens before the list has its lines, so that no key goes to the screen behind: keys wait until
-    ``come``, but Escape leaves.
+    ``list_ready``, but Escape leaves.
     """
 
     DEFAULT_CSS = "FittedScreen { align: center middle; background: transparent; }"
@@ -102,8 +102,10 @@ class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
         else:
             self._held.append(event)
 
-    def come(self) -> None:
-        """The list has its lines now. A key that leaves it hands those after it to the screen that is in front then."""
+    def list_ready(self) -> None:
+        """Replay the keys that waited for the lines of the list. Those after a key that leaves it go to the screen that
+        is in front then.
+        """
         held, self._held = self._held or (), None
         if self.is_mounted:
             self.list.fit(*self.app.size)
@@ -147,7 +149,7 @@ class TagList(FittedList):
         del width
         room = max(1, height - 5)
         self._top = max(min(self._top, self.place), self.place - room + 1)
-        shown = [self._line(place) for place in range(len(self.names))][self._top : self._top + room]
+        shown = [self._line(place) for place in range(self._top, min(self._top + room, len(self.names)))]
         return list(framed([((self.title, "title"),), *shown, (), TAG_KEYS], INNER))
 
     def _line(self, place: int) -> Line:
@@ -175,7 +177,7 @@ class TagScreen(FittedScreen["frozenset[str] | None", TagList]):
     def take(self, counts: dict[str, int]) -> None:
         """Set the number of lines per tag."""
         self.list.take(counts)
-        self.come()
+        self.list_ready()
 
     def press(self, event: events.Key) -> None:
         """Arrows and jk move, space toggles, a clears, Enter takes, Escape leaves."""
@@ -261,70 +263,73 @@ class PickerItem:
     """Line of a list to choose from.
 
     ``note`` is next to its label, ``detail`` is shown while the line is marked, ``value`` is returned if it is chosen.
-    Typed words are searched for in all texts; ``also`` has further words for that, which are not shown.
+    Typed words are searched for in all texts; ``search_words`` has further words for that, which are not shown.
     """
 
     label: str
     note: str = ""
     detail: str = ""
     value: Any = None
-    also: str = ""
+    search_words: str = ""
 
 
-def searched_text(choice: PickerItem) -> str:
+def searched_text(item: PickerItem) -> str:
     """Return the text in which typed words are searched for, in lower case."""
-    return f"{choice.label} {choice.note} {choice.also} {choice.detail}".lower()
+    return f"{item.label} {item.note} {item.search_words} {item.detail}".lower()
 
 
-def _label_position(choice: PickerItem, word: str) -> tuple[bool, int]:
+def _label_position(item: PickerItem, word: str) -> tuple[bool, int]:
     """Return the sort key of a match: labels that begin with the word first, those without it last."""
-    position = choice.label.lower().find(word)
+    position = item.label.lower().find(word)
     return position < 0, position
 
 
-class ChoiceList(FittedList):
+class PickerList(FittedList):
     """The lines that contain all typed words, one of them marked."""
 
     def __init__(
-        self, title: str, choices: Sequence[PickerItem] | None, place: int = 0, *, numbered: bool = False
+        self, title: str, items: Sequence[PickerItem] | None, place: int = 0, *, numbered: bool = False
     ) -> None:
         super().__init__()
         self.title = title
         self.numbered = numbered
-        self.nothing = NO_MATCH if choices is not None else "reading…"
+        self.nothing = NO_MATCH if items is not None else "reading…"
         self.typed = ""
         self._top = 0
-        self._show(choices or (), place)
+        self._show(items or (), place)
 
-    def _show(self, choices: Sequence[PickerItem], place: int) -> None:
-        self.choices = self.matches = choices
+    def _show(self, items: Sequence[PickerItem], place: int) -> None:
+        self.items = self.matches = items
         self.place = place
+        # Of all items: columns do not move while the list is searched.
+        self._label_cells = max((width(item.label) for item in items), default=0)
+        self._note_cells = max((width(item.note) for item in items), default=0)
         self._details = 0
         """Lines for the text about the marked line, as many as the longest text needs."""
 
-    def take(self, choices: Sequence[PickerItem]) -> None:
-        """Set the choices that were not known at first."""
+    def take(self, items: Sequence[PickerItem]) -> None:
+        """Set the items, which were not known at first."""
         self.nothing = NO_MATCH
-        self._show(choices, 0)
+        self._show(items, 0)
 
     def fit(self, columns: int, rows: int) -> None:
         """Take the room that the list needs and the terminal has; the same however many lines are found."""
         self.styles.width = columns = min(WIDEST, columns - MARGIN)
-        details = (len(self._detail_lines(choice, columns - 2)) for choice in self.choices)
+        details = (len(self._detail_lines(item, columns - 2)) for item in self.items)
         self._details = min(max(details, default=0), DETAIL_LINES if rows >= _FEW_ROWS else 1)
-        needed = len(self.choices) + 4 + (self._details + 1 if self._details else 0)
+        needed = len(self.items) + 4 + (self._details + 1 if self._details else 0)
         self.styles.height = max(6, min(needed, rows - MARGIN))
 
     @property
-    def chosen(self) -> PickerItem | None:
+    def marked(self) -> PickerItem | None:
         """The marked line; None if none contains what was typed."""
         return self.matches[self.place] if self.matches else None
 
     def find(self, typed: str) -> None:
-        """Show the choices that contain all words of ``typed``, the likeliest first."""
+        """Show the items that contain all words of ``typed``, the likeliest first."""
         self.typed = typed
         typed_words = typed.lower().split()
-        matches = [choice for choice in self.choices if all(word in searched_text(choice) for word in typed_words)]
+        matches = [item for item in self.items if all(word in searched_text(item) for word in typed_words)]
         if typed_words:
             matches.sort(key=partial(_label_position, word=typed_words[0]))
         self.matches = matches
@@ -347,8 +352,8 @@ class ChoiceList(FittedList):
         return max(1, self.size.height - 4 - (self._details + 1 if self._details else 0))
 
     @staticmethod
-    def _detail_lines(choice: PickerItem, inner: int) -> list[str]:
-        return wrap(choice.detail, inner - 3) if choice.detail else []
+    def _detail_lines(item: PickerItem, inner: int) -> list[str]:
+        return wrap(item.detail, inner - 3) if item.detail else []
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Return title and typed text, the visible lines, the text about the marked one, and keys."""
@@ -358,15 +363,15 @@ class ChoiceList(FittedList):
         typed: Line = ((self.typed, ""), (" ", "cursor"), ("" if self.typed else " type to find", "dim"))
         lines: list[Line] = [((f" {self.title}: ", "title"), *typed)]
         window = self.matches[self._top : self._top + page]
-        shown: list[Line] = [self._line(place, choice, inner - 1) for place, choice in enumerate(window, self._top)]
+        shown: list[Line] = [self._line(place, item, inner - 1) for place, item in enumerate(window, self._top)]
         if not window:
             shown = [((f" {self.nothing}", "dim"),)]
         lines += [*shown, *[()] * (page - len(shown))]
         if self._details:
-            detail = self._detail_lines(self.chosen, inner)[: self._details] if self.chosen else []
+            detail = self._detail_lines(self.marked, inner)[: self._details] if self.marked else []
             lines += [(("─" * (inner - 2), "rule"),), *(((f" {text}", ""),) for text in detail)]
             lines += [()] * (self._details - len(detail))
-        count = f"{units.count(len(self.matches))} of {units.count(len(self.choices))}  " if self.typed else ""
+        count = f"{units.count(len(self.matches))} of {units.count(len(self.items))}  " if self.typed else ""
         keys = (
             *((("1-9", "key"), (" or ", "dim")) if self.numbered else ()),
             ("Enter", "key"),
@@ -382,54 +387,54 @@ class ChoiceList(FittedList):
 
     def _cut_text(self, inner: int) -> str:
         """Return the label of the marked line if its line shows only a part, "" if all of it."""
-        if self.chosen is None:
+        if self.marked is None:
             return ""
-        shown = "".join(text for text, _ in self._line(self.place, self.chosen, inner - 1))
-        return "" if self.chosen.label in shown else self.chosen.label
+        shown = "".join(text for text, _ in self._line(self.place, self.marked, inner - 1))
+        return "" if self.marked.label in shown else self.marked.label
 
-    def _line(self, place: int, choice: PickerItem, cells: int) -> Line:
+    def _line(self, place: int, item: PickerItem, cells: int) -> Line:
         number = ""
         if self.numbered:
             number, cells = f"{place + 1} " if place < _MOST_DIGITS else "  ", cells - 2
-        note = min(max(width(known.note) for known in self.choices), cells // 2)
-        label = min(max(width(known.label) for known in self.choices), cells - note - 4)
+        note = min(self._note_cells, cells // 2)
+        label = min(self._label_cells, cells - note - 4)
         # A long label takes the room that its own note leaves.
-        label = max(label, min(width(choice.label), cells - width(choice.note) - 4))
-        name, note_text = pad(choice.label, label), pad(choice.note, cells - label - 4)
-        if choice is self.chosen:
+        label = max(label, min(width(item.label), cells - width(item.note) - 4))
+        name, note_text = pad(item.label, label), pad(item.note, cells - label - 4)
+        if item is self.marked:
             return (("▌", "accent"), (f"{number}{name}  {note_text}", "select"))
         return ((" ", ""), (number, "key"), (f"{name}  ", ""), (note_text, "dim"))
 
 
-class PickScreen(FittedScreen[Any, ChoiceList]):
-    """Gives the value of the chosen line, or None if left with Escape. ``choices`` are None until they are known;
+class PickerScreen(FittedScreen[Any, PickerList]):
+    """Gives the value of the chosen line, or None if left with Escape. ``items`` are None until they are known;
     digits take the first nine of them if they are ``numbered``.
     """
 
     def __init__(
-        self, title: str, choices: Sequence[PickerItem] | None = None, place: int = 0, *, numbered: bool = False
+        self, title: str, items: Sequence[PickerItem] | None = None, place: int = 0, *, numbered: bool = False
     ) -> None:
-        super().__init__(ChoiceList(title, choices, place, numbered=numbered), early=choices is None)
+        super().__init__(PickerList(title, items, place, numbered=numbered), early=items is None)
 
-    def take(self, choices: Sequence[PickerItem]) -> None:
-        """Show the choices."""
-        self.list.take(choices)
-        self.come()
+    def take(self, items: Sequence[PickerItem]) -> None:
+        """Show the items."""
+        self.list.take(items)
+        self.list_ready()
 
     def press(self, event: events.Key) -> None:
         """Arrows mark, Enter takes, Escape leaves, what can be typed is typed."""
-        choices = self.list
-        moves = {"up": -1, "down": 1, "pageup": -choices.page, "pagedown": choices.page, "tab": 1, "shift+tab": -1,
-                 "home": -len(choices.matches), "end": len(choices.matches)}  # fmt: skip
+        picker = self.list
+        moves = {"up": -1, "down": 1, "pageup": -picker.page, "pagedown": picker.page, "tab": 1, "shift+tab": -1,
+                 "home": -len(picker.matches), "end": len(picker.matches)}  # fmt: skip
         if event.key in moves:
-            choices.move(moves[event.key])
-        elif event.key == "enter" and choices.chosen is not None:
-            self.dismiss(choices.chosen.value)
+            picker.move(moves[event.key])
+        elif event.key == "enter" and picker.marked is not None:
+            self.dismiss(picker.marked.value)
         elif event.key in ("escape", "ctrl+p"):
             self.dismiss(None)
-        elif event.character is not None and (choice := choices.with_digit(event.character)) is not None:
-            self.dismiss(choice.value)
+        elif event.character is not None and (item := picker.with_digit(event.character)) is not None:
+            self.dismiss(item.value)
         elif event.key in ("backspace", "ctrl+u"):
-            choices.find(choices.typed[:-1] if event.key == "backspace" else "")
+            picker.find(picker.typed[:-1] if event.key == "backspace" else "")
         elif event.character is not None and event.character.isprintable():
-            choices.find(choices.typed + event.character)
+            picker.find(picker.typed + event.character)
