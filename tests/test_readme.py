@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe import help as pages
+from tui_probe import help as help_pages
 from tui_probe.cli.parser import COMMANDS
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +27,7 @@ def test_commands_and_topics_exist(page: str) -> None:
     named = set(re.findall(r"(?:`|\$ |/)tui-probe ([a-z-]+[a-z])", text))
     assert named <= set(COMMANDS)
     topics = set(re.findall(r"tui-probe help ([a-z][a-z-]+)", text))
-    assert topics <= {topic.name for topic in pages.topics()}
+    assert topics <= {topic.name for topic in help_pages.topics()}
 
 
 def test_console_blocks_have_a_command_per_line() -> None:

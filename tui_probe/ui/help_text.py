@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe import help as pages
+from tui_probe import help as help_pages
 from tui_probe import input_limits, settings
 from tui_probe.draw.shorten import view_heading
 from tui_probe.pages.views import kind_of, names
@@ -48,7 +48,7 @@ def help_page(topic: str) -> str:
         "formats": _formats,
         "input_limits": input_limits.markdown_table,
     }
-    return pages.read_page(topic, tables)
+    return help_pages.read_page(topic, tables)
 
 
 def _architectures() -> str:
