@@ -14,7 +14,7 @@ from .arguments import address_of, open_address
 from .output import (
     ExitStatus,
     Progress,
-    add_budget_option,
+    add_max_chars_option,
     check_drawing_size,
     fitted,
     fitted_document,
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="height of a drawing in lines; default %(default)s",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
-    add_budget_option(parser)
+    add_max_chars_option(parser)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument(
         "--width", type=width_option, metavar="N", help="width of tables; default: terminal width, or 120"

@@ -32,7 +32,7 @@ from .machine_checks import (
     simulator_items,
     tool_items,
 )
-from .output import NARROWEST, ExitStatus, Progress, inform, on_terminal, put, terminal_size
+from .output import MIN_COLUMNS, ExitStatus, Progress, inform, on_terminal, put, terminal_size
 
 if TYPE_CHECKING:
     import argparse
@@ -291,7 +291,7 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitStatus.OK
     items = check_machine()
     works = can_profile(items)
-    columns = max(NARROWEST, terminal_size().columns) if os.isatty(1) else UNLIMITED
+    columns = max(MIN_COLUMNS, terminal_size().columns) if os.isatty(1) else UNLIMITED
     put(as_json(items, works) if arguments.format == "json" else as_table(items, works, columns))
     return ExitStatus.OK if works else ExitStatus.NO_DRIVER
 

@@ -16,7 +16,7 @@ from .output import (
     check_drawing_size,
     drawing_size,
     height_option,
-    jobs_option,
+    number_from,
     put,
     put_coloured,
     speaks_utf8,
@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 
 _NAME_CELLS = 14
 """Cells of the name of an evaluation, in the list."""
+
+
+def _jobs(word: str) -> int:
+    """Read the number of runs that are collected at the same time."""
+    return number_from(word, 1)
 
 
 def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
@@ -156,7 +161,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Python interpreter for the programs; default: this one",
     )
     collected.add_argument(
-        "--jobs", type=jobs_option, default=1, metavar="N",
+        "--jobs", type=_jobs, default=1, metavar="N",
         help="collect N runs at the same time; the runs then slow each other down",
     )  # fmt: skip
     collected.add_argument("--sim", action="store_true", help="use the simulated GPU, with small sizes")

@@ -16,7 +16,7 @@ from tui_probe.probekit.page_kinds import FORMATS
 from tui_probe.trace.locate import parse_address
 
 from .arguments import open_addressed_kernels, positive, whole_number
-from .output import NARROWEST, ExitStatus, Progress, inform, put, speaks_utf8, terminal_size, width_option
+from .output import MIN_COLUMNS, ExitStatus, Progress, inform, put, speaks_utf8, terminal_size, width_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -132,7 +132,7 @@ def width_of(arguments: argparse.Namespace) -> int:
 
 def text_width() -> int:
     """The terminal's width, 120 without one."""
-    return max(NARROWEST, terminal_size().columns)
+    return max(MIN_COLUMNS, terminal_size().columns)
 
 
 def wants_ascii(arguments: argparse.Namespace) -> bool:

@@ -10,7 +10,7 @@ from tui_probe.errors import TraceError
 from tui_probe.trace.recent import recent_traces
 
 from .arguments import count, trace_dir, traces_of_name
-from .output import ExitStatus, Progress, add_budget_option, fitted, fitted_document, max_chars, put, terminal_size
+from .output import ExitStatus, Progress, add_max_chars_option, fitted, fitted_document, max_chars, put, terminal_size
 from .text_report import MIN_WIDTH, USUAL_WIDTH
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="list the newest N runs; default %(default)s",
     )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
-    add_budget_option(parser)
+    add_max_chars_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -26,15 +26,17 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
 
-NARROWEST: Final = 40
-SHORTEST: Final = 5
-MOST_CELLS: Final = 1_000_000
-"""Columns times lines of a drawing."""
+MIN_COLUMNS: Final = 40
+"""Columns of tables and drawings at least, also on a terminal that has fewer."""
+MIN_LINES: Final = 5
+"""Lines of a drawing at least, also on a terminal that has fewer."""
+MAX_CELLS: Final = 1_000_000
+"""Columns times lines of a drawing at most."""
 PROGRESS_INTERVAL = 0.5
 """Seconds of silence at first, and between two messages."""
 MIN_CHARS: Final = 200
 """Characters that a document with nothing but its schema and the command that shows it may need."""
-_BUDGET_OPTION: Final = "--max-chars"
+_MAX_CHARS_OPTION: Final = "--max-chars"
 
 
 class ExitStatus(IntEnum):
@@ -144,20 +146,16 @@ def speaks_utf8(stream: TextIO) -> bool:
 
 def width_option(word: str) -> int:
     """Read a width of tables."""
-    return _number_from(word, NARROWEST)
+    return number_from(word, MIN_COLUMNS)
 
 
 def height_option(word: str) -> int:
     """Read a height in lines."""
-    return _number_from(word, SHORTEST)
+    return number_from(word, MIN_LINES)
 
 
-def jobs_option(word: str) -> int:
-    """Read the number of processes that may run at a time."""
-    return _number_from(word, 1)
-
-
-def _number_from(word: str, least: int) -> int:
+def number_from(word: str, least: int) -> int:
+    """Read the value of an option. Raises ArgumentTypeError if it is not a number of at least ``least``."""
     try:
         number = int(word)
     except ValueError:
@@ -177,22 +175,22 @@ def terminal_size(usual: tuple[int, int] = (120, 24)) -> os.terminal_size:
 
 def table_width(arguments: argparse.Namespace) -> int:
     """The width asked for, else the terminal's, 120 without one."""
-    return arguments.width or max(NARROWEST, terminal_size().columns)
+    return arguments.width or max(MIN_COLUMNS, terminal_size().columns)
 
 
 def drawing_size(arguments: argparse.Namespace) -> tuple[int, int]:
     """Columns and lines to draw in."""
     terminal = terminal_size((120, 40))
     height = getattr(arguments, "height", None)
-    height = height or (max(SHORTEST, terminal.lines - 1) if sys.stdout.isatty() else 40)
-    return arguments.width or max(NARROWEST, terminal.columns), height
+    height = height or (max(MIN_LINES, terminal.lines - 1) if sys.stdout.isatty() else 40)
+    return arguments.width or max(MIN_COLUMNS, terminal.columns), height
 
 
 def check_drawing_size(columns: int, height: int) -> None:
     """Raise ChoiceError for a drawing that no one could read and that takes minutes to make."""
-    if columns * height > MOST_CELLS:
+    if columns * height > MAX_CELLS:
         raise ChoiceError(
-            f"--width {columns} --height {height}: a drawing has at most {MOST_CELLS:,} characters, such as"
+            f"--width {columns} --height {height}: a drawing has at most {MAX_CELLS:,} characters, such as"
             " 1000 by 1000; --do zoom_in shows a part in more detail"
         )
 
@@ -234,10 +232,10 @@ class Progress:
         self._is_shown, self._next = False, float("inf")
 
 
-def add_budget_option(parser: argparse.ArgumentParser) -> None:
+def add_max_chars_option(parser: argparse.ArgumentParser) -> None:
     """Add the option ``--max-chars``."""
     parser.add_argument(
-        _BUDGET_OPTION, type=_chars, metavar="N",
+        _MAX_CHARS_OPTION, type=_chars, metavar="N",
         help="write at most N characters: the most important lines, and the command that shows all lines",
     )  # fmt: skip
 
@@ -258,9 +256,9 @@ def whole_command(arguments: argparse.Namespace) -> str:
     """Return the command line without the option."""
     arguments_left, kept_arguments = iter(arguments.argv), []
     for word in arguments_left:
-        if word == _BUDGET_OPTION:
+        if word == _MAX_CHARS_OPTION:
             next(arguments_left, None)
-        elif not word.startswith(f"{_BUDGET_OPTION}="):
+        elif not word.startswith(f"{_MAX_CHARS_OPTION}="):
             kept_arguments.append(word)
     return shlex.join(["tui-probe", *kept_arguments])
 

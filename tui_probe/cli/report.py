@@ -12,9 +12,9 @@ from tui_probe.probekit.page_kinds import FORMATS
 
 from .arguments import ADDRESS, address_of, trace_folder_of, traces_of_name
 from .output import (
-    NARROWEST,
+    MIN_COLUMNS,
     ExitStatus,
-    add_budget_option,
+    add_max_chars_option,
     fitted,
     max_chars,
     put,
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write at most 4000 characters: the kernels with most time, the limiter and the worst lines of each"
              " kernel, and what to measure next",
     )  # fmt: skip
-    add_budget_option(parser)
+    add_max_chars_option(parser)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument(
         "--width", type=width_option, metavar="N",
@@ -85,7 +85,7 @@ def write_brief(address: Address, arguments: argparse.Namespace) -> int:
     for directory in traces:
         text = run_brief(open_trace(directory)).text(chars // len(traces), ascii_only=plain)
         if arguments.width or sys.stdout.isatty():  # else a program reads it, which takes lines of any length
-            text = _wrapped(text, arguments.width or max(NARROWEST, terminal_size().columns))
+            text = _wrapped(text, arguments.width or max(MIN_COLUMNS, terminal_size().columns))
         put(text)
     return ExitStatus.OK
 

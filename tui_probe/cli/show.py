@@ -26,7 +26,7 @@ from .arguments import (
 from .output import (
     ExitStatus,
     Progress,
-    add_budget_option,
+    add_max_chars_option,
     check_drawing_size,
     drawing_size,
     fitted,
@@ -322,7 +322,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument("--explain", action="store_true", help="explain how to read the page; TRACE may be omitted")
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="default %(default)s")
-    add_budget_option(parser)
+    add_max_chars_option(parser)
     parser.add_argument("--png", type=Path, metavar="FILE", help="write a picture (needs matplotlib)")
     parser.add_argument(
         "--perfetto",
