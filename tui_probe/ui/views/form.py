@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tui_probe.draw.spans import Line, clip, pad, width, wrap
 from tui_probe.ui.prompt import Completion, Prompt, completion
@@ -14,41 +14,50 @@ if TYPE_CHECKING:
 
     from tui_probe.ui.session import MachineFinding, ProbeSummary, StartForm
 
+
+class TextField(NamedTuple):
+    """Field to type in; ``hint`` is shown in it while it is empty."""
+
+    label: str
+    hint: str
+
+
 TEXTS = {
-    "command": ("Command", "the program and its arguments, as in a shell: python train.py --steps 10"),
-    "kernels": ("Only kernels", "parts of names, e.g. matmul:softmax; empty: all"),
-    "excluded": ("Exclude", "parts of kernel names to exclude"),
-    "launches": ("Launches", "per kernel, e.g. 0-9,20; empty: auto"),
+    "command": TextField("Command", "the program and its arguments, as in a shell: python train.py --steps 10"),
+    "kernels": TextField("Only kernels", "parts of names, e.g. matmul:softmax; empty: all"),
+    "excluded": TextField("Exclude", "parts of kernel names to exclude"),
+    "launches": TextField("Launches", "per kernel, e.g. 0-9,20; empty: auto"),
 }
-"""Fields to type in: their label, and what is in them while they are empty."""
+"""Fields to type in, by name: each is a field of ``StartForm``."""
 _CHOICES = {"probe": "Probe", "simulated": "Run on", "benchmark": "Benchmark"}
 """Labels of fields that offer choices."""
 FIELDS = ("command", "probe", "kernels", "excluded", "launches", "simulated", "benchmark", "start")
-LABEL_CELLS = 14
+"""Names of the fields, from the top."""
+_LABEL_CELLS = 14
+_VALUE_COLUMN = _LABEL_CELLS + 3
+"""Column of values: before them are the sign of the cursor, the label, and the two cells of the sign of choices."""
+_PROBE_PLACE = FIELDS.index("probe")
+"""Place of the field with a second line: rows of later fields are one larger than their places."""
 ROWS = len(FIELDS) + 1
 """Lines of the form: one per field, and one more about the probe, below that field."""
 _ACCEPT_KEYS = ("right", "end", "ctrl+e")
 """Keys that accept the completion of the command line."""
 _LEAVING_KEYS = ("escape", "enter", "up", "down", "tab", "shift+tab")
 """Keys that are not for a field to type in."""
-GLYPHS = {"ok": ("✔", "good"), "optional": ("○", "dim"), "warn": ("!", "warn"), "missing": ("✘", "bad")}
+_STATE_GLYPHS = {"ok": ("✔", "good"), "optional": ("○", "dim"), "warn": ("!", "warn"), "missing": ("✘", "bad")}
 """Glyph of each state of a finding, and its role."""
-ORDER = ("missing", "warn", "optional", "ok")
+_WORST_FIRST = ("missing", "warn", "optional", "ok")
 """States from the worst on."""
-_FINE = ("ok", "optional")
+_FINE_STATES = ("ok", "optional")
 """States that need no attention."""
-NAME_COLUMN = 3
+_NAME_COLUMN = 3
 """Cells of the glyph, before the name of a finding."""
 _MIN_ADVICE = 12
 """Cells from which on advice is shown in the line of its finding."""
 
 
-_PROBE_PLACE = FIELDS.index("probe")
-"""Place of the field with a second line: rows of later fields are one larger than their places."""
-
-
 class FormView(PaneView):
-    """One field per line. What can be typed goes into the field at hand, if it is one to type in."""
+    """One field per line. What can be typed goes into the current field, if it is one to type in."""
 
     def __init__(self, desk: Desk, name: str, form: StartForm) -> None:
         super().__init__(desk, name)
@@ -64,7 +73,7 @@ class FormView(PaneView):
 
     @property
     def field(self) -> str:
-        """The field at hand."""
+        """The name of the current field."""
         return FIELDS[self.place]
 
     @property
@@ -80,7 +89,7 @@ class FormView(PaneView):
         self.changed()
 
     def _new_editor(self) -> Prompt | None:
-        """Types into the field at hand."""
+        """Return an editor of the current field; None if that is not one to type in."""
         if self.field not in TEXTS:
             return None
         return Prompt(self.field, lambda _: None, getattr(self.form, self.field))
@@ -88,13 +97,13 @@ class FormView(PaneView):
     # -- drawing
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """The fields, as many as fit around the one at hand."""
+        """Return the fields, or as many as fit with the current one, scrolled the least: a click moves no line."""
         lines: list[Line] = []
         for place, name in enumerate(FIELDS):
             lines.append(self._line(place, name, width))
             if name == "probe":
                 summary = f"{self.probe.title}. Cost: {self.probe.cost}" if self.probe else "press Enter for a list"
-                lines.append(((" " * (LABEL_CELLS + 3), ""), (clip(summary, width - LABEL_CELLS - 4), "dim")))
+                lines.append(((" " * _VALUE_COLUMN, ""), (clip(summary, width - _VALUE_COLUMN - 1), "dim")))
         row = self.place if self.place <= _PROBE_PLACE else self.place + 1
         self._top = max(0, min(max(min(self._top, row), row - height + 1), len(lines) - height))
         return lines[self._top : self._top + height]
@@ -109,12 +118,12 @@ class FormView(PaneView):
                 (" ", ""),
                 (self._preview(width - 10), "dim"),
             )
-        label = TEXTS[name][0] if name in TEXTS else _CHOICES[name]
+        label = TEXTS[name].label if name in TEXTS else _CHOICES[name]
         choice = at_cursor and name not in TEXTS
         gap: Line = (("‹ " if choice else "  ", "key"),)
         return (
             *head,
-            (pad(label, LABEL_CELLS), "key" if at_cursor else ""),
+            (pad(label, _LABEL_CELLS), "key" if at_cursor else ""),
             *gap,
             *self._value(name, at_cursor=at_cursor),
         )
@@ -126,8 +135,8 @@ class FormView(PaneView):
         if name in TEXTS:
             text = getattr(self.form, name)
             if at_cursor and self._editor is not None:
-                return self._typed(text, self._editor.cursor, TEXTS[name][1])
-            return ((text, "") if text else (TEXTS[name][1], "dim"),)
+                return self._typed(text, self._editor.cursor, TEXTS[name].hint)
+            return ((text, "") if text else (TEXTS[name].hint, "dim"),)
         value = {
             "probe": self.form.probe,
             "simulated": self._machine(),
@@ -137,7 +146,7 @@ class FormView(PaneView):
 
     def _typed(self, text: str, cursor: int, hint: str) -> Line:
         """The part of a text in which the cursor is."""
-        start = max(0, cursor - max(1, self.width - LABEL_CELLS - 5))
+        start = max(0, cursor - max(1, self.width - _VALUE_COLUMN - 2))  # the cursor's cell, and one at the end
         suggestion = self._suffix
         head: Line = ((text[start:cursor], ""), (text[cursor : cursor + 1] or suggestion[:1] or " ", "cursor"))
         if suggestion:
@@ -152,7 +161,7 @@ class FormView(PaneView):
         return known.suffix if at_end and known.text == self.form.command else ""
 
     def status(self) -> list[str]:
-        """The names that the path at hand may become."""
+        """Return the names that the typed path may become."""
         known = self._completion
         if self.field != "command" or known.text != self.form.command or len(known.names) < 2:
             return []
@@ -205,7 +214,7 @@ class FormView(PaneView):
         return True
 
     def paste(self, text: str) -> bool:
-        """Put a pasted text into the field at hand."""
+        """Put a pasted text into the current field."""
         if self._editor is None:
             return False
         self._editor.insert(text)
@@ -244,13 +253,13 @@ class FindingsView(TextView):
 
     def learn(self, findings: Sequence[MachineFinding]) -> None:
         """Show these."""
-        self.findings = sorted(findings, key=lambda finding: ORDER.index(finding.state))
+        self.findings = sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.state))
         self.changed()
 
     @property
     def troubles(self) -> int:
         """Return the number of checks that failed."""
-        return sum(finding.state not in _FINE for finding in self.findings)
+        return sum(finding.state not in _FINE_STATES for finding in self.findings)
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Draw the findings in full if the section has the keys, else each in one line."""
@@ -259,7 +268,7 @@ class FindingsView(TextView):
 
     def in_short(self, cells: int) -> list[Line]:
         """A line each; a cut is marked."""
-        room = max(0, cells - NAME_COLUMN - self._widest() - 2)
+        room = max(0, cells - _NAME_COLUMN - self._widest() - 2)
         lines = []
         for finding in self.findings:
             text = clip(finding.found, room)
@@ -270,7 +279,7 @@ class FindingsView(TextView):
 
     def in_full(self, width: int) -> list[Line]:
         """Return the findings as texts of as many lines as they need."""
-        indent = NAME_COLUMN + self._widest() + 2
+        indent = _NAME_COLUMN + self._widest() + 2
         lines: list[Line] = []
         for finding in self.findings:
             texts = wrap(finding.found, max(20, width - indent - 1)) or [""]
@@ -284,5 +293,5 @@ class FindingsView(TextView):
         return max((len(finding.name) for finding in self.findings), default=0)
 
     def _head(self, finding: MachineFinding) -> Line:
-        glyph, role = GLYPHS[finding.state]
+        glyph, role = _STATE_GLYPHS[finding.state]
         return ((f" {glyph} ", role), (f"{pad(finding.name, self._widest())}  ", ""))
