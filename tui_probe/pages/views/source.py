@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
 
 _INLINED_ONLY: Final = " (these lines have only inlined code)"
+_MIN_DIGITS: Final = 5
+"""Cells of a line number at least, so that the margin is as wide as that of PTX."""
 CONTEXT_LINES: Final = 3
 """Lines that are shown before and after one that code came from."""
 
@@ -89,6 +91,8 @@ class SourceView(Document):
         self.rows = [row for file in self._order for row in self._rows_of(file)]
         self._ptx = {number: code for number, row in enumerate(self.rows) if (code := self._code_of(row))}
         self.measures = None if self._measured_ptx is None else measures_by_row(self._measured_ptx, self._ptx)
+        self._digits = max(_MIN_DIGITS, len(str(max((row.line for row in self.rows), default=0))) + 1)
+        """Cells of a line number."""
         self._pinned_lines: dict[tuple[int, int], list[Line]] = {}
         """The lines above the text, by width and column."""
 
@@ -170,10 +174,6 @@ class SourceView(Document):
         folder, _, name = file.rpartition("/")
         text = f"  {folder}" if self._copies[file] else f"  no copy in the trace: only line numbers are known  {folder}"
         return (clip(f" {name}", width), "title"), (clip(text, max(0, width - cell_len(name) - 1)), "dim")
-
-    @property
-    def _digits(self) -> int:
-        return max(5, len(str(max((row.line for row in self.rows), default=0))) + 1)
 
     def pinned(self, width: int) -> int:
         """Title of the measures."""
