@@ -120,15 +120,57 @@ def _result_record(result: JoinedResult) -> dict[str, object]:
     return {"probe": result.name, "launch": result.newest.number if result.newest else None}
 
 
-def column_key(measures: LineMeasures | None, place: int) -> str:
-    """The name in data of the column at a place, by which ``column_index`` finds it again; "" where there is none."""
-    return measures.keys[place] if measures and place < len(measures.columns) else ""
+@dataclass(slots=True)
+class ColumnChoice:
+    """The measured column that a page draws next to the code, by its index in ``measures.columns`` from 0."""
 
+    measures: LineMeasures | None
+    index: int = 0
 
-def column_index(measures: LineMeasures | None, key: str, otherwise: int) -> int:
-    """The place of the column of that name; ``otherwise`` where there is none."""
-    keys = measures.keys if measures else []
-    return keys.index(key) if key in keys else otherwise
+    @classmethod
+    def from_first(cls, measures: LineMeasures | None) -> ColumnChoice:
+        """Begin with the first column in which lines differ."""
+        return cls(measures, measures.first if measures else 0)
+
+    @property
+    def shown(self) -> MeasureColumn | None:
+        """The chosen column; None if there are none."""
+        return self._columns[self.index] if self._columns else None
+
+    @property
+    def _columns(self) -> tuple[MeasureColumn, ...]:
+        return self.measures.columns if self.measures else ()
+
+    def commands(self) -> dict[str, str]:
+        """Return the command ``unit`` with the name of the next column; nothing if there is no other column."""
+        if len(self._columns) < 2:
+            return {}
+        return {"unit": f"next column: {self._columns[self._next].measure.heading}"}
+
+    def advance(self) -> None:
+        """Choose the next column; after the last one the first."""
+        if self._columns:
+            self.index = self._next
+
+    @property
+    def _next(self) -> int:
+        return (self.index + 1) % len(self._columns)
+
+    def turn_to_probe(self, probe: str) -> None:
+        """Choose a column of a probe, unless the chosen one is already of it or nothing was measured by it."""
+        if self.measures is not None and probe:
+            self.index = self.measures.column_of_probe(probe, self.index)
+
+    @property
+    def key(self) -> str:
+        """The name in data of the chosen column, by which ``choose_key`` chooses it again; "" without a column."""
+        return self.measures.keys[self.index] if self.measures and self._columns else ""
+
+    def choose_key(self, key: str) -> None:
+        """Choose the column with that name in data, if there is one."""
+        keys = self.measures.keys if self.measures else []
+        if key in keys:
+            self.index = keys.index(key)
 
 
 def measures_of(source: ViewSource) -> LineMeasures | None:

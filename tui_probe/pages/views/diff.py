@@ -13,7 +13,7 @@ from tui_probe.errors import TraceError
 from tui_probe.pages.code.alignment import PARAMETER, align_probed
 from tui_probe.pages.code.code_lines import SIDE_BY_SIDE_WIDTH, DiffLines, read_lines
 from tui_probe.pages.code.kernel_sass import no_ptx_reason
-from tui_probe.pages.code.line_measures import column_index, column_key, measures_of
+from tui_probe.pages.code.line_measures import ColumnChoice, measures_of
 from tui_probe.pages.code.measure_column import MeasureMargin
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.trace.source_lines import SourceLines, source_position
@@ -59,8 +59,7 @@ class DiffView(Document):
         self.owners = {pair.owner for pair in self.alignment.pairs if pair.owner}
         self.sources = sources
         self.measures = measures
-        self.column = measures.first if measures else 0
-        """Index of the measured column next to the text."""
+        self.column = ColumnChoice.from_first(measures)
         self.named = False
         """True if the added registers are named, not only counted."""
         self.text = DiffLines(pruned, probed, self.alignment, self._source_of if sources.lines else None)
@@ -82,9 +81,8 @@ class DiffView(Document):
 
     def _margin(self, width: int) -> MeasureMargin:
         """Side by side the probe's name has room in the empty half."""
-        columns = self.measures.columns if self.measures else ()
         owners = self.owners if width < SIDE_BY_SIDE_WIDTH else set()
-        return MeasureMargin(columns[self.column] if columns else None, owners, width)
+        return MeasureMargin(self.column.shown, owners, width)
 
     def about(self, number: int, width: int) -> list[str]:
         """The probe that added a line, or all that was measured of it and its source."""
@@ -152,8 +150,8 @@ class DiffView(Document):
         if self.costs:
             lines += _field("assembled", self.costs, width)
         if self.measures:
-            columns = self.measures.columns
-            text = self.measures.head(columns[self.column]) if columns else self.measures.missing_text
+            shown = self.column.shown
+            text = self.measures.head(shown) if shown else self.measures.missing_text
             lines += _field("measured", text, width)
         return [*lines, ()]
 
@@ -166,10 +164,7 @@ class DiffView(Document):
             commands["level"] = (
                 "show the number of added registers" if self.named else "show the names of added registers"
             )
-        if self.measures and len(self.measures.columns) > 1:
-            columns = self.measures.columns
-            commands["unit"] = f"next column: {columns[(self.column + 1) % len(columns)].measure.heading}"
-        return commands
+        return {**commands, **self.column.commands()}
 
     def press(self, command: str) -> str | None:
         """Fold or unfold, name or count, or the next measure."""
@@ -177,19 +172,18 @@ class DiffView(Document):
             self.text.folded = not self.text.folded
         elif command == "level":
             self.named = not self.named
-        elif command == "unit" and self.measures and self.measures.columns:
-            self.column = (self.column + 1) % len(self.measures.columns)
+        elif command == "unit":
+            self.column.advance()
         return None
 
     def choices(self) -> Mapping[str, Any]:
         """Folding, names of registers, and the measures next to the text."""
-        measure = column_key(self.measures, self.column)
-        return {"folded": self.text.folded, "named": self.named, "measure": measure}
+        return {"folded": self.text.folded, "named": self.named, "measure": self.column.key}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """All of it, if the same was measured."""
         self.text.folded, self.named = choices["folded"], choices["named"]
-        self.column = column_index(self.measures, choices["measure"], self.column)
+        self.column.choose_key(choices["measure"])
 
     def record(self) -> dict[str, Any]:
         """The pairs of lines, numbered from 1, with their texts and what was measured of them."""

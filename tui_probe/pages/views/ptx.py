@@ -14,8 +14,7 @@ from tui_probe.pages.code.alignment import PARAMETER, align_probed
 from tui_probe.pages.code.code_lines import colored_code, printable_code, read_lines, without_edit_mark
 from tui_probe.pages.code.kernel_sass import no_ptx_reason
 from tui_probe.pages.code.line_measures import (
-    column_index,
-    column_key,
+    ColumnChoice,
     flag_spans,
     flagged_lines,
     measures_by_row,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.pages.code.alignment import LinePair
     from tui_probe.pages.code.line_measures import LineMeasures
+    from tui_probe.pages.code.measure_column import MeasureColumn
     from tui_probe.probekit.page_kinds import ViewSource
 
 VARIANTS: Final = ("probed", "pruned", "original")
@@ -69,8 +69,7 @@ class PtxView(Document):
         self.sources = sources or SourceLines({})
         self.variant = next(iter(texts))
         self.measures = measures
-        self.column = measures.first if measures else 0
-        """Index of the measured column next to the text."""
+        self.column = ColumnChoice.from_first(measures)
         self._pairs = _pairs(texts)
         """Pruned line and owner of each line of the probed text, by the latter's index from 0; empty if not aligned."""
         self._probed_index = {pair.left: right for right, pair in self._pairs.items() if pair.left is not None}
@@ -92,6 +91,11 @@ class PtxView(Document):
         """Measures next to the text; the lines of the original have those of SASS."""
         return self.measures if self.variant != "original" or self._offsets else None
 
+    @property
+    def _shown_column(self) -> MeasureColumn | None:
+        """The measured column next to the text, if there is one."""
+        return self.column.shown if self._measured else None
+
     # -- drawing
 
     def lines(self, width: int) -> Sequence[Line]:
@@ -109,7 +113,7 @@ class PtxView(Document):
 
     def _head(self, width: int) -> list[Line]:
         """Return the name of the text, and what was measured of its lines."""
-        key = width, self.variant, self.column
+        key = width, self.variant, self.column.index
         if key not in self._pinned_lines:
             self._pinned_lines[key] = self._head_lines(width)
         return self._pinned_lines[key]
@@ -117,8 +121,9 @@ class PtxView(Document):
     def _head_lines(self, width: int) -> list[Line]:
         measure, role = "", "head"
         if (measured := self._measured) is not None:
-            measure = measured.head(measured.columns[self.column]) if measured.columns else measured.missing_text
-            role = "head" if measured.columns else "warn"
+            shown = self._shown_column
+            measure = measured.head(shown) if shown else measured.missing_text
+            role = "head" if shown else "warn"
         text = "; ".join(filter(None, (f"{self.variant}.ptx", measure, self._note)))
         return [((line, role),) for line in labelled(f"{self._numbers('PTX:', 'line')}  ", text, width)]
 
@@ -137,9 +142,8 @@ class PtxView(Document):
         return self.variant == "probed" and bool(self._pairs)
 
     def _margin(self, width: int) -> MeasureMargin:
-        columns = self._measured.columns if self._measured else ()
         names = self._probe_names if self.variant == "probed" else set()
-        return MeasureMargin(columns[self.column] if columns else None, names, width)
+        return MeasureMargin(self._shown_column, names, width)
 
     def _line(self, number: int, margin: MeasureMargin) -> Line:
         pair = self._pairs.get(number) if self.variant == "probed" else None
@@ -211,17 +215,16 @@ class PtxView(Document):
             return "only pruned.ptx and probed.ptx have measured values; press v to show one of these files"
         if self.spot(number, width).probed is not None:
             return "this line is part of the probe; press p to show it in the probe's file"
-        if not self._measured or not self._measured.columns:
+        if self._shown_column is None:
             return "no probe measured lines; press R to run again with a probe that measures lines"
         return "this line was not measured; press . for the next measured line"
 
     def turn_to(self, spot: Spot) -> bool:
         """The values of the probe that the spot names, and the text that has its line."""
-        before = self.column, self.variant
-        if self.measures is not None and spot.probe:
-            self.column = self.measures.column_of_probe(spot.probe, self.column)
+        before = self.column.index, self.variant
+        self.column.turn_to_probe(spot.probe)
         self.variant = self._text_with(spot)
-        return (self.column, self.variant) != before
+        return (self.column.index, self.variant) != before
 
     def _text_with(self, spot: Spot) -> str:
         """The probed text for a line of the probe; for others the pruned one, where the one shown lacks them."""
@@ -250,8 +253,7 @@ class PtxView(Document):
 
     def marked(self) -> tuple[int, str] | None:
         """The line that has the mark."""
-        columns = self._measured.columns if self._measured else ()
-        marked = columns[self.column].marked if columns else None
+        marked = self._shown_column.marked if self._shown_column else None
         return (self._offsets[marked[0]][0], marked[1]) if marked and self._offsets else marked
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
@@ -270,13 +272,13 @@ class PtxView(Document):
 
     def anchor_noun(self) -> str:
         """Noun of the anchors: measured lines, else what the probe inserted."""
-        return "measured line" if self._measured and self._measured.columns else "change"
+        return "measured line" if self._shown_column else "change"
 
     def anchors(self, width: int) -> Sequence[int]:
         """The lines that were measured; without any, the first line of each run of inserted ones."""
         above = self.pinned(width)
-        if self._measured and self._measured.columns:
-            measured = self._measured.columns[self.column].values
+        if self._shown_column is not None:
+            measured = self._shown_column.values
             if self._offsets:
                 return [line - 1 + above for line in sorted(measured)]
             places = (self.place_of(line, width) for line in measured)
@@ -287,7 +289,7 @@ class PtxView(Document):
         """The table of what was measured; of measured SASS this."""
         if self._offsets:
             return "sass"
-        return "lines" if self._measured and self._measured.columns else ""
+        return "lines" if self._shown_column else ""
 
     # -- choices
 
@@ -295,28 +297,25 @@ class PtxView(Document):
         """The other texts, and what else was measured."""
         others = [name for name in self.texts if name != self.variant]
         commands = {"level": f"next text: {', '.join(others)}"} if others else {}
-        if self._measured and len(self._measured.columns) > 1:
-            columns = self._measured.columns
-            commands["unit"] = f"next column: {columns[(self.column + 1) % len(columns)].measure.heading}"
-        return commands
+        return {**commands, **(self.column.commands() if self._measured else {})}
 
     def press(self, command: str) -> str | None:
         """The next text or measure."""
         if command == "level":
             names = list(self.texts)
             self.variant = names[(names.index(self.variant) + 1) % len(names)]
-        elif command == "unit" and self._measured and self._measured.columns:
-            self.column = (self.column + 1) % len(self._measured.columns)
+        elif command == "unit" and self._measured:
+            self.column.advance()
         return None
 
     def choices(self) -> Mapping[str, Any]:
         """The text, and what is next to it."""
-        return {"variant": self.variant, "measure": column_key(self.measures, self.column)}
+        return {"variant": self.variant, "measure": self.column.key}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """Restore variant and measure, if this kernel has them."""
         self.variant = choices["variant"] if choices["variant"] in self.texts else self.variant
-        self.column = column_index(self.measures, choices["measure"], self.column)
+        self.column.choose_key(choices["measure"])
 
     # -- data
 

@@ -23,7 +23,7 @@ from tui_probe.pages.code.kernel_sass import (
     read_original,
     wait_links,
 )
-from tui_probe.pages.code.line_measures import column_index, column_key, measures_of
+from tui_probe.pages.code.line_measures import ColumnChoice, measures_of
 from tui_probe.pages.code.measure_column import MeasureColumn, MeasureMargin
 from tui_probe.pages.code.sass_text import (
     CLASSES,
@@ -70,8 +70,6 @@ class SassView(Document):
         self.code, self.codes = code, code.codes
         self._links = links or WaitLinks()
         self.variant = _VARIANTS[0]
-        self.column = 0
-        """Index of the measured column next to the code."""
         pruned, probed = self.codes["pruned"], self.codes["probed"]
         acting = code.acting["pruned"], code.acting["probed"]
         self.alignment = (
@@ -80,6 +78,7 @@ class SassView(Document):
             else align_graft(pruned, probed, code.graft, code.owners)
         )
         self.measures = measures if measures and _has_measures(measures, acting[0]) else None
+        self.column = ColumnChoice(self.measures)
         self._waits = self._measured_waits()
         source_of = self._source_of if any(pruned.sources) else None
         linked = {row for row, line in enumerate(acting[0]) if line is not None and self._links.is_linked(line)}
@@ -107,10 +106,10 @@ class SassView(Document):
 
     def _margin(self, width: int) -> MeasureMargin:
         """Measures by line of the code at the left."""
-        if self.measures is None:
+        measure = self.column.shown
+        if measure is None:
             return MeasureMargin(None, set(), width)
         side = "pruned" if self.variant == "diff" else self.variant
-        measure = self.measures.columns[self.column]
         lines = enumerate(self.code.acting[side], 1)
         values = {place: measure.values[line] for place, line in lines if line is not None and line in measure.values}
         return MeasureMargin(MeasureColumn(measure.measure, values), set(), width)
@@ -123,7 +122,8 @@ class SassView(Document):
 
     def marked(self) -> tuple[int, str] | None:
         """The instruction that has the mark."""
-        return self.measures.columns[self.column].marked if self.measures else None
+        shown = self.column.shown
+        return None if shown is None else shown.marked
 
     def gutter(self, width: int) -> int:
         """Numbers, signs, and what was measured."""
@@ -145,8 +145,8 @@ class SassView(Document):
 
     def _head(self, width: int) -> list[Line]:
         lines: list[Line] = [*count_lines(COUNT_COLUMNS, self._counts())]
-        if self.measures is not None:
-            text = self.measures.head(self.measures.columns[self.column])
+        if self.measures is not None and (shown := self.column.shown) is not None:
+            text = self.measures.head(shown)
             parts = wrap(text, max(20, width - LABEL_CELLS - 4))
             labels = [" " + pad("measured", LABEL_CELLS), *[" " * (LABEL_CELLS + 1)] * (len(parts) - 1)]
             lines += [((label, "dim"), (f"  {part}", "")) for label, part in zip(labels, parts, strict=True)]
@@ -280,10 +280,7 @@ class SassView(Document):
         commands = {"level": f"next text: {_following(self.variant)}"}
         if self.variant == "diff" and self.text.can_fold:
             commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
-        if self.measures is not None and len(self.measures.columns) > 1:
-            columns = self.measures.columns
-            commands["unit"] = f"next column: {columns[(self.column + 1) % len(columns)].measure.heading}"
-        return commands
+        return {**commands, **self.column.commands()}
 
     def press(self, command: str) -> str | None:
         """The next text, folding, or the next measure."""
@@ -291,8 +288,8 @@ class SassView(Document):
             self.variant = _following(self.variant)
         elif command == "fold":
             self.text.folded = not self.text.folded
-        elif command == "unit" and self.measures is not None:
-            self.column = (self.column + 1) % len(self.measures.columns)
+        elif command == "unit":
+            self.column.advance()
         return None
 
     def status(self) -> list[str]:
@@ -301,13 +298,12 @@ class SassView(Document):
 
     def choices(self) -> Mapping[str, Any]:
         """The text, what is folded, and what is next to it."""
-        measure = column_key(self.measures, self.column)
-        return {"shown": self.variant, "folded": self.text.folded, "measure": measure}
+        return {"shown": self.variant, "folded": self.text.folded, "measure": self.column.key}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """All of it, if the same was measured."""
         self.variant, self.text.folded = choices["shown"], choices["folded"]
-        self.column = column_index(self.measures, choices["measure"], self.column)
+        self.column.choose_key(choices["measure"])
 
     # -- data
 

@@ -17,9 +17,8 @@ from tui_probe.draw.spans import LazyLines, clip, labelled
 from tui_probe.draw.view import Document, Spot
 from tui_probe.pages.code.code_lines import code_lines_text, colored_source
 from tui_probe.pages.code.line_measures import (
+    ColumnChoice,
     LineMeasures,
-    column_index,
-    column_key,
     flag_spans,
     flagged_lines,
     measures_by_row,
@@ -83,8 +82,7 @@ class SourceView(Document):
         self._marked: tuple[SourceLine, ...] = ()
         """None, the first, or the first and the last line of what is to be timed."""
         self._lay_out()
-        self.column = self.measures.first if self.measures else 0
-        """Index of the measured column next to the text."""
+        self.column = ColumnChoice.from_first(self.measures)
 
     def _lay_out(self) -> None:
         """Make the rows, and what was measured of them by the row's number."""
@@ -130,7 +128,7 @@ class SourceView(Document):
 
     def _head(self, width: int) -> list[Line]:
         """Return what was measured of the lines."""
-        key = width, self.column
+        key = width, self.column.index
         if key not in self._pinned_lines:
             self._pinned_lines[key] = self._head_lines(width)
         return self._pinned_lines[key]
@@ -144,7 +142,7 @@ class SourceView(Document):
     @property
     def _shown(self) -> MeasureColumn | None:
         """The measure that is next to the text, if there is one."""
-        return self.measures.columns[self.column] if self.measures and self.measures.columns else None
+        return self.column.shown
 
     def _line(self, number: int, margin: MeasureMargin, width: int) -> Line:
         row = self.rows[number]
@@ -221,10 +219,9 @@ class SourceView(Document):
 
     def turn_to(self, spot: Spot) -> bool:
         """Show the values of the probe that the spot names."""
-        before = self.column
-        if self.measures is not None and spot.probe:
-            self.column = self.measures.column_of_probe(spot.probe, before)
-        return self.column != before
+        before = self.column.index
+        self.column.turn_to_probe(spot.probe)
+        return self.column.index != before
 
     def missing_reason(self, spot: Spot) -> str:
         """Not all lines came from one of source."""
@@ -309,30 +306,27 @@ class SourceView(Document):
             "mark": "mark the first or last line; R measures the time in the marked lines",
             "fold": "show all lines" if self.folded else "show only lines near lines with instructions",
         }
-        if self.measures and len(self.measures.columns) > 1:
-            columns = self.measures.columns
-            commands["unit"] = f"next column: {columns[(self.column + 1) % len(columns)].measure.heading}"
-        return commands
+        return {**commands, **self.column.commands()}
 
     def press(self, command: str) -> str | None:
         """Fold or unfold; the next measure."""
         if command == "fold":
             self.folded = not self.folded
             self._lay_out()
-        elif command == "unit" and self.measures and self.measures.columns:
-            self.column = (self.column + 1) % len(self.measures.columns)
+            self.column.measures = self.measures
+        elif command == "unit":
+            self.column.advance()
         return None
 
     def choices(self) -> Mapping[str, Any]:
         """Folding, the measures next to the text, and the marked lines."""
-        measure = column_key(self.measures, self.column)
-        return {"folded": self.folded, "measure": measure, "marked": self._marked}
+        return {"folded": self.folded, "measure": self.column.key, "marked": self._marked}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """Restore folding, measure and mark."""
         if choices["folded"] != self.folded:
             self.press("fold")
-        self.column = column_index(self.measures, choices["measure"], self.column)
+        self.column.choose_key(choices["measure"])
         self._marked = choices["marked"]
 
     # -- data
