@@ -35,7 +35,7 @@ _MAX_PARTS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
+class Cell:
     """Cycles ``start`` to before ``end``, bytes ``low`` to before ``high``."""
 
     start: int
@@ -46,7 +46,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class CellDetail:
-    """The accesses of a spot: the first, how many each line and each warp made.
+    """The accesses of a cell: the first, how many each line and each warp made.
 
     ``sectors`` is the sum over accesses of the sectors of their requests, ``moved`` that of their shares of them.
     Lines and warps also count the sectors of bulk copies.
@@ -59,24 +59,24 @@ class CellDetail:
     sectors: float
     moved: float
     boxes: BoxDetail | None = None
-    """Bulk copies with a part in the spot."""
+    """Bulk copies with a part in the cell."""
 
 
 def read_detail(
-    source: AccessMap, selection: Selection, spot: Patch, progress: Callable[[float], None]
+    source: AccessMap, selection: Selection, cell: Cell, progress: Callable[[float], None]
 ) -> CellDetail | None:
-    """Return the detail of the accesses of a spot; None if too much of a large result would have to be read.
+    """Return the detail of the accesses of a cell; None if too much of a large result would have to be read.
 
     ``progress`` may raise to stop it.
     """
-    parts = source.parts(selection, spot.start, spot.end)
+    parts = source.parts(selection, cell.start, cell.end)
     if len(parts) > _MAX_PARTS:
         return None
     details = [
-        detail for detail in each_part(parts, lambda part: _accesses_in_patch(part, spot), progress) if detail.accesses
+        detail for detail in each_part(parts, lambda part: _accesses_in_cell(part, cell), progress) if detail.accesses
     ]
-    boxes = None if source.boxes is None else source.boxes.of(selection, spot.start, spot.end)
-    copies = None if boxes is None else _boxes_in_patch(boxes, spot)
+    boxes = None if source.boxes is None else source.boxes.of(selection, cell.start, cell.end)
+    copies = None if boxes is None else _boxes_in_cell(boxes, cell)
     if copies is not None:
         details.append(copies)
     return CellDetail(
@@ -90,14 +90,14 @@ def read_detail(
     )
 
 
-def _boxes_in_patch(boxes: Boxes, spot: Patch) -> CellDetail | None:
-    """Return the detail of the copies with a sector in a spot; None without any."""
-    points, lowest = np.zeros(len(boxes.records)), np.full(len(boxes.records), spot.high, np.uint64)
+def _boxes_in_cell(boxes: Boxes, cell: Cell) -> CellDetail | None:
+    """Return the detail of the copies with a sector in a cell; None without any."""
+    points, lowest = np.zeros(len(boxes.records)), np.full(len(boxes.records), cell.high, np.uint64)
     step = boxes.step(MAX_POINTS)
     for box, addresses in boxes.points(step):
-        in_spot = (addresses >= spot.low) & (addresses < spot.high)
-        points += np.bincount(box[in_spot], minlength=len(points))
-        np.minimum.at(lowest, box[in_spot], addresses[in_spot])
+        in_cell = (addresses >= cell.low) & (addresses < cell.high)
+        points += np.bincount(box[in_cell], minlength=len(points))
+        np.minimum.at(lowest, box[in_cell], addresses[in_cell])
     sectors = np.ceil(points * boxes.weights(step)).astype(np.int64)
     if not sectors.any():
         return None
@@ -113,27 +113,27 @@ def _boxes_in_patch(boxes: Boxes, spot: Patch) -> CellDetail | None:
     return CellDetail(0, first, lines, warps, 0.0, 0.0, detail)
 
 
-def _accesses_in_patch(part: RecordPart, spot: Patch) -> CellDetail:
+def _accesses_in_cell(part: RecordPart, cell: Cell) -> CellDetail:
     detail = CellDetail(0, None, Counter(), Counter(), 0.0, 0.0)
     for piece in part.pieces():
         times = piece.times()
-        soon = np.flatnonzero((times >= spot.start) & (times < spot.end))
-        if not len(soon):
+        in_time = np.flatnonzero((times >= cell.start) & (times < cell.end))
+        if not len(in_time):
             continue
-        times, addresses, warps = times[soon], piece.addresses()[soon], piece.warps()[soon]
-        in_spot = (addresses >= spot.low) & (addresses < spot.high)
-        if not in_spot.any():
+        times, addresses, warps = times[in_time], piece.addresses()[in_time], piece.warps()[in_time]
+        in_cell = (addresses >= cell.low) & (addresses < cell.high)
+        if not in_cell.any():
             continue
-        sectors, lines = sectors_by_request(addresses, times, warps)[in_spot], piece.lines()
-        shares = sectors / _lanes(warps, times)[in_spot]
-        times, addresses = times[in_spot], addresses[in_spot]
+        sectors, lines = sectors_by_request(addresses, times, warps)[in_cell], piece.lines()
+        shares = sectors / _lanes(warps, times)[in_cell]
+        times, addresses = times[in_cell], addresses[in_cell]
         earliest = int(times.argmin())
         first = AccessPoint(int(times[earliest]), int(addresses[earliest]))
         detail = CellDetail(
             detail.accesses + len(times),
             first if detail.first is None else min(detail.first, first),
-            detail.lines + _counted(lines[soon][in_spot] if lines is not None else times[:0]),
-            detail.warps + _counted(warps[in_spot]),
+            detail.lines + _counted(lines[in_time][in_cell] if lines is not None else times[:0]),
+            detail.warps + _counted(warps[in_cell]),
             detail.sectors + float(sectors.sum()),
             detail.moved + float(shares.sum()),
         )
@@ -141,10 +141,10 @@ def _accesses_in_patch(part: RecordPart, spot: Patch) -> CellDetail:
 
 
 def _lanes(warps: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.int64]:
-    """The accesses of each one's request."""
+    """Return the number of accesses in the request of each access."""
     pairs = np.stack((warps, times.astype(np.int64)))
-    _, which, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
-    lanes: NDArray[np.int64] = counts[which.reshape(-1)]
+    _, request, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    lanes: NDArray[np.int64] = counts[request.reshape(-1)]
     return lanes
 
 
@@ -155,9 +155,9 @@ def _counted(values: NDArray[Any]) -> Counter[int]:
 
 @dataclass(frozen=True, slots=True)
 class ReadOut:
-    """A spot: its band, the accesses of its cell, and, where they were looked at, what they are."""
+    """A cell: its band, its accesses, and, where they were looked at, what they are."""
 
-    spot: Patch
+    cell: Cell
     band: Band | None
     accesses: int
     exact: bool
@@ -173,7 +173,7 @@ class ReadOut:
     def address(self) -> int:
         """Address of the first access in the cell, else of the start of the cell."""
         first = None if self.detail is None else self.detail.first
-        return self.spot.low if first is None else first.address
+        return self.cell.low if first is None else first.address
 
     @property
     def index(self) -> tuple[int, ...] | None:
@@ -189,7 +189,7 @@ class ReadOut:
             "band": None if self.band is None else self.band.name,
             "address": self.address,
             "index": None if index is None else list(index),
-            "cycle": self.spot.start if self.detail is None or self.detail.first is None else self.detail.first.cycle,
+            "cycle": self.cell.start if self.detail is None or self.detail.first is None else self.detail.first.cycle,
             "accesses": self.accesses,
             "box_sectors": self.box_sectors,
         }
@@ -197,7 +197,7 @@ class ReadOut:
     def lines(self, cells: int, most: int) -> list[str]:
         """Both in at most ``most`` lines: where, then who, going on in the next line where one is full."""
         lines = [clip(" · ".join(self.place()), cells)]
-        for part in self.makers():
+        for part in self.origin():
             joined = f"{lines[-1]} · {part}"
             if len(lines) > 1 and (width(joined) <= cells or len(lines) == most):
                 lines[-1] = clip(joined, cells)
@@ -207,7 +207,7 @@ class ReadOut:
 
     def place(self) -> Iterator[str]:
         """Position: band, offset, index and shape, address, cycles."""
-        low, high = self.spot.low, self.spot.high - 1
+        low, high = self.cell.low, self.cell.high - 1
         first = None if self.detail is None else self.detail.first
         if self.band is not None:
             index, tensor = self.index, self.band.tensor
@@ -218,7 +218,7 @@ class ReadOut:
         if first is not None:
             yield f"cycle {units.count(first.cycle)}"
         else:
-            yield f"cycles {units.count(self.spot.start)} to {units.count(self.spot.end - 1)}"
+            yield f"cycles {units.count(self.cell.start)} to {units.count(self.cell.end - 1)}"
         about = "" if self.exact else "about "
         if self.accesses or not self.box_sectors:
             yield f"{about}{units.counted(self.accesses, 'access')}"
@@ -227,7 +227,7 @@ class ReadOut:
         if (self.accesses or self.box_sectors) and self.detail is None:
             yield "zoom in for details"
 
-    def makers(self) -> Iterator[str]:
+    def origin(self) -> Iterator[str]:
         """Origin, most important first: instruction, sectors per request, loads and stores, warps."""
         detail = self.detail
         if detail is None or not (detail.accesses or detail.boxes):

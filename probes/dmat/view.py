@@ -154,7 +154,7 @@ class Dmat(VisibleAccesses):
             return Spot() if frame is None else Spot(time=self.time)
         block, warp = divmod(detail.warps.most_common(1)[0][0], self.map.accesses.start.shape[1])
         target = self._cursor_target
-        sent = target.selection if target is not None and target.patch == self._patch(frame) else Selection()
+        sent = target.selection if target is not None and target.cell == self._cursor_cell(frame) else Selection()
         line = self.ptx_line() if sent.line is None else self.painter.code[sent.line].line
         if sent.block is not None and sent.block != block:
             block, warp = sent.block, 0

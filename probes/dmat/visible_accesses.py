@@ -13,7 +13,7 @@ from .accesses import Selection
 from .axes import AddressAxis, Window
 from .frame import Frame, FrameRequest, Painter
 from .picture import gutter_of
-from .readout import Patch, ReadOut, read_detail
+from .readout import Cell, ReadOut, read_detail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -98,14 +98,14 @@ class _CellRead(NamedTuple):
     """The cell under the cursor as read for a picture; ``detail`` is None if that would have taken too long."""
 
     request: FrameRequest
-    patch: Patch
+    cell: Cell
     detail: CellDetail | None
 
 
 class _CursorTarget(NamedTuple):
     """The access that the cursor was sent to, and the position that it has; other positions may have more of it."""
 
-    patch: Patch
+    cell: Cell
     selection: Selection
 
 
@@ -224,8 +224,8 @@ class VisibleAccesses(Drawing):
             wanted = self._wanted
             return lambda: self._go_to_access(request.counted, wanted)
         if frame is not None and frame.request == self.request and (frame.exact or self.painter.fine_enough(frame)):
-            patch = self._patch(frame)
-            return None if self._has_detail(patch) else lambda: self._read_detail(request.counted, patch)
+            cell = self._cursor_cell(frame)
+            return None if self._has_detail(cell) else lambda: self._read_detail(request.counted, cell)
         return lambda: self._paint(request.counted)
 
     def _stop_if_outdated(self, request: FrameRequest) -> Progress:
@@ -243,7 +243,7 @@ class VisibleAccesses(Drawing):
             frame = self.painter.paint(request, self._stop_if_outdated(request))
             self._place_cursor(frame)
             self.frame = frame
-            self._read_detail(request, self._patch(frame))
+            self._read_detail(request, self._cursor_cell(frame))
         except Cancelled:
             return
 
@@ -256,7 +256,7 @@ class VisibleAccesses(Drawing):
                 self._set_cursor(frame, *worst)
             self.frame, self.goes_to_worst = frame, False
             self.nothing_wasted = worst is None
-            self._read_detail(request, self._patch(frame))
+            self._read_detail(request, self._cursor_cell(frame))
         except Cancelled:
             return
 
@@ -274,19 +274,19 @@ class VisibleAccesses(Drawing):
         self.request = replace(request, window=self.window)
         self._paint(self.request)
         if access is not None and self.frame is not None:
-            self._cursor_target = _CursorTarget(self._patch(self.frame), wanted.selection)
+            self._cursor_target = _CursorTarget(self._cursor_cell(self.frame), wanted.selection)
 
-    def _read_detail(self, request: FrameRequest, patch: Patch) -> None:
+    def _read_detail(self, request: FrameRequest, cell: Cell) -> None:
         try:
-            detail = read_detail(self.map, request.selection, patch, self._stop_if_outdated(request))
+            detail = read_detail(self.map, request.selection, cell, self._stop_if_outdated(request))
         except Cancelled:
             return
-        self._cell_read = _CellRead(request, patch, detail)
+        self._cell_read = _CellRead(request, cell, detail)
 
-    def _has_detail(self, patch: Patch) -> bool:
+    def _has_detail(self, cell: Cell) -> bool:
         """Return whether the cell that was read last is this one of the picture on the screen."""
         read = self._cell_read
-        return read is not None and (read.request, read.patch) == (self.request, patch)
+        return read is not None and (read.request, read.cell) == (self.request, cell)
 
     def _place_cursor(self, frame: Frame) -> None:
         """Place the cursor of the first picture at the cell with most accesses."""
@@ -300,21 +300,21 @@ class VisibleAccesses(Drawing):
         low, high = frame.addresses(row)
         self.time, self.address = (start + end) / 2, (low + high) // 2
 
-    def _patch(self, frame: Frame) -> Patch:
-        return Patch(*frame.times(frame.column_at(self.time)), *frame.addresses(frame.row_at(self.address)))
+    def _cursor_cell(self, frame: Frame) -> Cell:
+        return Cell(*frame.times(frame.column_at(self.time)), *frame.addresses(frame.row_at(self.address)))
 
     def read_out(self, frame: Frame) -> ReadOut:
         """Return the cell under the cursor."""
         row, column = frame.row_at(self.address), frame.column_at(self.time)
-        spot = self._patch(frame)
-        number = self.space.band_of(spot.low)
+        cell = self._cursor_cell(frame)
+        number = self.space.band_of(cell.low)
         copied = 0 if frame.boxes is None else int(frame.boxes[row, column])
         return ReadOut(
-            spot=spot,
+            cell=cell,
             band=None if number is None else self.map.bands[number],
             accesses=int(frame.cell_counts[row, column]) - copied,
             exact=frame.exact,
-            detail=self.detail if self._has_detail(spot) else None,
+            detail=self.detail if self._has_detail(cell) else None,
             code=self.painter.code,
             warps_per_block=self.map.accesses.start.shape[1],
             blocks=self.probe_result.result.blocks,

@@ -60,7 +60,7 @@ def test_accesses_under_the_cursor_belong_to_the_instruction(view: Dmat) -> None
     view._set_cursor(frame, row, column)
     counted(view)
     assert view.ptx_line() == STORE_C
-    assert next(iter(view.read_out(frame).makers())).startswith(f"st.global.f32 PTX:{STORE_C}")
+    assert next(iter(view.read_out(frame).origin())).startswith(f"st.global.f32 PTX:{STORE_C}")
 
 
 def test_accesses_of_a_block_and_a_warp(view: Dmat) -> None:
