@@ -15,6 +15,7 @@ from tests.importers.fake_report import Action, Metric, Package, SourceLocation,
 from tests.importers.files import details, identity, write
 from tui_probe.cli.main import main
 from tui_probe.errors import ImportFileError
+from tui_probe.nsight.analysis.kernel_groups import probed_lines
 from tui_probe.nsight.analysis.launch_means import by_line
 from tui_probe.nsight.importers.file_kinds import tool_of
 from tui_probe.nsight.importers.ncu import read_ncu
@@ -22,7 +23,7 @@ from tui_probe.nsight.importers.ncu_table import NcuTable
 from tui_probe.nsight.pages import source_page
 from tui_probe.nsight.pages.ncu_pages import NcuReport
 from tui_probe.nsight.pages.opening import NcuSources, ncu_page
-from tui_probe.nsight.pages.source_page import lines_page, probed_accesses, probed_lines
+from tui_probe.nsight.pages.source_page import lines_page, probed_accesses
 from tui_probe.probekit.lines import LineRow
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLine

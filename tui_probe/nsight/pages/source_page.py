@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
-from tui_probe.nsight.analysis.kernel_groups import Shape, match_kernels
+from tui_probe.nsight.analysis.kernel_groups import (
+    CountedLine,
+    ProbedAccess,
+    ProbedCounts,
+    access_kind,
+    counts_of_instructions,
+    counts_of_lines,
+)
 from tui_probe.nsight.analysis.launch_means import SourceCounts, by_instruction, by_line
 from tui_probe.nsight.pages.cells import mean_count, shape_columns, shorten_names
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
@@ -20,19 +27,12 @@ from tui_probe.pages.all_lines import measured_lines
 from tui_probe.pages.table_page import TablePage
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tui_probe.nsight.pages.ncu_pages import NcuReport
     from tui_probe.pages.all_lines import KernelLine
     from tui_probe.trace.model import Trace
 
-_KINDS: Final = {
-    "ld": "load", "ldu": "load", "LD": "load", "LDG": "load",
-    "st": "store", "ST": "store", "STG": "store",
-    "atom": "atomic", "red": "atomic", "ATOM": "atomic", "ATOMG": "atomic", "RED": "atomic", "REDG": "atomic",
-    "cp": "copy", "LDGSTS": "copy",
-}  # fmt: skip
-"""Accesses by the first word of their opcode in PTX or SASS."""
 _TOLERANCE: Final = 0.5
 """Means of counts that differ by less are equal."""
 _NO_COUNTERS: Final = (
@@ -69,37 +69,6 @@ _KERNEL: Final[tuple[Column[SourceRow], ...]] = (
 )  # fmt: skip
 
 
-class CountedLine(NamedTuple):
-    """A line of a kernel; ``file`` is the name without directories."""
-
-    kernel: str
-    file: str
-    line: int | None
-
-
-class ProbedCounts(NamedTuple):
-    """Counts of a probe in one launch."""
-
-    requests: float | None
-    sectors: float | None
-
-    def __add__(self, other: object) -> ProbedCounts:
-        """Add the counts; a missing count is left out."""
-        if not isinstance(other, ProbedCounts):
-            return NotImplemented
-        pairs = zip(self, other, strict=True)
-        return ProbedCounts(*(b if a is None else a if b is None else a + b for a, b in pairs))
-
-
-class ProbedAccess(NamedTuple):
-    """An instruction that a probe counted; ``offset`` is that in SASS, None of PTX."""
-
-    place: CountedLine
-    kind: str | None
-    offset: int | None
-    counts: ProbedCounts
-
-
 def probed_accesses(traces: Iterable[Trace]) -> list[list[ProbedAccess]]:
     """The accesses of each kernel of each trace."""
     accesses: defaultdict[tuple[int, int], list[ProbedAccess]] = defaultdict(list)
@@ -118,74 +87,6 @@ def _access(line: KernelLine) -> ProbedAccess:
     is_sass = info is not None and info.graft is not None
     place = CountedLine(line.kernel.demangled, file, number)
     return ProbedAccess(place, access_kind(line.opcode or ""), line.row.line if is_sass else None, counts)
-
-
-def access_kind(instruction: str) -> str | None:
-    """``@!P0 LDG.E R2, [R4]`` -> ``load``; None of an instruction that accesses no global memory."""
-    tokens = instruction.split()
-    opcode = next((word for word in tokens if not word.startswith("@")), "")
-    return _KINDS.get(opcode.partition(".")[0])
-
-
-def probed_lines(kernels: Iterable[Sequence[ProbedAccess]]) -> dict[CountedLine, ProbedCounts]:
-    """Counts by line; of several kernels the first that has a line counts. Accesses of a line add up."""
-    counts: dict[CountedLine, ProbedCounts] = {}
-    for accesses in kernels:
-        sums: dict[CountedLine, ProbedCounts] = {}
-        for access in accesses:
-            if access.place.line is not None:
-                sums[access.place] = sums.get(access.place, ProbedCounts(None, None)) + access.counts
-        counts = {**sums, **counts}
-    return counts
-
-
-def counts_of_lines(
-    lines: Sequence[SourceCounts], kernels: Sequence[Sequence[ProbedAccess]]
-) -> list[ProbedCounts | None]:
-    """Return, per line, the counts of the same line of the same kernel."""
-    probed = probed_lines(kernels)
-    partner = _partners(lines, kernels)
-    return [probed.get(_place(counts, partner)) for counts in lines]
-
-
-def counts_of_instructions(
-    instructions: Sequence[SourceCounts], kernels: Sequence[Sequence[ProbedAccess]]
-) -> list[ProbedCounts | None]:
-    """Return, per SASS instruction, the counts of the same access: by its offset if the probe was in SASS, else the
-    only access of its kind in its line, both in SASS and in PTX.
-    """
-    partner = _partners(instructions, kernels)
-    by_offset: dict[Hashable, ProbedCounts] = {}
-    by_line: dict[Hashable, ProbedCounts] = {}
-    for accesses in kernels:
-        of_line = Counter((access.place, access.kind) for access in accesses)
-        for access in accesses:
-            if access.offset is not None:
-                by_offset.setdefault((access.place.kernel, access.offset, access.kind), access.counts)
-            elif access.place.line is not None and of_line[access.place, access.kind] == 1:
-                by_line.setdefault((access.place, access.kind), access.counts)
-    places = [(_place(counts, partner), access_kind(counts.text)) for counts in instructions]
-    in_line = Counter(
-        (counts.shape, place) for counts, place in zip(instructions, places, strict=True) if counts.requests is not None
-    )
-    matches = []
-    for counts, (place, kind) in zip(instructions, places, strict=True):
-        match = by_offset.get((place.kernel, counts.offset, kind))
-        is_unique = in_line[counts.shape, (place, kind)] == 1 and counts.requests is not None
-        matches.append(match if match is not None or not is_unique else by_line.get((place, kind)))
-    return [None if kind is None else counts for counts, (_, kind) in zip(matches, places, strict=True)]
-
-
-def _place(counts: SourceCounts, partner: Mapping[str, str]) -> CountedLine:
-    return CountedLine(partner[counts.shape.kernel], PurePath(counts.file or "").name, counts.line)
-
-
-def _partners(rows: Iterable[SourceCounts], kernels: Iterable[Sequence[ProbedAccess]]) -> dict[str, str]:
-    """Map each kernel of a report to that of the traces; tools write names of kernels differently."""
-    of_report = {counts.shape.kernel for counts in rows}
-    of_traces = {accesses[0].place.kernel for accesses in kernels}
-    pairs = match_kernels(sorted(of_report), sorted(of_traces), lambda kernel: Shape(kernel, None, None))
-    return {kernel: other or "" for kernel, other in pairs if kernel is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +109,9 @@ class SourceRow:
             return None
         pairs = {name: (getattr(self.counts, name), getattr(self.probed, name)) for name in ProbedCounts._fields}
         known = {name: pair for name, pair in pairs.items() if None not in pair}
-        return [name for name, (ours, theirs) in known.items() if abs(ours - theirs) >= _TOLERANCE] if known else None
+        if not known:
+            return None
+        return [name for name, (reported, probed) in known.items() if abs(reported - probed) >= _TOLERANCE]
 
 
 def lines_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRow]:
@@ -233,8 +136,8 @@ def _page(
     unlike = sum(bool(row.differences) for row in compared)
     noun = "line" if name == "lines" else "instruction"
     findings = [f"{units.counted(len(compared), noun)} compared with a probe, {units.count(unlike)} differ"]
-    lacks = list(_notes(name, rows, traces))
-    notes = [*file_notes(report), *lacks] if rows else [*lacks, *file_notes(report)]
+    missing = list(_notes(name, rows, traces))
+    notes = [*file_notes(report), *missing] if rows else [*missing, *file_notes(report)]
     head = [*file_head(report), *([("traces", ", ".join(str(trace.directory) for trace in traces))] if traces else [])]
     texts = PageTexts(head, findings if compared else (), notes, EXPLANATIONS[name])
     shown = LINE_COLUMNS if name == "lines" else SASS_COLUMNS
