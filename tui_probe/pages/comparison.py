@@ -392,7 +392,7 @@ def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> C
 def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
     """Compare the kernels that both traces have, by name, grid and block, in any order."""
     kernels, before, after = match_traces(one, other)
-    matches = [match for named in kernels for match in match_shapes(named.one, named.other)]
+    matches = [match for named in kernels for match in match_shapes(named.baseline, named.candidate)]
     pairs = [
         _kernel_pair(match, _part_of_progress(progress, place, len(matches))) for place, match in enumerate(matches)
     ]
@@ -404,7 +404,7 @@ def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
 
 
 def _kernel_pair(match: KernelMatch, progress: Progress, *, only_pair: bool = False) -> KernelPair:
-    kernel = match.one.kernel
+    kernel = match.baseline.kernel
     name = "" if only_pair else f"#{kernel.index} {kernel.demangled}{shape_suffix(match.grid, match.block)}"
     named = "" if only_pair else kernel.demangled
     problems: dict[str, None] = {}
@@ -421,10 +421,10 @@ def _kernel_pair(match: KernelMatch, progress: Progress, *, only_pair: bool = Fa
         match.grid,
         match.block,
         changes,
-        match.launched_words,
+        match.shape_texts,
         tuple(problems),
-        match.different,
-        (match.one, match.other),
+        match.names_differ,
+        (match.baseline, match.candidate),
         findings,
         waits,
     )

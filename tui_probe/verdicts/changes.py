@@ -284,8 +284,8 @@ def value_changes(
     match: KernelMatch, progress: Progress, problems: dict[str, None], kernel: str = ""
 ) -> list[ValueChange]:
     """The values that at least one of the two has, the largest change first; why results have none in ``problems``."""
-    before = _values_by_key(match, match.one, lambda share: progress(share / 2), problems)
-    after = _values_by_key(match, match.other, lambda share: progress(0.5 + share / 2), problems)
+    before = _values_by_key(match, match.baseline, lambda share: progress(share / 2), problems)
+    after = _values_by_key(match, match.candidate, lambda share: progress(0.5 + share / 2), problems)
     changes = []
     for key in dict.fromkeys([*before, *after]):
         baseline, candidate = before.get(key), after.get(key)
@@ -309,7 +309,7 @@ def _fair_change(
     filled = [value.value for side in (before, after) for value in side.values() if value.key == _OCCUPANCY]
     as_full = len(filled) == 2 and None not in filled and filled[0] == filled[1]
     of_others = change.before.of_probe and match.probes_differ
-    if match.different or of_others or (change.before.key == _REGISTERS and as_full):
+    if match.names_differ or of_others or (change.before.key == _REGISTERS and as_full):
         neither = replace(change.before, better="neither"), replace(change.after, better="neither")
         return replace(change, before=neither[0], after=neither[1])
     return change
@@ -321,6 +321,6 @@ def _values_by_key(
     values: list[KernelValue] = []
     if match.shape is None:
         values += launch_values(source)
-    if match.seen:
+    if match.has_results:
         values += probe_values(source, progress, problems, match.shape)
     return {f"{value.key} {value.label}": value for value in values}

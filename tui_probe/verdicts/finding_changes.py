@@ -167,9 +167,9 @@ def finding_changes(match: KernelMatch, kernel: str = "") -> list[FindingChange]
 
     None of different kernels, and of the launches of one shape: findings are about the newest launch. Reads results.
     """
-    if match.different or match.shape is not None:
+    if match.names_differ or match.shape is not None:
         return []
-    before, after = _measured_findings(match.one), _measured_findings(match.other)
+    before, after = _measured_findings(match.baseline), _measured_findings(match.candidate)
     changes = []
     for key in _keys([*before.findings, *after.findings]):
         baseline, candidate = (_of_key(side.findings, key) for side in (before, after))

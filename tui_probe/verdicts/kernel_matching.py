@@ -28,56 +28,58 @@ class KernelMatch:
     With ``shape`` it is about the launches of one grid and block only, and about what the probe saw of them.
     """
 
-    one: ViewSource
-    other: ViewSource
+    baseline: ViewSource
+    candidate: ViewSource
     grid: Dim3 | None
     block: Dim3 | None
     shape: LaunchShape | None = None
-    seen: bool = True
+    has_results: bool = True
     """True if results of the probe are part of it: not of launches of several shapes together."""
 
     @property
-    def different(self) -> bool:
+    def names_differ(self) -> bool:
         """Return whether the two kernels have different names: neither is a better version of the other."""
-        return self.one.kernel.name != self.other.kernel.name
+        return self.baseline.kernel.name != self.candidate.kernel.name
 
     @property
     def probes_differ(self) -> bool:
         """Return whether the two ran under different probes, if known: then their costs differ."""
-        before, after = (side.trace.run_info for side in (self.one, self.other))
+        before, after = (side.trace.run_info for side in (self.baseline, self.candidate))
         return bool(before and after and before.probe and after.probe and before.probe != after.probe)
 
     @property
-    def launched_words(self) -> tuple[str, str]:
+    def shape_texts(self) -> tuple[str, str]:
         """Grid and block: ``8``, ``8→16`` where they differ, ``several`` where launches vary."""
         if self.grid is not None and self.block is not None:
             return units.extent(self.grid), units.extent(self.block)
-        (grid, block), (later_grid, later_block) = _shape_texts(self.one), _shape_texts(self.other)
+        (grid, block), (later_grid, later_block) = _shape_texts(self.baseline), _shape_texts(self.candidate)
         return _before_after_text(grid, later_grid), _before_after_text(block, later_block)
 
 
 def result_shape(trace: Trace, row: int) -> LaunchShape | None:
     """Grid and block of the launch of a result; None where the log names no launch."""
-    at = trace.results.launch(row)
-    return None if at is None else (trace.launches[at].grid, trace.launches[at].block)
+    launch = trace.results.launch(row)
+    return None if launch is None else (trace.launches[launch].grid, trace.launches[launch].block)
 
 
-def match_pair(one: ViewSource, other: ViewSource) -> KernelMatch:
+def match_pair(baseline: ViewSource, candidate: ViewSource) -> KernelMatch:
     """Two kernels or launches that are said to be the same."""
-    first, second = one.launch or one.kernel, other.launch or other.kernel
-    varies = any(side.launch is None and _varies(side.kernel) for side in (one, other))
-    has_one_shape = not varies and (first.grid, first.block) == (second.grid, second.block)
-    return KernelMatch(one, other, first.grid if has_one_shape else None, first.block if has_one_shape else None)
+    before, after = baseline.launch or baseline.kernel, candidate.launch or candidate.kernel
+    varies = any(side.launch is None and _varies(side.kernel) for side in (baseline, candidate))
+    has_one_shape = not varies and (before.grid, before.block) == (after.grid, after.block)
+    return KernelMatch(
+        baseline, candidate, before.grid if has_one_shape else None, before.block if has_one_shape else None
+    )
 
 
-def match_shapes(one: ViewSource, other: ViewSource) -> list[KernelMatch]:
+def match_shapes(baseline: ViewSource, candidate: ViewSource) -> list[KernelMatch]:
     """Two kernels as a whole, and shape by shape where both were launched in several of the same."""
-    match = match_pair(one, other)
-    if one.launch or other.launch or not (_varies(one.kernel) or _varies(other.kernel)):
+    match = match_pair(baseline, candidate)
+    if baseline.launch or candidate.launch or not (_varies(baseline.kernel) or _varies(candidate.kernel)):
         return [match]
-    before, after = _shape_counts(one), _shape_counts(other)
+    before, after = _shape_counts(baseline), _shape_counts(candidate)
     both = [shape for shape, _ in before.most_common() if shape in after][:MAX_SHAPES]
-    return [replace(match, seen=not both), *(KernelMatch(one, other, *shape, shape) for shape in both)]
+    return [replace(match, has_results=not both), *(KernelMatch(baseline, candidate, *shape, shape) for shape in both)]
 
 
 def _varies(kernel: KernelFacts) -> bool:
@@ -85,11 +87,11 @@ def _varies(kernel: KernelFacts) -> bool:
 
 
 def _shape_texts(source: ViewSource) -> tuple[str, str]:
-    at, kernel = source.launch or source.kernel, source.kernel
+    launched, kernel = source.launch or source.kernel, source.kernel
     several = source.launch is None
     return (
-        "several" if several and kernel.grid_varies else units.extent(at.grid),
-        "several" if several and kernel.block_varies else units.extent(at.block),
+        "several" if several and kernel.grid_varies else units.extent(launched.grid),
+        "several" if several and kernel.block_varies else units.extent(launched.block),
     )
 
 
@@ -103,19 +105,23 @@ def _shape_counts(source: ViewSource) -> Counter[LaunchShape]:
     return Counter(shape for shape in shapes if shape is not None)
 
 
-def match_traces(one: Trace, other: Trace) -> tuple[list[KernelMatch], list[Kernel], list[Kernel]]:
+def match_traces(baseline: Trace, candidate: Trace) -> tuple[list[KernelMatch], list[Kernel], list[Kernel]]:
     """The kernels of two traces that are the same, in the order of the first, and those that only one has.
 
     Of several kernels of one name those with the same grid and block are the same, then the n-th of both.
     """
     matches: dict[int, KernelMatch] = {}
-    candidates = _kernels_by_name(other)
-    for name, kernels in _kernels_by_name(one).items():
-        for kernel, partner in _pair_kernels(kernels, candidates.get(name, [])):
-            matches[kernel.index] = match_pair(ViewSource(one, kernel), ViewSource(other, partner))
-    taken = {match.other.kernel.index for match in matches.values()}
-    unmatched = [kernel for kernel in one.kernels if kernel.index not in matches]
-    return [matches[index] for index in sorted(matches)], unmatched, [k for k in other.kernels if k.index not in taken]
+    candidate_kernels = _kernels_by_name(candidate)
+    for name, kernels in _kernels_by_name(baseline).items():
+        for kernel, partner in _pair_kernels(kernels, candidate_kernels.get(name, [])):
+            matches[kernel.index] = match_pair(ViewSource(baseline, kernel), ViewSource(candidate, partner))
+    taken = {match.candidate.kernel.index for match in matches.values()}
+    unmatched = [kernel for kernel in baseline.kernels if kernel.index not in matches]
+    return (
+        [matches[index] for index in sorted(matches)],
+        unmatched,
+        [k for k in candidate.kernels if k.index not in taken],
+    )
 
 
 def _kernels_by_name(trace: Trace) -> dict[str, list[Kernel]]:

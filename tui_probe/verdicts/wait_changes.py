@@ -159,7 +159,7 @@ class WaitComparison:
 def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
     """Compare the waits that take a notable part of warp life on one side. Reads results."""
     shared = _shared_results(match)
-    before, after = (_measured(side, match.shape, shared) for side in (match.one, match.other))
+    before, after = (_measured(side, match.shape, shared) for side in (match.baseline, match.candidate))
     both = [name for name in before if name in after]
     if not both:
         lone = "A" if before else "B" if after else ""
@@ -167,7 +167,7 @@ def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
         return WaitComparison(notes=(reason,) if reason else (), measured="AB" if shared else lone)
     baseline, candidate = before[both[0]], after[both[0]]
     is_same_code = _is_same_code(baseline, candidate)
-    is_whole = is_same_code or (baseline.unmeasured == candidate.unmeasured == {} and not match.different)
+    is_whole = is_same_code or (baseline.unmeasured == candidate.unmeasured == {} and not match.names_differ)
     pairs = list(
         _same_code_pairs(baseline, candidate) if is_same_code else _line_pairs(baseline, candidate, is_whole=is_whole)
     )
@@ -185,7 +185,7 @@ def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
 
 def _shared_results(match: KernelMatch) -> frozenset[int]:
     """Return the results that are the nearest ones of two different launches, so that they show no difference."""
-    baseline, candidate = match.one, match.other
+    baseline, candidate = match.baseline, match.candidate
     if baseline.launch is None or candidate.launch is None or baseline.launch.row == candidate.launch.row:
         return frozenset()
     if baseline.trace.directory != candidate.trace.directory:
@@ -203,9 +203,9 @@ def _largest(change: WaitChange) -> float:
 
 def _no_verdict_reason(match: KernelMatch, totals: Sequence[KernelValue], *, is_whole: bool) -> str:
     """Return the reason why the sums of the waits are not judged; "" if they are."""
-    if match.different:
+    if match.names_differ:
         return "the kernels differ"
-    if any(side.trace.state.simulated for side in (match.one, match.other)):
+    if any(side.trace.state.simulated for side in (match.baseline, match.candidate)):
         return "a simulated GPU has no times"
     if not is_whole:
         return "the code differs, and a wait may have moved to a line that is not compared"
