@@ -44,11 +44,14 @@ def probe_named(name: str | None) -> Probe | None:
 
 def all_probes() -> list[Probe]:
     """Return every known probe; first those whose questions are asked most, then by name."""
-    return list(_sorted_probes(_known()))
+    return list(_sorted_probes(_registry_key()))
 
 
-def _known() -> tuple[str | int, ...]:
-    """Return a key of the known probes. A page asks for them hundreds of times, so they are sorted once per key."""
+def _registry_key() -> tuple[str | int, ...]:
+    """Return a key of the known probes. A page asks for them hundreds of times, so they are sorted once per key.
+
+    While a module is broken, the sorted probes are dropped each time.
+    """
     if _problems:  # a module that was broken may be whole now
         _sorted_probes.cache_clear()
         _names_where.cache_clear()
@@ -72,12 +75,12 @@ def watchdog_page() -> str:
 
 def probe_names_where(wanted: Callable[[Probe], Any]) -> tuple[str, ...]:
     """The names of the probes for which something is true, in the order of ``all_probes``."""
-    return _names_where(_known(), wanted)
+    return _names_where(_registry_key(), wanted)
 
 
 @lru_cache(maxsize=128)
-def _names_where(known: tuple[str | int, ...], wanted: Callable[[Probe], Any]) -> tuple[str, ...]:
-    return tuple(probe.name for probe in _sorted_probes(known) if wanted(probe))
+def _names_where(registry_key: tuple[str | int, ...], wanted: Callable[[Probe], Any]) -> tuple[str, ...]:
+    return tuple(probe.name for probe in _sorted_probes(registry_key) if wanted(probe))
 
 
 def kernel_page_names() -> frozenset[str]:
@@ -102,10 +105,10 @@ def registry_problems() -> list[str]:
 
 
 def add_folder(folder: Path) -> None:
-    """Know the probes in a folder that the user named. A folder without a module is one of records only: none.
+    """Register the probes of a directory that the user named.
 
-    Raises ProbeFileError if there is no probe in it, its module is broken, or a name is taken: who names a folder wants
-    to know.
+    A directory without ``__init__.py`` has probe files but no analysis of their records, so it adds nothing here.
+    Raises ProbeFileError if the directory has no probe, its module is broken, or a name is taken.
     """
     if not folder.is_dir():
         raise ProbeFileError(f"{folder} is not a directory; pass a directory with probe.toml or probe.py")
@@ -132,14 +135,14 @@ def add_folder(folder: Path) -> None:
     _added.update(probes)
 
 
-def _clash(known: Mapping[str, Probe], others: Iterable[Probe]) -> str:
-    """Return the name that two probes share, with advice; "" if there is none."""
-    others = list(others)
-    probes = {*built_in_files(), *(probe.name for probe in others)}
-    pages = {*RESERVED_PAGES, *(name for probe in others for name in _pages_of(probe))}
-    taken = [f"probe {name}" for name in sorted(known.keys() & probes)]
+def _clash(added: Mapping[str, Probe], existing: Iterable[Probe]) -> str:
+    """Return the names that added probes share with existing ones, with advice; "" if there are none."""
+    existing = list(existing)
+    probes = {*built_in_files(), *(probe.name for probe in existing)}
+    pages = {*RESERVED_PAGES, *(name for probe in existing for name in _pages_of(probe))}
+    taken = [f"probe {name}" for name in sorted(added.keys() & probes)]
     taken += [
-        f"page {name}" for name in sorted({name for probe in known.values() for name in _pages_of(probe)} & pages)
+        f"page {name}" for name in sorted({name for probe in added.values() for name in _pages_of(probe)} & pages)
     ]
     return f"{', '.join(taken)} exists; choose another name" if taken else ""
 
