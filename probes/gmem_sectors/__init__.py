@@ -40,6 +40,7 @@ from .analysis import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tui_probe.probekit.finding import Evidence
     from tui_probe.probekit.lines import LineValue
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.records.counter_sums import CountsByLine, LineSums
@@ -183,31 +184,66 @@ def _line_waste(line: LineSums, sectors: int) -> Finding:
 
 
 def _sectors(counts: MemorySectors, asks: str) -> Iterator[Finding]:
+    """Yield the findings of loads and of stores, where both their requests and sectors are known.
+
+    ``asks`` is the question that uncoalesced accesses raise; "" where another finding has answered it.
+    """
     for name, requests, sectors, ideal in (
-        ("load", counts.load_requests, counts.load_sectors, counts.load_ideal),
-        ("store", counts.store_requests, counts.store_sectors, counts.store_ideal),
+        ("loads", counts.load_requests, counts.load_sectors, counts.load_ideal),
+        ("stores", counts.store_requests, counts.store_sectors, counts.store_ideal),
     ):
-        mean = ratio(sectors, requests)
-        if mean is None or requests is None or sectors is None:
+        if not requests or sectors is None:
             continue
-        text = f"{units.counted(requests, 'request')}, {mean:.1f} sectors each"
-        wasted = None if ideal is None else sectors - ideal
-        text += "" if ideal is None else f", ideal {tenths(ideal / requests)}" if wasted else ", the minimum"
-        more = asks if (mean > _COALESCED if wasted is None else wasted > 0) else ""
-        values = {
-            "requests": counted(requests),
-            "sectors": counted(sectors, ideal=ideal),
-            "sectors_per_request": derived(mean, "sectors", None if ideal is None else ideal / requests),
-            "ideal_sectors": counted(ideal),
-        }
-        gain = Gain(SECTOR_BYTES * wasted, SECTOR_BYTES * sectors, "B") if wasted and asks else None
-        much = bool(asks) and wasted is not None and wasted > _FLAGGED_SHARE * sectors
-        yield Finding(f"{name}s", f"{name}s", text, "sectors", stands_out=much, asks=more, values=values, gain=gain)
+        if ideal is None:
+            yield _sectors_without_ideal(name, requests, sectors, asks)
+        else:
+            yield _sectors_with_ideal(name, requests, sectors, ideal, asks)
 
 
-def _rows(of: ProbeResult, counted: CountsByLine[MemorySectors]) -> LineRows:
+def _sectors_without_ideal(name: str, requests: int, sectors: int, asks: str) -> Finding:
+    """Return the finding of a result that does not tell how many sectors the accesses need."""
+    mean = sectors / requests
+    return Finding(
+        name,
+        name,
+        _mean_text(requests, sectors),
+        "sectors",
+        asks=asks if mean > _COALESCED else "",
+        values=_sector_values(requests, sectors, None),
+    )
+
+
+def _sectors_with_ideal(name: str, requests: int, sectors: int, ideal: int, asks: str) -> Finding:
+    """Return the finding of accesses that need ``ideal`` sectors at least."""
+    text, values = _mean_text(requests, sectors), _sector_values(requests, sectors, ideal)
+    wasted = sectors - ideal
+    if not wasted:
+        return Finding(name, name, f"{text}, the minimum", "sectors", values=values)
+    text += f", ideal {tenths(ideal / requests)}"
+    if not asks:
+        return Finding(name, name, text, "sectors", values=values)
+    much = wasted > _FLAGGED_SHARE * sectors
+    gain = Gain(SECTOR_BYTES * wasted, SECTOR_BYTES * sectors, "B")
+    question = asks if wasted > 0 else ""
+    return Finding(name, name, text, "sectors", stands_out=much, asks=question, values=values, gain=gain)
+
+
+def _mean_text(requests: int, sectors: int) -> str:
+    return f"{units.counted(requests, 'request')}, {sectors / requests:.1f} sectors each"
+
+
+def _sector_values(requests: int, sectors: int, ideal: int | None) -> dict[str, Evidence]:
+    return {
+        "requests": counted(requests),
+        "sectors": counted(sectors, ideal=ideal),
+        "sectors_per_request": derived(sectors / requests, "sectors", None if ideal is None else ideal / requests),
+        "ideal_sectors": counted(ideal),
+    }
+
+
+def _rows(of: ProbeResult, counts: CountsByLine[MemorySectors]) -> LineRows:
     rows = []
-    for waste in waste_of_lines(counted.lines, of.kernel.folder):
+    for waste in waste_of_lines(counts.lines, of.kernel.folder):
         values: dict[str, LineValue] = {
             "wasted sectors": waste.wasted,
             "wasted": waste.share,
@@ -219,7 +255,7 @@ def _rows(of: ProbeResult, counted: CountsByLine[MemorySectors]) -> LineRows:
         if not is_counted(waste.line):
             values = dict.fromkeys(values)
         rows.append(LineRow(waste.line.line, waste.line.source, {**values, "access": waste.access}))
-    known = all(map(is_counted, counted.lines))
+    known = all(map(is_counted, counts.lines))
     notes = [] if known else [f"{NOT_MEASURED}: wmma and generic accesses are not counted"]
     return LineRows(rows, [IDEAL_SECTORS_NOTE, *notes])
 
