@@ -3,6 +3,13 @@
 A count ends a loop if each iteration changes a counter in one direction and compares it with a fixed bound there. The
 step is a number, or made of sizes of blocks and grids: a parameter may be 0. A counter that must meet its bound exactly
 steps by 1, or begins at a whole number of steps from the bound. One that is divided again and again becomes 0.
+
+A definition is an instruction that writes a register. A value is invariant if no iteration changes it. This loop is
+counted, if ``%r2`` is invariant::
+
+    $L: add.s32 %r1, %r1, 4;
+        setp.lt.s32 %p1, %r1, %r2;
+        @%p1 bra $L;
 """
 
 from __future__ import annotations
@@ -23,8 +30,10 @@ if TYPE_CHECKING:
 
 _COPIES: Final = frozenset({"mov", "cvt", "cvta", "selp", "slct", "bra"})
 _CLOCKS: Final = ("%clock", "%globaltimer")
-_CHANGED_OPERANDS: Final = {"mov": (1,), "add": (1, 2), "sub": (1,), "shr": (1,), "div": (1,), "mad": (3,)}
-"""Places of the operand that a counter has been before, by what a loop does to counters."""
+_STEP_SOURCES: Final = {"mov": (1,), "add": (1, 2), "sub": (1,), "shr": (1,), "div": (1,), "mad": (3,)}
+"""Indices of the operands that may hold the counter before the step, by opcode: in ``sub.s32 %r1, %r1, 1`` only the
+first source (``1 - %r1`` is no step), in ``mad.lo.s32 %r1, %r2, %r3, %r1`` only the addend.
+"""
 _INTEGERS: Final = frozenset({f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)})
 _INVERSE: Final = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 _MIRRORED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
@@ -78,8 +87,8 @@ class _Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Setter:
-    """An instruction that writes a register, and the number of its block."""
+class _Definition:
+    """An instruction that writes a register, and the index of its block."""
 
     instruction: Instruction
     block: int
@@ -91,36 +100,40 @@ class _Values:
     def __init__(self, function: Function, flow: Flow) -> None:
         self.flow = flow
         self.parameters = {parameter.name for parameter in function.parameters}
-        self.setters: dict[str, list[_Setter]] = {}
+        self.definitions: dict[str, list[_Definition]] = {}
         for index, block in enumerate(flow.blocks):
             for instruction in block:
                 for name in operand_registers(instruction.operands[:1]):
-                    self.setters.setdefault(name, []).append(_Setter(instruction, index))
+                    self.definitions.setdefault(name, []).append(_Definition(instruction, index))
 
     def of(self, operand: Operand) -> list[Instruction]:
         """The instructions that write an operand."""
-        return [setter.instruction for setter in self.setters.get(getattr(operand, "name", ""), [])]
+        return [definition.instruction for definition in self.definitions.get(getattr(operand, "name", ""), [])]
 
     def number(self, operand: Operand) -> int | None:
         """The value of an operand that has only one, if it is known."""
         if isinstance(operand, Immediate):
             return parse_integer(operand.text)
-        setters = self.of(operand)
-        if len(setters) != 1 or setters[0].opcode != "mov" or not isinstance(setters[0].operands[1], Immediate):
+        definitions = self.of(operand)
+        if (
+            len(definitions) != 1
+            or definitions[0].opcode != "mov"
+            or not isinstance(definitions[0].operands[1], Immediate)
+        ):
             return None
-        return parse_integer(setters[0].operands[1].text)
+        return parse_integer(definitions[0].operands[1].text)
 
     def is_positive(self, operand: Operand, depth: int = 0) -> bool:
         """Return whether an operand is a positive number, a size of the grid, or a sum or product of these."""
         if isinstance(operand, Immediate):
             return operand.text == "WARP_SZ" or (parse_integer(operand.text) or 0) > 0
-        setters = self.of(operand)
-        if not isinstance(operand, Register) or depth > _MAX_DEPTH or not setters:
+        definitions = self.of(operand)
+        if not isinstance(operand, Register) or depth > _MAX_DEPTH or not definitions:
             return isinstance(operand, Register) and operand.name in _GRID_SIZES
         return all(
-            setter.opcode in _KEEP_POSITIVE
-            and all(self.is_positive(operand, depth + 1) for operand in setter.operands[1:])
-            for setter in setters
+            definition.opcode in _KEEP_POSITIVE
+            and all(self.is_positive(operand, depth + 1) for operand in definition.operands[1:])
+            for definition in definitions
         )
 
     def may_be_quotient_by_zero(self, operand: Operand) -> bool:
@@ -129,9 +142,9 @@ class _Values:
         waiting = [operand]
         while waiting:
             name = getattr(waiting.pop(), "name", "")
-            setters = [] if name in seen else self.setters.get(name, [])
+            definitions = [] if name in seen else self.definitions.get(name, [])
             seen.add(name)
-            for instruction in (setter.instruction for setter in setters):
+            for instruction in (definition.instruction for definition in definitions):
                 if instruction.opcode in ("div", "rem") and not self.is_positive(instruction.operands[2]):
                     return True
                 waiting += instruction.operands[1:]
@@ -142,58 +155,72 @@ class _Values:
         seen: set[tuple[str, int]] = set()
         waiting = [(operand, residue % modulus)]
         while waiting:
-            own, remainder = waiting.pop()
-            number = parse_integer(own.text) if isinstance(own, Immediate) else None
+            source, remainder = waiting.pop()
+            number = parse_integer(source.text) if isinstance(source, Immediate) else None
             if number is not None and (number - remainder) % modulus == 0:
                 continue
-            if not isinstance(own, Register) or not self.of(own) or len(seen) > _MAX_RESIDUES:
+            if not isinstance(source, Register) or not self.of(source) or len(seen) > _MAX_RESIDUES:
                 return False
-            if (own.name, remainder) in seen:
+            if (source.name, remainder) in seen:
                 continue
-            seen.add((own.name, remainder))
-            for setter in self.setters[own.name]:
-                sources = self._congruent_sources(setter, remainder, modulus)
+            seen.add((source.name, remainder))
+            for definition in self.definitions[source.name]:
+                sources = self._congruent_sources(definition, remainder, modulus)
                 if sources is None:
                     return False
-                waiting += [(source, other % modulus) for source, other in sources]
+                waiting += [(operand, other % modulus) for operand, other in sources]
         return True
 
-    def _congruent_sources(self, setter: _Setter, residue: int, modulus: int) -> list[tuple[Operand, int]] | None:
+    def _congruent_sources(
+        self, definition: _Definition, residue: int, modulus: int
+    ) -> list[tuple[Operand, int]] | None:
         """Return the operands and residues that make the result congruent to ``residue``; None if they are unknown."""
         is_power = modulus & (modulus - 1) == 0
-        match setter.instruction.opcode, setter.instruction.operands[1:]:
-            case "mov" | "cvt", (source,) if is_power and {*setter.instruction.modifiers} <= _INTEGERS:
+        match definition.instruction.opcode, definition.instruction.operands[1:]:
+            case "mov" | "cvt", (source,) if is_power and {*definition.instruction.modifiers} <= _INTEGERS:
                 return [(source, residue)]
             case "add" | "sub" as opcode, (source, change) if (number := self.number(change)) is not None:
                 return [(source, residue - number if opcode == "add" else residue + number)]
             case "add", (first, second) if residue == 0:
                 return [(first, 0), (second, 0)]
             case "sub", (first, second) if is_power:
-                rests = [(operand, first, -number) for operand, number in self._rests(second, setter, modulus)]
-                rests += [(operand, second, number) for operand, number in self._rests(first, setter, modulus)]
-                return [] if any(a == b and (number - residue) % modulus == 0 for a, b, number in rests) else None
+                dividends = [
+                    (operand, first, -number) for operand, number in self._dividends(second, definition, modulus)
+                ]
+                dividends += [
+                    (operand, second, number) for operand, number in self._dividends(first, definition, modulus)
+                ]
+                return [] if any(a == b and (number - residue) % modulus == 0 for a, b, number in dividends) else None
             case "and", sources if residue == 0 and is_power:
                 return [] if any((self.number(operand) or 1) % modulus == 0 for operand in sources) else None
         return None
 
-    def _rests(self, operand: Operand, reader: _Setter, modulus: int) -> list[tuple[Operand, int]]:
-        """The registers, each with a number, whose sum was divided by a power of two, if a reader finds the rest in an
-        operand: its other writers, such as a loop for the rest, come later.
+    def _dividends(self, operand: Operand, reader: _Definition, modulus: int) -> list[tuple[Operand, int]]:
+        """The registers, each with an addend, whose sum a reader's operand is the remainder of, modulo a power of two.
+
+        For ``%r2`` in the following, that is ``(%r1, 0)``; where ``%r1`` is defined by ``add.s32 %r1, %r0, 5``, also
+        ``(%r0, 5)``. The difference is a multiple of 4, by which an unrolled loop is counted::
+
+            and.b32 %r2, %r1, 3;
+            sub.s32 %r3, %r1, %r2;
+
+        Other definitions of the operand, as in the loop for the remainder, must not reach the reader.
         """
-        setters = self.setters.get(getattr(operand, "name", ""), [])
-        rests = [setter for setter in setters if setter.instruction.opcode == "and"]
-        if len(rests) != 1 or any(
-            setter is not rests[0] and self._leads(setter, reader, rests[0]) for setter in setters
+        definitions = self.definitions.get(getattr(operand, "name", ""), [])
+        remainders = [definition for definition in definitions if definition.instruction.opcode == "and"]
+        if len(remainders) != 1 or any(
+            definition is not remainders[0] and self._reaches_without(definition, reader, remainders[0])
+            for definition in definitions
         ):
             return []
-        source, mask = rests[0].instruction.operands[1:]
+        source, mask = remainders[0].instruction.operands[1:]
         if ((self.number(mask) or 0) + 1) % modulus or len(self.of(source)) != 1:
             return []
-        (setter,) = self.of(source)
-        added = self.number(setter.operands[2]) if setter.opcode == "add" else None
-        return [(source, 0)] + ([] if added is None else [(setter.operands[1], added)])
+        (definition,) = self.of(source)
+        added = self.number(definition.operands[2]) if definition.opcode == "add" else None
+        return [(source, 0)] + ([] if added is None else [(definition.operands[1], added)])
 
-    def _leads(self, first: _Setter, last: _Setter, without: _Setter) -> bool:
+    def _reaches_without(self, first: _Definition, last: _Definition, without: _Definition) -> bool:
         """Return whether one instruction may run after another with no third between them."""
         seen, waiting = set[int](), [first.block]
         while waiting:
@@ -214,13 +241,13 @@ class _CountedLoop:
         self._head = head
         self._inside = loops.get(head, set())  # none of a loop with several entries
         self._inner = {block for other in self._inside - {head} for block in loops.get(other, ())}
-        self._fixed: dict[str, bool] = {}
+        self._invariant: dict[str, bool] = {}
 
     def ends(self) -> bool:
         """Return whether a counter ends the loop."""
-        return any(self._is_passed({index}) and self._leaves_by(index) for index in self._inside)
+        return any(self._is_in_each_iteration({index}) and self._leaves_by(index) for index in self._inside)
 
-    def _is_passed(self, blocks: set[int]) -> bool:
+    def _is_in_each_iteration(self, blocks: set[int]) -> bool:
         """Return whether each iteration runs one of these blocks."""
         if self._head in blocks:
             return True
@@ -247,10 +274,10 @@ class _CountedLoop:
 
     def _becomes(self, predicate: str, value: bool, depth: int = 0) -> bool:
         """Return whether a counter gives a predicate this value at last."""
-        setters = self._set_inside(predicate)
-        if len(setters) != 1 or depth > _MAX_DEPTH or not self._is_passed({setters[0].block}):
+        definitions = self._definitions_inside(predicate)
+        if len(definitions) != 1 or depth > _MAX_DEPTH or not self._is_in_each_iteration({definitions[0].block}):
             return False
-        instruction = setters[0].instruction
+        instruction = definitions[0].instruction
         names = [*operand_registers(instruction.operands[1:])]
         match instruction.opcode, instruction.modifiers, instruction.operands:
             case ("and" | "or") as opcode, _, _ if opcode == ("or" if value else "and"):
@@ -266,7 +293,7 @@ class _CountedLoop:
 
     def _reaches(self, counter: Operand, relation: str, bound: Operand, kind: str) -> bool:
         """Return whether a counter that has a relation to a bound does not keep it."""
-        if not isinstance(counter, Register) or not self._is_fixed(bound) or kind not in _INTEGERS:
+        if not isinstance(counter, Register) or not self._is_invariant(bound) or kind not in _INTEGERS:
             return False
         number = self._values.number(bound)
         if number is not None and number >= 0 and (relation == "gt" or (relation, number) == ("ne", 0)):
@@ -284,10 +311,15 @@ class _CountedLoop:
         is_possible = relation == "gt" or (relation == "ge" and (kind.startswith("s") or number != 0))
         return is_possible and all(step is not None and step.decreases for step in steps)
 
-    def _meets(self, counter: Operand, bound: Operand, chain: Sequence[_Setter]) -> bool:
+    def _meets(self, counter: Operand, bound: Operand, chain: Sequence[_Definition]) -> bool:
         """Return whether a counter has exactly the value of a bound at last."""
         step = self._step(chain)
-        if step is None or not step.is_exact or not step.number or any(setter.block in self._inner for setter in chain):
+        if (
+            step is None
+            or not step.is_exact
+            or not step.number
+            or any(definition.block in self._inner for definition in chain)
+        ):
             return False
         if self._values.may_be_quotient_by_zero(counter) or self._values.may_be_quotient_by_zero(bound):
             return False
@@ -297,47 +329,47 @@ class _CountedLoop:
             and (number is not None or self._values.is_congruent(bound, 0, modulus))
         )
 
-    def _set_inside(self, name: str) -> list[_Setter]:
-        return [setter for setter in self._values.setters.get(name, ()) if setter.block in self._inside]
+    def _definitions_inside(self, name: str) -> list[_Definition]:
+        return [definition for definition in self._values.definitions.get(name, ()) if definition.block in self._inside]
 
-    def _chains(self, name: str) -> list[list[_Setter]]:
+    def _chains(self, name: str) -> list[list[_Definition]]:
         """The ways in which an iteration computes a register from its value before, each from its last instruction;
         none if an iteration may leave it as it is, or computes it from something else.
         """
-        setters = self._set_inside(name)
-        if not self._is_passed({setter.block for setter in setters}):
+        definitions = self._definitions_inside(name)
+        if not self._is_in_each_iteration({definition.block for definition in definitions}):
             return []
-        chains = [self._chain(setter, name) for setter in setters]
+        chains = [self._chain(definition, name) for definition in definitions]
         return chains if all(chains) else []
 
-    def _chain(self, last: _Setter, name: str) -> list[_Setter]:
+    def _chain(self, last: _Definition, name: str) -> list[_Definition]:
         chain = [last]
-        while (source := self._changed(chain[-1].instruction)) != name:
-            before = self._set_inside(source) if source is not None else []
+        while (source := self._source_of_step(chain[-1].instruction)) != name:
+            before = self._definitions_inside(source) if source is not None else []
             if len(before) != 1 or len(chain) > _MAX_CHAIN:
                 return []
-            if before[0].block != chain[-1].block and not self._is_passed({before[0].block}):
+            if before[0].block != chain[-1].block and not self._is_in_each_iteration({before[0].block}):
                 return []
             chain += before
         return chain
 
-    def _chains_before(self, name: str, relation: str) -> list[list[_Setter]]:
+    def _chains_before(self, name: str, relation: str) -> list[list[_Definition]]:
         """The chains of the register to which an instruction adds a fixed value to get this one; if a bound is met
         exactly, also of the register whose upper half it cuts off.
         """
-        setters = self._set_inside(name)
-        if len(setters) != 1 or not self._is_passed({setters[0].block}):
+        definitions = self._definitions_inside(name)
+        if len(definitions) != 1 or not self._is_in_each_iteration({definitions[0].block}):
             return []
-        instruction = setters[0].instruction
+        instruction = definitions[0].instruction
         if relation == "ne" and (instruction.opcode, *instruction.modifiers) == ("cvt", "u32", "u64"):
             return self._chains(next(operand_registers(instruction.operands[1:]), ""))
-        source = self._changed(instruction) if instruction.opcode in ("add", "sub", "mov") else None
+        source = self._source_of_step(instruction) if instruction.opcode in ("add", "sub", "mov") else None
         return self._chains(source) if source is not None else []
 
-    def _changed(self, instruction: Instruction) -> str | None:
-        """The register that an instruction copies or changes by what is fixed in the loop."""
-        varying = [operand for operand in instruction.operands[1:] if not self._is_fixed(operand)]
-        places = _CHANGED_OPERANDS.get(instruction.opcode, ())
+    def _source_of_step(self, instruction: Instruction) -> str | None:
+        """The register that an instruction copies or changes by what is invariant in the loop."""
+        varying = [operand for operand in instruction.operands[1:] if not self._is_invariant(operand)]
+        places = _STEP_SOURCES.get(instruction.opcode, ())
         is_plain = instruction.predicate is None and instruction.modifiers[:-1] in ((), ("lo",), ("wide",))
         if len(varying) != 1 or not is_plain or instruction.modifiers[-1:][0] not in _INTEGERS:
             return None
@@ -345,7 +377,7 @@ class _CountedLoop:
         is_changed = any(instruction.operands[place : place + 1] == (varying_operand,) for place in places)
         return varying_operand.name if is_changed and isinstance(varying_operand, Register) else None
 
-    def _is_fixed(self, operand: Operand) -> bool:
+    def _is_invariant(self, operand: Operand) -> bool:
         """Return whether an operand has the same value in all iterations."""
         match operand:
             case Immediate() | Symbol():
@@ -353,25 +385,26 @@ class _CountedLoop:
             case Memory(base=Symbol(name=name)):
                 return name in self._values.parameters
             case Register(name=name):
-                if name not in self._fixed:
-                    self._fixed[name] = False  # while it is looked for, as for one that depends on itself
-                    setters = self._set_inside(name)
-                    self._fixed[name] = not name.startswith(_CLOCKS) and (
-                        not setters or (len(setters) == 1 and self._computes_fixed(setters[0].instruction))
+                if name not in self._invariant:
+                    self._invariant[name] = False  # while it is looked for, as for one that depends on itself
+                    definitions = self._definitions_inside(name)
+                    self._invariant[name] = not name.startswith(_CLOCKS) and (
+                        not definitions
+                        or (len(definitions) == 1 and self._computes_invariant(definitions[0].instruction))
                     )
-                return self._fixed[name]
+                return self._invariant[name]
         return False
 
-    def _computes_fixed(self, instruction: Instruction) -> bool:
+    def _computes_invariant(self, instruction: Instruction) -> bool:
         is_parameter = instruction.opcode == "ld" and "param" in instruction.modifiers
         is_computed = is_parameter or instruction.opcode in _COPIES or class_of(instruction) == "integer"
-        return is_computed and instruction.predicate is None and all(map(self._is_fixed, instruction.operands[1:]))
+        return is_computed and instruction.predicate is None and all(map(self._is_invariant, instruction.operands[1:]))
 
-    def _step(self, chain: Sequence[_Setter]) -> _Step | None:
+    def _step(self, chain: Sequence[_Definition]) -> _Step | None:
         """Return the sum that the instructions of a chain add; None if it is unknown."""
         total, grows = 0, False
-        for instruction in (setter.instruction for setter in chain):
-            added = [operand for operand in instruction.operands[1:] if self._is_fixed(operand)]
+        for instruction in (definition.instruction for definition in chain):
+            added = [operand for operand in instruction.operands[1:] if self._is_invariant(operand)]
             numbers = [self._values.number(addend) for addend in added]
             if instruction.opcode in ("add", "sub") and numbers[0] is not None:
                 total += numbers[0] if instruction.opcode == "add" else -numbers[0]
@@ -383,12 +416,12 @@ class _CountedLoop:
             return None
         return _Step(total, is_exact=not grows)
 
-    def _divides(self, chain: Sequence[_Setter], *, signed: bool) -> bool:
+    def _divides(self, chain: Sequence[_Definition], *, signed: bool) -> bool:
         """Return whether the instructions of a chain copy, and divide by two or more: at last the result is 0.
 
         A ``signed`` shift makes -1 of a negative number.
         """
-        divisions = [setter.instruction for setter in chain if setter.instruction.opcode != "mov"]
+        divisions = [definition.instruction for definition in chain if definition.instruction.opcode != "mov"]
         return bool(divisions) and all(
             division.opcode in _LEAST_DIVISORS
             and (self._values.number(division.operands[2]) or 0) >= _LEAST_DIVISORS[division.opcode]
