@@ -167,12 +167,12 @@ class _Places:
         point, site = self._sites[self._wait_of(line)]
         instruction = site.instruction
         opcode, source = instruction.opcode, instruction.call or instruction.source or site.following
-        if instruction.line in self._code.updates:
+        if instruction.line in self._code.lock_free_updates:
             return WarpPlace(instruction.line, "loop", 0, None, opcode, source)
         if point in _WITHOUT_ADDRESS:
             address = 0
         elif point == _NUMBERED:
-            address = self._code.numbers.get(instruction.line, 0)
+            address = self._code.barrier_numbers.get(instruction.line, 0)
         phase = address >> _PHASE_BIT if point in _WITH_PHASE else None
         kind = POINT_KINDS.get(point) or _SASS_KINDS.get(opcode.partition(".")[0], "loop")
         return WarpPlace(instruction.line, kind, address & _ADDRESS_MASK, phase, opcode, source)

@@ -325,9 +325,9 @@ def _threads_awaited(stuck: StuckWarps, group: PlaceGroup, warp: StuckWarp, arri
     else:
         waits = f"{count} threads of block {warp.block}: {warps}"
     numbers = (None, group.place.address)
-    arrivals = [line for line in stuck.code.arrives if stuck.code.numbers.get(line) in numbers]
+    arrivals = [line for line in stuck.code.barrier_arrival_opcodes if stuck.code.barrier_numbers.get(line) in numbers]
     if arrivals:
-        where = stuck.code.line_text(arrivals[0], stuck.code.arrives[arrivals[0]])
+        where = stuck.code.line_text(arrivals[0], stuck.code.barrier_arrival_opcodes[arrivals[0]])
         waits += f"; arrivals at {where} are not recorded"
     threads = arrived * WARP_SIZE
     if arrivals or count is None or threads >= count:
@@ -352,7 +352,7 @@ def _lanes_away(stuck: StuckWarps, warp: StuckWarp) -> str:
 def _loop(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps are in a loop whose end depends on data, or have come to no place that is recorded."""
     warp = group.warps[0]
-    if group.place.line in stuck.code.counted:
+    if group.place.line in stuck.code.counted_loop_lines:
         text = f"{{}} last seen at {group.place.text}, in a loop that a counter ends"
         advice = "check the number of iterations of this loop"
     elif group.place.line:

@@ -209,7 +209,7 @@ class StuckWarps:
             for warp in self.warps
             if warp.block == block and warp.did is not None and warp.did.address == place.address
         }
-        counts = [self.code.arrivals.get(mark.line, 1) for mark in marks.values()]
+        counts = [self.code.mbarrier_arrival_counts.get(mark.line, 1) for mark in marks.values()]
         threads = sum(mark.lanes.bit_count() for mark in marks.values())
         known = (
             None

@@ -118,7 +118,7 @@ def _other_writes(stuck: StuckWarps, line: int) -> tuple[dict[int, str], bool]:
 
 def written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps of the launch have written the address that others poll, but not the value that these wait for."""
-    is_polled = group.place.kind == "flag" and group.place.line not in stuck.code.counted
+    is_polled = group.place.kind == "flag" and group.place.line not in stuck.code.counted_loop_lines
     writers = stuck.writers(group.place) if is_polled else []
     if not writers:
         return
@@ -185,7 +185,7 @@ def _writes_text(stuck: StuckWarps, writers: Sequence[StuckWarp]) -> str:
 
 def unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps poll an address that no warp on the GPU is known to have written."""
-    if group.place.kind not in ("flag", "lock") or group.place.line in stuck.code.counted:
+    if group.place.kind not in ("flag", "lock") or group.place.line in stuck.code.counted_loop_lines:
         return
     text, advice = _unknown_writer(stuck, group)
     lanes, wait_for_lanes = _other_lanes(stuck, group)
@@ -262,7 +262,7 @@ def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
 def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps poll shared memory, which only warps of their own block or cluster write."""
     place, warp = group.place, group.warps[0]
-    if place.line in stuck.code.counted:
+    if place.line in stuck.code.counted_loop_lines:
         return
     if place.kind == "shared flag":
         read, polled = place.opcode, _polled_flag_text(stuck, group)

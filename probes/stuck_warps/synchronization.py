@@ -97,9 +97,9 @@ class Synchronization:
 
     inits: Mapping[int, int | None] = field(default_factory=dict)
     """Counts that ``mbarrier.init`` sets; None if only the launch knows them."""
-    arrivals: Mapping[int, int | None] = field(default_factory=dict)
+    mbarrier_arrival_counts: Mapping[int, int | None] = field(default_factory=dict)
     """Counts of arrivals at mbarriers that count for more than one, likewise."""
-    numbers: Mapping[int, int] = field(default_factory=dict)
+    barrier_numbers: Mapping[int, int] = field(default_factory=dict)
     """Numbers of barriers of the block."""
     barriers: Mapping[int, int | None] = field(default_factory=dict)
     """Threads of barriers that have a number of threads; None if only the launch knows it."""
@@ -109,9 +109,9 @@ class Synchronization:
     """Opcodes of writes that the probe records."""
     loops: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """Lines of each loop, by its first one."""
-    updates: frozenset[int] = frozenset()
+    lock_free_updates: frozenset[int] = frozenset()
     """Compare-and-swaps of a value that their loop reads: these take no lock."""
-    counted: frozenset[int] = frozenset()
+    counted_loop_lines: frozenset[int] = frozenset()
     """Lines of loops that a counter ends: no warp waits there."""
     addresses: Mapping[int, Value] = field(default_factory=dict)
     """Addresses of mbarriers and of polled shared memory, where they are known."""
@@ -130,7 +130,7 @@ class Synchronization:
     """Instructions at which lanes may wait that left their warp."""
     accesses: Mapping[int, Access] = field(default_factory=dict, compare=False)
     """Accesses of global memory."""
-    arrives: Mapping[int, str] = field(default_factory=dict)
+    barrier_arrival_opcodes: Mapping[int, str] = field(default_factory=dict)
     """Opcodes of arrivals at barriers of the block that do not wait, which no record has."""
 
     @classmethod
@@ -152,8 +152,8 @@ class Synchronization:
         lines = source_lines(folder)
         return cls(
             inits=counts.inits,
-            arrivals=counts.arrivals,
-            numbers=_known(counts.numbers),
+            mbarrier_arrival_counts=counts.mbarrier_arrival_counts,
+            barrier_numbers=_known(counts.barrier_numbers),
             barriers=counts.barriers,
             expects=tuple(
                 instruction.span.line
@@ -162,8 +162,8 @@ class Synchronization:
             ),
             writes=_opcodes(filter(_is_recorded_write, code)),
             loops=_loops_with_calls(functions),
-            updates=frozenset(line for function in functions for line in _updates(function)),
-            counted=frozenset(line for function in functions for line in counted_lines(function)),
+            lock_free_updates=frozenset(line for function in functions for line in _updates(function)),
+            counted_loop_lines=frozenset(line for function in functions for line in counted_lines(function)),
             addresses=_known(counts.addresses),
             has_plain_stores=any(map(_is_plain_store, code)),
             is_known=bool(code),
@@ -173,31 +173,33 @@ class Synchronization:
             shared_reads=_opcodes(filter(_polls_shared_memory, code)),
             lane_waits=LaneWaits.of(functions, counts.partial),
             accesses=counts.accesses,
-            arrives=_opcodes(filter(_only_arrives, code)),
+            barrier_arrival_opcodes=_opcodes(filter(_only_arrives, code)),
         )
 
     def init_of(self, line: int) -> Init | None:
         """The ``mbarrier.init`` of the mbarrier that an instruction waits for. None if several may be it, and these set
         different counts.
         """
-        at = self.addresses.get(line)
-        matching = {line for line in self.inits if at is not None and self.addresses.get(line) == at}
-        inits = {line: count for line, count in self.inits.items() if not matching or line in matching}
+        address = self.addresses.get(line)
+        matching = {init for init in self.inits if address is not None and self.addresses.get(init) == address}
+        inits = {init: count for init, count in self.inits.items() if not matching or init in matching}
         counts = set(inits.values())
         return Init(min(inits), counts.pop()) if len(counts) == 1 else None
 
     def name_of(self, line: int) -> str:
         """The name of the variable that is the mbarrier or the polled memory of an instruction; "": not known."""
-        at = self.addresses.get(line)
-        match = _VARIABLE.fullmatch(at.symbol) if at is not None and not at.number else None
+        address = self.addresses.get(line)
+        match = _VARIABLE.fullmatch(address.symbol) if address is not None and not address.number else None
         return match[2] if match is not None and len(match[2]) == int(match[1]) else ""
 
     def through_same_pointer(self, line: int, other: int) -> bool | None:
         """Return whether two instructions access memory through one pointer; None if that is not known."""
-        one, two = (self.accesses[at].pointer if at in self.accesses else None for at in (line, other))
-        if one is None or two is None:
+        accesses = self.accesses.get(line), self.accesses.get(other)
+        first, second = (None if access is None else access.pointer for access in accesses)
+        if first is None or second is None:
             return None
-        return one.base == two.base and (one.offset is None or two.offset is None or one.offset == two.offset)
+        is_offset_known = first.offset is not None and second.offset is not None
+        return first.base == second.base and (not is_offset_known or first.offset == second.offset)
 
     def line_text(self, line: int, opcode: str = "") -> str:
         """``mbarrier.init PTX:19 tile.cu:12``."""
@@ -211,8 +213,8 @@ class _Counts:
     """
 
     inits: dict[int, int | None] = field(default_factory=dict)
-    arrivals: dict[int, int | None] = field(default_factory=dict)
-    numbers: dict[int, int | None] = field(default_factory=dict)
+    mbarrier_arrival_counts: dict[int, int | None] = field(default_factory=dict)
+    barrier_numbers: dict[int, int | None] = field(default_factory=dict)
     barriers: dict[int, int | None] = field(default_factory=dict)
     addresses: dict[int, Value | None] = field(default_factory=dict)
     partial: set[int] = field(default_factory=set)
@@ -228,8 +230,8 @@ class _Counts:
                 if mask is None or mask & _FULL_MASK != _FULL_MASK:
                     self.partial.add(instruction.span.line)
             elif instruction.opcode in ("bar", "barrier"):
-                _put(self.numbers, instruction, _BARRIER_NUMBER, values)
-                _put(self.barriers, instruction, _BARRIER_COUNT, values)
+                _add_count(self.barrier_numbers, instruction, _BARRIER_NUMBER, values)
+                _add_count(self.barriers, instruction, _BARRIER_COUNT, values)
             elif _polls_shared_memory(instruction):
                 self.addresses[instruction.span.line] = next(map(values.of, instruction.operands[1:2]), None)
             elif instruction.opcode == "mbarrier":
@@ -237,9 +239,9 @@ class _Counts:
                     (instruction.span.line, values.of(at)) for at in instruction.operands if isinstance(at, Memory)
                 )
                 if "init" in instruction.modifiers:
-                    _put(self.inits, instruction, _INIT_COUNT, values)
+                    _add_count(self.inits, instruction, _INIT_COUNT, values)
                 elif _ARRIVALS & {*instruction.modifiers} and not _expects_bytes(instruction):
-                    _put(self.arrivals, instruction, _ARRIVE_COUNT, values)
+                    _add_count(self.mbarrier_arrival_counts, instruction, _ARRIVE_COUNT, values)
 
 
 def _access(access: Instruction, values: LaunchValues) -> Access:
@@ -252,7 +254,7 @@ def _access(access: Instruction, values: LaunchValues) -> Access:
     )
 
 
-def _put(counts: dict[int, int | None], instruction: Instruction, place: int, values: LaunchValues) -> None:
+def _add_count(counts: dict[int, int | None], instruction: Instruction, place: int, values: LaunchValues) -> None:
     """Add the count of an instruction that has one."""
     for operand in instruction.operands[place : place + 1]:
         counts[instruction.span.line] = values.number(operand)

@@ -159,7 +159,7 @@ def test_loop_has_the_lines_of_functions_that_it_calls(tmp_path: Path) -> None:
         lines.index("call (value), inner, (at);") + 1,
     } <= loop
     assert lines.index("bar.sync 2;") + 1 not in loop
-    assert code.arrives == {lines.index("bar.arrive 1, 64;") + 1: "bar.arrive"}
+    assert code.barrier_arrival_opcodes == {lines.index("bar.arrive 1, 64;") + 1: "bar.arrive"}
 
 
 def test_poll_of_shared_memory_has_its_address_and_value(tmp_path: Path) -> None:
@@ -281,14 +281,16 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "; block 0 warp 0 wrote there last (PTX:19) and ended; block 1 warp 0 ended",
         ),
         (
-            launch([warp(BARRIER)], code=Synchronization(barriers={30: 96}, arrives={25: "bar.arrive"})),
+            launch(
+                [warp(BARRIER)], code=Synchronization(barriers={30: 96}, barrier_arrival_opcodes={25: "bar.arrive"})
+            ),
             "barrier-not-reached",
             "1 of 2 warps arrived; 1 warp ended; arrivals at bar.arrive PTX:25 are not recorded",
         ),
         (launch([warp(FLAG)]), "flag-not-set", "another GPU or the host must write the value"),
         (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "1 warp last seen at PTX:50"),
         (
-            launch([warp(FLAG)], code=Synchronization(counted=frozenset({20}))),
+            launch([warp(FLAG)], code=Synchronization(counted_loop_lines=frozenset({20}))),
             "long-loop",
             "last seen at ld.volatile.global.u32 PTX:20, in a loop that a counter ends",
         ),
@@ -391,7 +393,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             " its own shared memory; block 0 warp 1 ended",
         ),
         (
-            launch([warp(HEAD)], code=replace(RING, counted=frozenset({50}))),
+            launch([warp(HEAD)], code=replace(RING, counted_loop_lines=frozenset({50}))),
             "long-loop",
             "last seen at ld.volatile.shared.u32 PTX:50, in a loop that a counter ends",
         ),
@@ -746,7 +748,7 @@ def test_exit_of_a_warp_that_ended_is_the_only_one_behind_its_place(tmp_path: Pa
 
 
 GONE = replace(warp(BARRIER, number=1, did=Mark(39, 0x10, ALL)), on_gpu=0)
-HALF = replace(COUNTED, arrivals={39: None})
+HALF = replace(COUNTED, mbarrier_arrival_counts={39: None})
 
 
 def waiting(threads: int = 64, code: Synchronization = COUNTED, lanes: int = ALL, n: int = 1) -> StuckWarps:
