@@ -234,7 +234,9 @@ def test_votes_without_sync_keep_the_version() -> None:
 
 
 def test_unavailable_features_are_refused() -> None:
-    probe = using("mov.u32 %value, 0; elect.sync %lanes|%one, -1;", ".reg .b32 %lanes, %value; .reg .pred %one;")
+    probe = using(
+        "activemask.b32 %value; elect.sync %lanes|%one, %value;", ".reg .b32 %lanes, %value; .reg .pred %one;"
+    )
     with pytest.raises(UnsupportedKernelError) as raised:
         build_probed_ptx(kernel_of(6, 4, 75), probe, arch=80)
     assert raised.value.reason is not None

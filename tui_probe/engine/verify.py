@@ -39,6 +39,7 @@ from tui_probe.ptx.instruction_facts import TYPE_BITS
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import (
     Element,
+    Immediate,
     Instruction,
     Memory,
     Negated,
@@ -81,6 +82,10 @@ MAX_ADDED: Final = (1 << 16) - 1
 
 _MAP_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+_CARRY_REASON: Final = (
+    "uses the carry flag, which the kernel may have set for its next instruction; add 64-bit registers instead"
+)
+"""The carry flag is in no register (PTX ISA, Extended-Precision Integer Arithmetic)."""
 _REFUSAL_REASONS: Final = {
     opcode: reason
     for opcodes, reason in (
@@ -95,7 +100,11 @@ _REFUSAL_REASONS: Final = {
             "reads the kernel's memory or parameters, which a probe cannot do; use ADDR, OUT, IN1, IN2 or IN3 instead",
         ),
         ("stacksave stackrestore", "changes the kernel's stack; remove this instruction from the snippet"),
-        ("setmaxnreg wgmma tcgen05 discard prefetch", "changes kernel state; remove this instruction from the snippet"),
+        (
+            "setmaxnreg wgmma tcgen05 discard prefetch prefetchu applypriority",
+            "changes kernel state; remove this instruction from the snippet",
+        ),
+        ("addc subc madc", _CARRY_REASON),
     )
     for opcode in opcodes.split()
 }
@@ -104,6 +113,8 @@ instead.
 """
 
 
+_LANE_EXCHANGES: Final = frozenset({"elect", "match", "redux", "shfl", "vote"})
+"""Instructions with a mask of lanes, all of which must arrive, as the last operand of their ``.sync`` form."""
 _WAIT_VALUES: Final = frozenset({WAIT_HELPER, LONGEST_HELPER, "1"})
 
 
@@ -198,6 +209,18 @@ def _check_names(probe: Probe) -> None:
             raise ProbeFileError(f"{probe.path}: {name} is declared as .{kind}; declare a type such as .b32 or .pred")
         if name in SNIPPET_HELPERS:
             raise ProbeFileError(f"{probe.path}: {name} is reserved: it stands for an operand; declare another name")
+
+
+def _refusal_reason(instruction: Instruction) -> str | None:
+    """Return why no snippet may have the instruction, whatever its registers are."""
+    if "cc" in instruction.modifiers:
+        return _CARRY_REASON
+    match instruction:
+        case Instruction(opcode=opcode, modifiers=modifiers, operands=(*_, Immediate())) if (
+            opcode in _LANE_EXCHANGES and "sync" in modifiers
+        ):
+            return "names its lanes by a number and waits for those that took another branch; use activemask.b32"
+    return _REFUSAL_REASONS.get(instruction.opcode)
 
 
 class _SnippetCheck:
@@ -344,7 +367,7 @@ class _SnippetCheck:
             raise self._error(place, f"there is no map {name} (maps of this probe: {names})") from None
 
     def _instruction(self, instruction: Instruction, code: SnippetCode) -> None:
-        if (reason := _REFUSAL_REASONS.get(instruction.opcode)) is not None:
+        if (reason := _refusal_reason(instruction)) is not None:
             raise self._error(code.place, f"{code.text!r} {reason}")
         if instruction.predicate is not None:
             self._read(instruction.predicate, code)
