@@ -35,7 +35,11 @@ if TYPE_CHECKING:
 WARP: Final = np.dtype(
     {"names": ["end", "time", "sm"], "formats": ["<u8", "<u8", "<u4"], "offsets": [0, 8, 16], "itemsize": 24}
 )
+"""The record of a warp at its last exit: ``%clock64``, ``%globaltimer`` in ns, and the number of its SM. Four bytes
+behind it pad the record to a multiple of eight.
+"""
 START: Final = np.dtype([("clock", "<u4"), ("line", "<u4")])
+"""The start of a phase: ``%clock``, and the line of the phase's first instruction in ``pruned.ptx``, from 1."""
 _MAX_BLOCKS: Final = 64
 """Blocks that are examined one by one, at most."""
 NOT_RECORDED: Final = -1
@@ -113,9 +117,9 @@ class SampledIterations:
         most = np.maximum.reduceat(self.number, firsts) if len(firsts) else self.number
         order = np.lexsort((firsts, self.loop[firsts], warp[firsts]))
         sums = np.cumsum(most[order]) - most[order]
-        alike = warp[firsts][order], self.loop[firsts][order]
-        fresh = (np.diff(alike[0], prepend=-1) != 0) | (np.diff(alike[1], prepend=-1) != 0)
-        sums -= sums[fresh][np.cumsum(fresh) - 1]
+        warps, loops = warp[firsts][order], self.loop[firsts][order]
+        is_first_entry = (np.diff(warps, prepend=-1) != 0) | (np.diff(loops, prepend=-1) != 0)
+        sums -= sums[is_first_entry][np.cumsum(is_first_entry) - 1]
         earlier = np.empty(len(firsts), np.int64)
         earlier[order] = sums
         return np.where(self.loop > 0, self.number + earlier[self.entry], 0)
@@ -132,10 +136,10 @@ class SampledIterations:
 
         inside = (self.loop > 0) & ~self.skipped
         later = inside & (self.number > 1)
-        stands = np.where((total(later) > 0)[group], later, inside)
-        recorded, skipped = total(stands), total(self.skipped)
+        represents_others = np.where((total(later) > 0)[group], later, inside)
+        recorded, skipped = total(represents_others), total(self.skipped)
         scale = 1 + np.divide(skipped, recorded, out=np.zeros(count), where=recorded > 0)
-        return np.where(self.skipped, 0.0, np.where(stands, scale[group], 1.0))
+        return np.where(self.skipped, 0.0, np.where(represents_others, scale[group], 1.0))
 
 
 @dataclass(frozen=True, slots=True)
