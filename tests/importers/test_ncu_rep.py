@@ -15,8 +15,8 @@ from tests.importers.fake_report import Action, Metric, Package, SourceLocation,
 from tests.importers.files import details, identity, write
 from tui_probe.cli.main import main
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.analysis.kernel_groups import probed_lines
 from tui_probe.nsight.analysis.launch_means import by_line
+from tui_probe.nsight.analysis.probed_counts import probed_lines
 from tui_probe.nsight.importers.file_kinds import tool_of
 from tui_probe.nsight.importers.ncu import read_ncu
 from tui_probe.nsight.importers.ncu_table import NcuTable

@@ -11,7 +11,8 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
-from tui_probe.nsight.analysis.kernel_groups import (
+from tui_probe.nsight.analysis.launch_means import SourceCounts, by_instruction, by_line
+from tui_probe.nsight.analysis.probed_counts import (
     CountedLine,
     ProbedAccess,
     ProbedCounts,
@@ -19,7 +20,6 @@ from tui_probe.nsight.analysis.kernel_groups import (
     counts_of_instructions,
     counts_of_lines,
 )
-from tui_probe.nsight.analysis.launch_means import SourceCounts, by_instruction, by_line
 from tui_probe.nsight.pages.cells import mean_count, shape_columns, shorten_names
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.ncu_pages import file_head, file_notes
