@@ -96,7 +96,7 @@ _REFUSAL_REASONS: Final = {
             "makes the kernel wait; remove this instruction from the snippet",
         ),
         (
-            "ld ldu ldmatrix tex suld alloca",
+            "ld ldu ldmatrix tex tld4 txq suld suq alloca",
             "reads the kernel's memory or parameters, which a probe cannot do; use ADDR, OUT, IN1, IN2 or IN3 instead",
         ),
         ("stacksave stackrestore", "changes the kernel's stack; remove this instruction from the snippet"),
@@ -220,6 +220,8 @@ def _refusal_reason(instruction: Instruction) -> str | None:
             opcode in _LANE_EXCHANGES and "sync" in modifiers
         ):
             return "names its lanes by a number and waits for those that took another branch; use activemask.b32"
+    if "aligned" in instruction.modifiers and instruction.opcode not in _REFUSAL_REASONS:
+        return "needs all lanes of the warp, some of which may have taken another branch; remove this instruction"
     return _REFUSAL_REASONS.get(instruction.opcode)
 
 
