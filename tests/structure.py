@@ -5,7 +5,7 @@
 Prints modules, their sizes, files per directory, lines of goldens and names that do not denote, each with its limit and
 its goal, and ends with status 1 if one is over its limit. A limit is only ever lowered: to the value that was reached,
 until it is the goal. The limit of modules is above its goal, since new features add modules, but it is not raised for
-them either: where it is reached, whoever adds a module first merges two that hold one idea.
+them either: where it is reached, merge two modules that hold one idea before you add one.
 """
 
 from __future__ import annotations

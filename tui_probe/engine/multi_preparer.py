@@ -127,7 +127,7 @@ class MultiPreparer:
         self._counting: CountingProcess | None = None
         self._sampled: dict[int, Preparer] = {}
         self._lock = threading.Lock()  # of _sampled, which is filled on first use
-        self._turn = threading.Lock()  # see _prepare_in_turn
+        self._turn = threading.Lock()  # see prepare_counting
         self._pool = ThreadPoolExecutor(_MAX_CONCURRENT_KERNELS * len(self._probes), thread_name_prefix="probe")
         # Its threads wait long: in the pool of the other probes a new kernel would wait for the counts of earlier ones.
         self._counting_pool = ThreadPoolExecutor(_MAX_COUNTING_THREADS, thread_name_prefix="counting")

@@ -91,7 +91,7 @@ class ResidentRecords(MapRecords):
         self._elects, self._has_elect = elects, has_elect
 
     def begin(self) -> list[str]:
-        """Return lines for the entry that find the slot of all resident maps, of which this is the first.
+        """Return lines for the entry that find the slot of all resident maps; this is the first of these maps.
 
         They keep its number, or the address, which costs a register more and each record two instructions less.
         """
@@ -211,7 +211,7 @@ class Recording:
         return self._records[own_map.name].locate(skip, turn)
 
     def even_lanes(self, own_map: Map) -> EvenLanes:
-        """Return the code for records of a map of rows of which two lanes may save for their warp."""
+        """Return the code for records of a map of rows, where two lanes may save for their warp."""
         return EvenLanes(own_map, self._names)
 
     def complete(self, own_map: Map) -> list[str]:

@@ -114,7 +114,7 @@ instead.
 
 
 _LANE_EXCHANGES: Final = frozenset({"elect", "match", "redux", "shfl", "vote"})
-"""Instructions with a mask of lanes, all of which must arrive, as the last operand of their ``.sync`` form."""
+"""Instructions whose ``.sync`` form ends with a mask of lanes and waits until all these lanes arrive."""
 _WAIT_VALUES: Final = frozenset({WAIT_HELPER, LONGEST_HELPER, "1"})
 
 
@@ -212,7 +212,7 @@ def _check_names(probe: Probe) -> None:
 
 
 def _refusal_reason(instruction: Instruction) -> str | None:
-    """Return why no snippet may have the instruction, whatever its registers are."""
+    """Return why no snippet may have the instruction, with any registers."""
     if "cc" in instruction.modifiers:
         return _CARRY_REASON
     match instruction:
@@ -220,9 +220,9 @@ def _refusal_reason(instruction: Instruction) -> str | None:
             opcode in _LANE_EXCHANGES and "sync" in modifiers
         ):
             return "names its lanes by a number and waits for those that took another branch; use activemask.b32"
-    if "aligned" in instruction.modifiers and instruction.opcode not in _REFUSAL_REASONS:
-        return "needs all lanes of the warp, some of which may have taken another branch; remove this instruction"
-    return _REFUSAL_REASONS.get(instruction.opcode)
+    if (reason := _REFUSAL_REASONS.get(instruction.opcode)) is None and "aligned" in instruction.modifiers:
+        return "needs all lanes of the warp, but some may have taken another branch; remove this instruction"
+    return reason
 
 
 class _SnippetCheck:

@@ -1,6 +1,6 @@
 """Facts about probes that an earlier run found, in the user's cache: a run parses no built-in probe before it starts.
 
-They are used only with the same code of ours and the same file of the probe. A probe of the user is parsed in each run.
+They are used only with the same code of tui-probe and the same probe file. A probe of the user is parsed in each run.
 """
 
 from __future__ import annotations

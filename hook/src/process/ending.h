@@ -1,4 +1,4 @@
-/* End of the trace: the last records are saved and the final lines of event.log written, in whatever way the process
+/* End of the trace: the last records are saved and the final lines of event.log written, however the process
  * ends. Only the process that owns the trace ends it: a child may run exit handlers, too. */
 #ifndef TUI_PROBE_ENDING_H
 #define TUI_PROBE_ENDING_H
