@@ -73,7 +73,7 @@ def tally(cubins: Iterable[Cubin], grafter: Grafter, most: int = 1 << 30) -> Tal
                 return tally
             try:
                 made = _grafted(grafter, cubin, name)
-                last = made.probed
+                last = made.probed_image
                 tally.grafted += 1
                 tally.sites += made.sites.count('"offset"')
             except ProbeError as error:
@@ -144,7 +144,7 @@ def main() -> None:
     options = parser.parse_args()
     for probe in options.probe:
         print(probe)
-        grafter = Grafter(load_probe(probe), Assembler(), sampled=False)
+        grafter = Grafter(load_probe(probe), Assembler(), samples_blocks=False)
         architectures = () if options.files else options.arch
         tallies = {f"tests' PTX for sm_{arch}": tally(of_corpus(arch), grafter) for arch in architectures}
         tallies |= {str(path): tally(of_file(path, options.arch), grafter, options.most) for path in options.files}

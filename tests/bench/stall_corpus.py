@@ -120,7 +120,7 @@ class Corpus:
             if not sites:
                 acceptance.without_waits += 1
                 return
-            _, waits = graft_waits(target, self._probe, self._snippets, sampled=False)
+            _, waits = graft_waits(target, self._probe, self._snippets, samples_blocks=False)
         except ProbeError as error:
             code = error.reason.code if error.reason else None
             acceptance.refused[code or type(error).__name__].append(name)

@@ -26,7 +26,7 @@ def tallied(probe: str, arch: int) -> Tally:
     assembler = Assembler()
     if not assembler.tools():
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
-    return tally(of_corpus(arch, CHOSEN), Grafter(load_probe(probe), assembler, sampled=False))
+    return tally(of_corpus(arch, CHOSEN), Grafter(load_probe(probe), assembler, samples_blocks=False))
 
 
 @pytest.mark.parametrize("arch", due([80, 90, 100]))

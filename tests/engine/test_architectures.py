@@ -27,7 +27,7 @@ PROBES = {"block_sched": "entries", "gmem_sectors": "counts", "dmat": "records",
 
 @pytest.fixture(scope="module")
 def grafters(ptxas: Tool) -> dict[str, Grafter]:
-    return {name: Grafter(load_probe(name), Assembler([ptxas]), sampled=False) for name in PROBES}
+    return {name: Grafter(load_probe(name), Assembler([ptxas]), samples_blocks=False) for name in PROBES}
 
 
 def can_graft(grafter: Grafter, arch: int) -> bool:

@@ -75,7 +75,7 @@ def cubin_of(text: str, arch: int, folder: Path, target: str = "") -> Cubin:
 
 
 def grafted(probe: str, cubin: Cubin) -> GraftedKernel:
-    return Grafter(load_probe(probe), Assembler(), sampled=False).graft(cubin, "mixed", LAYOUT)
+    return Grafter(load_probe(probe), Assembler(), samples_blocks=False).graft(cubin, "mixed", LAYOUT)
 
 
 SIZED, BY_MAP = ["bulk_load"] * 3 + ["bulk_store"] * 2, ["tensor_load"] * 2 + ["tensor_store"] * 2
@@ -160,7 +160,7 @@ def test_dmat_records_boxes_of_bulk_copies(arch: int, tmp_path: Path) -> None:
     assert [site["opcode"] for site in sites] == names.split()
     if find_disassembler() is None:
         return
-    added = [text for at, text in sorted(texts(made.probed).items()) if at >= made.grafted.start]
+    added = [text for at, text in sorted(texts(made.probed_image).items()) if at >= made.grafted.start]
     starts = [index for index, text in enumerate(added) if text.startswith("P2R")]
     for site, start, end in zip(sites, starts, [*starts[1:], len(added)], strict=True):
         copy = bulk_copy_of(target.words[site["offset"] // WORD_BYTES], arch)
@@ -197,7 +197,9 @@ def test_bulk_copies_are_counted_by_size(arch: int, tmp_path: Path) -> None:
     limits = json.loads(grafted("what_limits", cubin).sites)["probes"][0]["sites"]
     assert {site["offset"] for site in sites} <= {site["offset"] for site in limits}
     if find_disassembler() is not None:
-        assert sum("LD.E " in text for text in texts(made.probed).values()) == 7 * len(BY_MAP), "words of the maps"
+        assert sum("LD.E " in text for text in texts(made.probed_image).values()) == 7 * len(BY_MAP), (
+            "words of the maps"
+        )
 
 
 @pytest.mark.parametrize("arch", [90, 100])
@@ -206,7 +208,7 @@ def test_uniform_guard_of_a_bulk_copy_is_obeyed(arch: int, tmp_path: Path) -> No
     if find_disassembler() is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
     made = grafted("gmem_bytes", cubin_of(COPIES, arch, tmp_path))
-    texts = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", listing(made.probed))
+    texts = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", listing(made.probed_image))
     guarded = [index for index, text in enumerate(texts) if re.match(r"@!?UP\d UBLKCP", text)]
     assert len(guarded) == 1
     negated, number = re.match(r"@(!?)UP(\d)", texts[guarded[0]]).groups()  # type: ignore[union-attr]
@@ -296,9 +298,9 @@ def sums_at_copy(probe: str, box: Box, lanes: int = 32) -> list[Counter[str]]:
     own = load_probe(probe)
     point = next(point for point in own.points if point.name == "tensor_load")
     copy = Instruction("cp", ("async", "bulk", "tensor", "global", "mbarrier"), (), MADE_UP)
-    facts = InstructionFacts(bulk=True, tensor=True, dimensions=len(box.shape))
+    facts = InstructionFacts(is_bulk=True, is_tensor=True, dimensions=len(box.shape))
     layout = parse_layout(SIMULATED_MAPS)
-    ptx = InstructionPtx(own, [SnippetSite(point, facts, copy)], 90, map_layout=layout, sampled=False)
+    ptx = InstructionPtx(own, [SnippetSite(point, facts, copy)], 90, map_layout=layout, samples_blocks=False)
     names = [name for name in ptx.live_registers for _ in range(KEPT_TYPES[own.registers[name]] // 32)]
     sum_marks = {Mark.FIRST_KEPT + index: name.removeprefix("%") for index, name in enumerate(names)}
     text = ptx.kernels()[site_kernel_name(0)]

@@ -21,7 +21,7 @@ from tui_probe.engine.grafting.graft_gate import GraftGate, OpenGate, TrialOutco
 from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.grafting.record_grafts import COPIES, copies_form
 from tui_probe.engine.trial import record_trials
-from tui_probe.engine.trial.record_trials import BEGUN_BYTES, RECORD_WARPS
+from tui_probe.engine.trial.record_trials import ENTRY_BYTES, RECORD_WARPS
 from tui_probe.engine.trial.trial_kernel import TRIAL_KERNEL, TrialFailedError
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
@@ -77,7 +77,7 @@ def roles(tmp_path_factory: pytest.TempPathFactory) -> Cubin:
 
 
 def grafted(cubin: Cubin, probe: str) -> GraftedKernel:
-    return Grafter(load_probe(probe), assembler(), sampled=False).graft(cubin, cubin.kernels[0], LAYOUT)
+    return Grafter(load_probe(probe), assembler(), samples_blocks=False).graft(cubin, cubin.kernels[0], LAYOUT)
 
 
 @pytest.mark.parametrize("probe", PROBES)
@@ -189,8 +189,8 @@ def execute(texts: Sequence[str], code: Sequence[Word], values: dict[str, int], 
 
 def record_code(kernel: GraftedKernel, offset: int) -> list[Word]:
     """The code in front of a copy at an offset."""
-    target = GraftTarget.of(Cubin.read(kernel.probed), Cubin.read(kernel.probed).kernels[0])
-    begin = code_at(kernel.probed, target.name, offset) // WORD_BYTES
+    target = GraftTarget.of(Cubin.read(kernel.probed_image), Cubin.read(kernel.probed_image).kernels[0])
+    begin = code_at(kernel.probed_image, target.name, offset) // WORD_BYTES
     end = next(index for index in range(begin, len(target.words)) if target.words[index].operation in UNIFORM_COPIES)
     return list(target.words[begin:end])
 
@@ -250,7 +250,7 @@ def trial_content(places: Sequence[int], base: int = 0x7F0000000000) -> bytes:
 def test_self_test_has_a_kernel_with_copies() -> None:
     cubin = record_trials.copies_cubin(90, assembler())
     trial = record_trials.copies_trial(cubin)
-    kernel = Grafter(trial.probe, assembler(), sampled=False).graft(cubin, TRIAL_KERNEL)
+    kernel = Grafter(trial.probe, assembler(), samples_blocks=False).graft(cubin, TRIAL_KERNEL)
     assert kernel.copies_only
     places = [int(site.instruction.line) for site in parse_sites(kernel.sites.encode())[0].sites]
     target = GraftTarget.of(cubin, TRIAL_KERNEL)
@@ -273,7 +273,7 @@ def test_self_test_has_a_kernel_with_copies() -> None:
 )
 def test_self_test_refuses_wrong_copies(at: int, value: int, words: str) -> None:
     content = bytearray(trial_content([0x100, 0x200]))
-    struct.pack_into("<I", content, BEGUN_BYTES + 2 * record_trials.storage_of_copies() + at, value)
+    struct.pack_into("<I", content, ENTRY_BYTES + 2 * record_trials.storage_of_copies() + at, value)
     with pytest.raises(TrialFailedError, match=f"warp 2 {words}"):
         record_trials.check_copies(bytes(content), [0x100, 0x200])
 
@@ -281,7 +281,7 @@ def test_self_test_refuses_wrong_copies(at: int, value: int, words: str) -> None
 class GateWithoutCopies(OpenGate):
     """A GPU on which records of bulk copies went wrong."""
 
-    def closed(self, _arch: int, part: TrialPart) -> Reason | None:
+    def refusal(self, _arch: int, part: TrialPart) -> Reason | None:
         return because("graft-instructions-fail", words="other copies") if part is TrialPart.COPIES else None
 
 
@@ -291,5 +291,5 @@ def test_failed_self_test_refuses_kernels_with_copies_only(roles: Cubin, tmp_pat
     assert (after.outcome, after.code) == ("skipped", "graft-instructions-fail")
     gate, passed = GraftGate(None, []), dict.fromkeys(("instructions", "records", "short_records"), "passed")
     gate._outcomes[90] = TrialOutcome("passed", **passed, copies="other copies")
-    assert gate.closed(90, TrialPart.SHORT_RECORDS) is None
-    assert gate.closed(90, TrialPart.COPIES) == because("graft-instructions-fail", words="other copies")
+    assert gate.refusal(90, TrialPart.SHORT_RECORDS) is None
+    assert gate.refusal(90, TrialPart.COPIES) == because("graft-instructions-fail", words="other copies")

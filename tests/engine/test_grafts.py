@@ -62,7 +62,7 @@ class ClosedGate:
     def __init__(self, *, but_entries: bool = False) -> None:
         self.but_entries = but_entries
 
-    def closed(self, _arch: int, part: TrialPart) -> Reason | None:
+    def refusal(self, _arch: int, part: TrialPart) -> Reason | None:
         if self.but_entries:
             return None if part is TrialPart.ENTRIES else because("graft-instructions-fail", words="other sums")
         return because("graft-fails", words="everything is different")
@@ -220,13 +220,13 @@ def test_one_from_the_cache_is_not_used_where_grafts_are_off(tmp_path: Path) -> 
 def test_added_code_keeps_the_uniform_registers_of_the_kernel(
     assembled: Callable[[str, int], Cubin], arch: int, sampled: bool
 ) -> None:
-    grafter = Grafter(load_probe("block_sched"), Assembler(), sampled=sampled)
+    grafter = Grafter(load_probe("block_sched"), Assembler(), samples_blocks=sampled)
     added: list[Sequence[Word]] = []
     parameters = []
     for text, name in ((SAXPY, "saxpy"), (NO_PARAMETERS, "bare"), (VARIABLES, "varied")):
         cubin = assembled(text, arch)
         made = grafter.graft(cubin, name)
-        before, after = GraftTarget.of(cubin, name), GraftTarget.of(Cubin.read(made.probed), name)
+        before, after = GraftTarget.of(cubin, name), GraftTarget.of(Cubin.read(made.probed_image), name)
         mine, others = (
             {number for word in words for number in named_uniform_registers(word, arch) or ()}
             for words in (after.words[len(before.words) :], before.words)
@@ -245,16 +245,16 @@ def test_values_kept_in_slots(
 ) -> None:
     """For kernels that leave no register: the clock of the entry lies behind the record until the exit."""
     start = GraftTarget.of(assembled(SAXPY, arch), "saxpy").code.size
-    grafter = Grafter(load_probe("block_sched"), Assembler(), sampled=False)
+    grafter = Grafter(load_probe("block_sched"), Assembler(), samples_blocks=False)
     made = grafter.graft(assembled(SAXPY, arch), "saxpy", in_slots=True)
-    shown = [text for at, text in sorted(disassembled(made.probed).items()) if at >= start]
+    shown = [text for at, text in sorted(disassembled(made.probed_image).items()) if at >= start]
     back = next(index for index, text in enumerate(shown) if text.startswith("BRA"))
     entry, leaving = shown[:back], shown[back:]
     assert [text.split()[-2] for text in entry if text.startswith("STG.E")], "what the entry keeps"
     assert sum("+0x14]" in text for text in entry if text.startswith("STG")) == 1
     assert sum("+0x14]" in text for text in leaving if text.startswith("LDG")) == 1
     assert not any("UR" in text for text in leaving), "nor do exits need uniform registers"
-    after = GraftTarget.of(Cubin.read(made.probed), "saxpy")
+    after = GraftTarget.of(Cubin.read(made.probed_image), "saxpy")
     waits = after.words[start // 16 + back - 2]
     assert waits.wait_mask >> 5 & 1, "the kernel continues once the operands of the store were read"
 
@@ -288,8 +288,8 @@ def test_kernels_with_values_in_slots_are_kept_for_where_that_is_allowed(
 
 def test_driver_learns_of_the_third_dimension(assembled: Callable[[str, int], Cubin]) -> None:
     """Attribute 4 of older architectures, without which it need not be there."""
-    made = Grafter(load_probe("block_sched"), Assembler(), sampled=False).graft(assembled(SAXPY, 80), "saxpy")
-    before, after = (GraftTarget.of(cubin, "saxpy") for cubin in (assembled(SAXPY, 80), Cubin.read(made.probed)))
+    made = Grafter(load_probe("block_sched"), Assembler(), samples_blocks=False).graft(assembled(SAXPY, 80), "saxpy")
+    before, after = (GraftTarget.of(cubin, "saxpy") for cubin in (assembled(SAXPY, 80), Cubin.read(made.probed_image)))
     assert 4 not in {attribute.number for attribute in before.attributes}
     assert [attribute.number for attribute in after.attributes].count(4) == 1
 
@@ -306,7 +306,7 @@ def test_the_probes_code_is_assembled_once_for_all_processes(
 
     assembler = Counting()
     for _ in range(2):  # each with a memory of its own, as that of a process
-        grafter = Grafter(load_probe("block_sched"), assembler, Cache(tmp_path), sampled=False)
+        grafter = Grafter(load_probe("block_sched"), assembler, Cache(tmp_path), samples_blocks=False)
         for text, name in ((VARIABLES, "varied"), (SAXPY, "saxpy"), (VARIABLES, "varied")):
             grafter.graft(assembled(text, 90), name)
         grafter.close()
@@ -330,7 +330,7 @@ after = "SAVE [ m ] {%kept};"
 def test_lane_dependent_values_cannot_be_kept(assembled: Callable[[str, int], Cubin], tmp_path: Path) -> None:
     probe = read_probe(LANES.encode(), tmp_path / "lanes.toml")
     with pytest.raises(UnsupportedKernelError) as refused:
-        Grafter(probe, Assembler(), sampled=False).graft(assembled(SAXPY, 90), "saxpy")
+        Grafter(probe, Assembler(), samples_blocks=False).graft(assembled(SAXPY, 90), "saxpy")
     assert refused.value.reason.code == "graft-lanes"
 
 
@@ -340,7 +340,7 @@ def test_several_records_need_ptx() -> None:
     from dataclasses import replace
 
     with pytest.raises(UnsupportedKernelError) as refused:
-        snippet_ptx(replace(probe, maps=(many,)), 90, sampled=False)
+        snippet_ptx(replace(probe, maps=(many,)), 90, samples_blocks=False)
     assert refused.value.reason.code == "graft-many-records"
 
 
@@ -383,17 +383,17 @@ def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
     if not assembler.tools():
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
     cubin = trial_cubin(arch, assembler)
-    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(cubin, TRIAL_KERNEL)
+    made = Grafter(graft_trial.trial_probe(), assembler, samples_blocks=False).graft(cubin, TRIAL_KERNEL)
     assert [patch.name for patch in made.grafted.patches] == ["trial_total"]
     assert made.grafted.constants == (("trial_table", 16),)
     assert len(made.grafted.branches) == 4
     by_warp, by_site = (
-        Grafter(trial.probe, assembler, sampled=False).graft(cubin, TRIAL_KERNEL)
+        Grafter(trial.probe, assembler, samples_blocks=False).graft(cubin, TRIAL_KERNEL)
         for trial in count_trials.instruction_trials()
     )
     assert len(by_site.grafted.branches) == 5, "a load and two stores of global memory, a load and a store of shared"
     assert set(by_warp.grafted.branches) == {*by_site.grafted.branches, *made.grafted.branches}
-    records = Grafter(record_trials.record_trial().probe, assembler, sampled=False).graft(cubin, TRIAL_KERNEL)
+    records = Grafter(record_trials.record_trial().probe, assembler, samples_blocks=False).graft(cubin, TRIAL_KERNEL)
     assert len(records.grafted.branches) == 9, "the entry, two exits and one of none, a load, two stores, two sums"
     target = GraftTarget.of(cubin, TRIAL_KERNEL)
     accesses = [
@@ -408,23 +408,23 @@ def test_the_kernel_of_the_trial_of_pruning_calls_a_function(arch: int) -> None:
     assembler = Assembler()
     if not assembler.tools():
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
-    cubin = trial_cubin(arch, assembler, others=True)
+    cubin = trial_cubin(arch, assembler, with_others=True)
     assert set(cubin.kernels) == {TRIAL_KERNEL, "other"}
     pruned = prune_cubin(cubin, TRIAL_KERNEL, cut_table)
     assert [symbol.name for symbol in pruned.symbols if symbol.kind == 2] == ["$trial$trial_mix", TRIAL_KERNEL]
     assert {symbol.name for symbol in pruned.symbols} >= {"trial_total", "other_total", "trial_table", "other_table"}
-    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(pruned, TRIAL_KERNEL)
+    made = Grafter(graft_trial.trial_probe(), assembler, samples_blocks=False).graft(pruned, TRIAL_KERNEL)
     assert [patch.name for patch in made.grafted.patches] == ["trial_total"]
-    assert len(made.probed) < len(cubin.image)
+    assert len(made.probed_image) < len(cubin.image)
 
 
 @pytest.mark.parametrize("arch", [80, 90, 100])
 def test_a_graft_in_a_pruned_cubin_is_that_in_the_whole(assembled: Callable[[str, int], Cubin], arch: int) -> None:
-    grafter = Grafter(load_probe("block_sched"), Assembler(), sampled=False)
+    grafter = Grafter(load_probe("block_sched"), Assembler(), samples_blocks=False)
     unpruned = assembled(SEVERAL, arch)
     for name in ("saxpy", "bare", "varied", "calling"):
         made = [grafter.graft(cubin, name) for cubin in (unpruned, prune_cubin(unpruned, name, cut_table))]
-        files = [Cubin.read(graft.probed) for graft in made]
+        files = [Cubin.read(graft.probed_image) for graft in made]
         before, after = (GraftTarget.of(file, name) for file in files)
         assert (after.words, after.registers) == (before.words, before.registers)
         assert made[1].info.partition("patch")[0] == made[0].info.partition("patch")[0]
@@ -515,16 +515,16 @@ def test_the_outcome_of_the_trial_decides_and_is_kept(
     trial = FakeTrial(monkeypatch, output if isinstance(output, str) else json.dumps(output))
     for _ in range(2):
         gate = GraftGate(tmp_path, [])
-        reason = gate.closed(90, TrialPart.ENTRIES)
+        reason = gate.refusal(90, TrialPart.ENTRIES)
         assert (reason and reason.code) == code
-        assert gate.closed(90, TrialPart.ENTRIES) == reason
+        assert gate.refusal(90, TrialPart.ENTRIES) == reason
     assert trial.runs == (1 if kept else 2)
 
 
 def test_values_in_slots_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": "", "slots": "cuCtxSynchronize: error"}))
     gate = GraftGate(tmp_path, [])
-    assert gate.closed(90, TrialPart.ENTRIES) is None
+    assert gate.refusal(90, TrialPart.ENTRIES) is None
     assert not gate.allows_slots(90)
     FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": "", "slots": "passed"}))
     assert GraftGate(tmp_path / "other", []).allows_slots(90)
@@ -534,9 +534,9 @@ def test_probes_at_instructions_have_an_outcome_of_their_own(tmp_path: Path, mon
     for number, (words, code) in enumerate((("passed", None), ("other sums", "graft-instructions-fail"))):
         FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "instructions": words}))
         gate = GraftGate(tmp_path / str(number), [])
-        reason = gate.closed(90, TrialPart.INSTRUCTIONS)
+        reason = gate.refusal(90, TrialPart.INSTRUCTIONS)
         assert (reason and reason.code) == code
-        assert gate.closed(90, TrialPart.ENTRIES) is None
+        assert gate.refusal(90, TrialPart.ENTRIES) is None
 
 
 def test_records_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -545,9 +545,9 @@ def test_records_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytes
     for number, (words, code) in enumerate((("passed", None), ("", "graft-instructions-fail"))):
         FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "instructions": "passed", "records": words}))
         gate = GraftGate(tmp_path / str(number), [])
-        reason = gate.closed(90, TrialPart.RECORDS)
+        reason = gate.refusal(90, TrialPart.RECORDS)
         assert (reason and reason.code) == code
-        assert gate.closed(90, TrialPart.INSTRUCTIONS) is None
+        assert gate.refusal(90, TrialPart.INSTRUCTIONS) is None
 
 
 def test_counts_of_blocks_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -555,9 +555,9 @@ def test_counts_of_blocks_have_an_outcome_of_their_own(tmp_path: Path, monkeypat
         outcome = dict.fromkeys(("outcome", "instructions", "records"), "passed")
         FakeTrial(monkeypatch, json.dumps(outcome | {"blocks": words}))
         gate = GraftGate(tmp_path / str(number), [])
-        reason = gate.closed(90, TrialPart.BLOCKS)
+        reason = gate.refusal(90, TrialPart.BLOCKS)
         assert (reason and reason.code) == code
-        assert gate.closed(90, TrialPart.RECORDS) is None
+        assert gate.refusal(90, TrialPart.RECORDS) is None
 
 
 OUTPUT, TOTAL = 0x7F00_0000_1000, 0x7F00_0000_0040
@@ -618,9 +618,9 @@ def test_trial_results_before_a_hang_hold(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(subprocess, "run", hang)
     gate = GraftGate(tmp_path, [])
-    assert gate.closed(90, TrialPart.ENTRIES) is None
+    assert gate.refusal(90, TrialPart.ENTRIES) is None
     assert gate.allows_slots(90)
-    reason = gate.closed(90, TrialPart.INSTRUCTIONS)
+    reason = gate.refusal(90, TrialPart.INSTRUCTIONS)
     assert reason
     assert "the test did not finish" in reason.text
 
@@ -646,7 +646,7 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(graft_trial, "run_trial", tried)
     assert graft_trial.main(["--arch", "90"]) == 0
     outcomes = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    records = {"slots": "other records: in_slots", "pruned": "other records: pruned"}
+    records = {"slots": "other records: in_slots", "pruned": "other records: pruned_cubin"}
     records |= dict.fromkeys(("records", "blocks", "short_records", "copies"), "passed")
     assert outcomes[-1] == {"outcome": "passed", "words": "", "instructions": "other sums"} | records
     assert {line["instructions"] for line in outcomes[:-1]} & {"passed"} == set()
@@ -655,9 +655,9 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
 
 def test_a_trial_for_every_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trial = FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": ""}))
-    GraftGate(tmp_path, []).closed(90, TrialPart.ENTRIES)
+    GraftGate(tmp_path, []).refusal(90, TrialPart.ENTRIES)
     monkeypatch.setattr(graft_gate, "driver_version", lambda: "581.0")
-    GraftGate(tmp_path, []).closed(90, TrialPart.ENTRIES)
+    GraftGate(tmp_path, []).refusal(90, TrialPart.ENTRIES)
     assert trial.runs == 2
 
 

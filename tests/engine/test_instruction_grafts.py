@@ -82,7 +82,7 @@ def cubins(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Cubin]:
 
 
 def grafted(probe: str, cubin: Cubin, *, sampled: bool = False) -> GraftedKernel:
-    return Grafter(load_probe(probe), Assembler(), sampled=sampled).graft(cubin, "mixed")
+    return Grafter(load_probe(probe), Assembler(), samples_blocks=sampled).graft(cubin, "mixed")
 
 
 def texts(image: bytes) -> dict[int, str]:
@@ -104,7 +104,7 @@ def test_nothing_but_the_probed_instructions_changes(
 ) -> None:
     cubin = cubins[arch]
     made = grafted(probe, cubin, sampled=sampled)
-    before, after = GraftTarget.of(cubin, "mixed"), GraftTarget.of(Cubin.read(made.probed), "mixed")
+    before, after = GraftTarget.of(cubin, "mixed"), GraftTarget.of(Cubin.read(made.probed_image), "mixed")
     branches = set(made.grafted.branches)
     for index, word in enumerate(before.words):
         at, now = index * WORD_BYTES, after.words[index]
@@ -121,7 +121,9 @@ def test_nothing_but_the_probed_instructions_changes(
 @pytest.mark.parametrize("arch", sorted({arch for _, arch, _ in GRAFTS}))
 def test_grafted_code_is_read_by_nvdisasm(arch: int, cubins: dict[int, Cubin]) -> None:
     """The code of all grafts by one start of it, which takes longer than to read a kernel."""
-    images = [grafted(probe, cubins[arch], sampled=sampled).probed for probe, its, sampled in GRAFTS if its == arch]
+    images = [
+        grafted(probe, cubins[arch], sampled=sampled).probed_image for probe, its, sampled in GRAFTS if its == arch
+    ]
     pieces = code_texts(arch, *(GraftTarget.of(Cubin.read(image), "mixed").words for image in images))
     assert not [text for piece in pieces for text in piece if "INVALID" in text or "???" in text]
 
@@ -129,7 +131,7 @@ def test_grafted_code_is_read_by_nvdisasm(arch: int, cubins: dict[int, Cubin]) -
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_lanes_that_a_guard_leaves_out_meet_the_others_again(arch: int, cubins: dict[int, Cubin]) -> None:
     made = grafted("gmem_sectors", cubins[arch])
-    written = texts(made.probed)
+    written = texts(made.probed_image)
     added = [text for at, text in sorted(written.items()) if at >= made.grafted.start]
     guarded = [index for index, text in enumerate(added) if GUARDED.match(text)]
     assert guarded
@@ -168,7 +170,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Cubin:
 
 def test_branch_is_counted_in_all_lanes_and_leads_where_it_did(loop: Cubin) -> None:
     made = grafted("divergence_by_line", loop)
-    before, written = GraftTarget.of(loop, "mixed"), texts(made.probed)
+    before, written = GraftTarget.of(loop, "mixed"), texts(made.probed_image)
     ends = [index for index, word in enumerate(before.words) if word.operation == BRA & 0x1FF]
     (at,) = (
         index * WORD_BYTES
@@ -187,7 +189,7 @@ def test_branch_is_counted_in_all_lanes_and_leads_where_it_did(loop: Cubin) -> N
     back = [
         place
         for place in moved
-        if branch_target(90, place, GraftTarget.of(Cubin.read(made.probed), "mixed").words[place // WORD_BYTES])
+        if branch_target(90, place, GraftTarget.of(Cubin.read(made.probed_image), "mixed").words[place // WORD_BYTES])
         == target
     ]
     assert len(back) == 1
@@ -229,15 +231,15 @@ def test_each_branch_has_a_record_of_its_own(tmp_path: Path) -> None:
     parts = find_probed_parts(probe, target)
     places = [place for site in parts.sites for place in site.places]
     (offsets,) = site_offsets(probe, parts.sites).values()
-    (lines,) = InstructionPtx(probe, places, 90, sampled=False).sites.lines.values()
+    (lines,) = InstructionPtx(probe, places, 90, samples_blocks=False).sites.lines.values()
     assert len(lines) == len(offsets)
     assert sum(target.words[at // WORD_BYTES].opcode == BRA for at in offsets) >= 2
 
 
 def test_lanes_meet_between_snippets_at_the_same_instruction(loop: Cubin) -> None:
     probes = [load_probe(f"{name}_by_line") for name in ("gmem_sectors", "smem_conflicts", "divergence")]
-    made = Grafter(fuse(probes), Assembler(), sampled=False).graft(loop, "mixed")
-    added = [text for at, text in sorted(texts(made.probed).items()) if at >= made.grafted.start]
+    made = Grafter(fuse(probes), Assembler(), samples_blocks=False).graft(loop, "mixed")
+    added = [text for at, text in sorted(texts(made.probed_image).items()) if at >= made.grafted.start]
     pairs = [(index, text.split()[0]) for index, text in enumerate(added) if text.startswith(("BSSY", "BSYNC"))]
     assert [name for _, name in pairs] == ["BSSY", "BSYNC"] * (len(pairs) // 2)
     between = [
@@ -252,8 +254,8 @@ def test_many_sums_fit_into_a_kernel_that_leaves_few_uniform_registers(monkeypat
     cubin, name = Cubin.read(ATTENTION.read_bytes()), "attn_fwd"
     few = frozenset(range(19)) | frozenset(range(20, 40)) | {48, 49}
     monkeypatch.setattr(instruction_code, "used_uniform_registers", lambda *_: few)
-    made = Grafter(fuse(survey_parts()), Assembler(), sampled=False).graft(cubin, name)
-    added = [text for at, text in sorted(texts(made.probed).items()) if at >= made.grafted.start]
+    made = Grafter(fuse(survey_parts()), Assembler(), samples_blocks=False).graft(cubin, name)
+    added = [text for at, text in sorted(texts(made.probed_image).items()) if at >= made.grafted.start]
     results = {index: re.findall(r"UR\d+", text)[0] for index, text in enumerate(added) if text.startswith("REDUX")}
     (shared, count), *_ = Counter(results.values()).most_common()
     assert count > 20, "the sums of one exit"
@@ -271,14 +273,14 @@ def test_probes_fit_fused(pair: tuple[str, str]) -> None:
     """Lanes part once at an exit, with any number of probes that add there."""
     probe = fuse([load_probe(name) for name in pair])
     cubin = Cubin.read(lzma.decompress(SOFTMAX.read_bytes()))
-    assert Grafter(probe, Assembler(), sampled=False).graft(cubin, "softmax").grafted.branches
+    assert Grafter(probe, Assembler(), samples_blocks=False).graft(cubin, "softmax").grafted.branches
 
 
 def test_fused_exit_adds_to_the_records_of_each_probe(cubins: dict[int, Cubin]) -> None:
     """Two warps and a part of one, with counts of zero: each lane counts itself in both records of its warp."""
     probe = fuse([load_probe(name) for name in ("gmem_bytes", "divergence")])
     parts = find_probed_parts(probe, GraftTarget.of(cubins[90], "mixed"))
-    ptx = InstructionPtx(probe, [place for site in parts.sites for place in site.places], 90, sampled=False)
+    ptx = InstructionPtx(probe, [place for site in parts.sites for place in site.places], 90, samples_blocks=False)
     kernel, device = compiled(ptx.head + ptx.kernels()[EXIT]), Device()
     maps = [device.upload(np.zeros((3, own_map.slot_bytes), np.uint8)) for own_map in probe.maps]
     device.launch(kernel, bytes(LEADING_BYTES), *map(np.uint64, maps), block=(72,), shared=1 << 17)
@@ -317,7 +319,7 @@ def test_replaced_instructions_are_not_counted_as_none(
         'before = ".reg .b32 %c;\\nmov.u32 %c, 0;"\nafter = "ADD [ m ] {%c};"\n'
         f'[probe.q]\nposition = "{position}"\nbefore = "add.u32 %c, %c, 1;"\n'
     )
-    grafter = Grafter(read_probe(source.encode(), tmp_path / "own.toml"), Assembler(), sampled=False)
+    grafter = Grafter(read_probe(source.encode(), tmp_path / "own.toml"), Assembler(), samples_blocks=False)
     if works:
         assert grafter.graft(cubins[90], "mixed").grafted.branches
         return
@@ -331,7 +333,7 @@ def test_snippets_write_no_register_of_the_kernel(arch: int, cubins: dict[int, C
     made = grafted("gmem_bytes", cubins[arch])
     target = GraftTarget.of(cubins[arch], "mixed")
     original = set(texts(cubins[arch].image).values())
-    added = [text for at, text in texts(made.probed).items() if at >= made.grafted.start]
+    added = [text for at, text in texts(made.probed_image).items() if at >= made.grafted.start]
     matches = (re.match(r"(?:@!?U?P\d )?[A-Z][\w.]* (?:P\d, )?R(\d+)", text) for text in added if text not in original)
     written = {match.string: int(match[1]) for match in matches if match}
     assert written
@@ -366,7 +368,7 @@ def test_sites_have_offsets_and_names_of_nvdisasm(arch: int, cubins: dict[int, C
 def test_lanes_exchange_the_addresses_of_accesses(arch: int, cubins: dict[int, Cubin]) -> None:
     """A value loaded from one address is the same in all lanes, and ptxas would drop an exchange of it."""
     made = grafted("gmem_sectors_by_line", cubins[arch])
-    added = [text for at, text in sorted(texts(made.probed).items()) if at >= made.grafted.start]
+    added = [text for at, text in sorted(texts(made.probed_image).items()) if at >= made.grafted.start]
     searched = sum("MATCH.ANY" in text for text in added)
     assert searched >= 4
     assert sum("SHFL.IDX" in text for text in added) == 2 * searched, "the two halves of an address"
@@ -381,7 +383,7 @@ def test_kernels_with_the_same_accesses_share_what_is_assembled(cubins: dict[int
             return super().assemble(*given, **named)  # type: ignore[arg-type]
 
     assembler = Counting()
-    grafter = Grafter(load_probe("gmem_sectors"), assembler, sampled=False)
+    grafter = Grafter(load_probe("gmem_sectors"), assembler, samples_blocks=False)
     first, second = (grafter.graft(cubins[90], "mixed") for _ in range(2))
     assert assembler.runs == 1
     assert first == second
@@ -399,7 +401,7 @@ def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], *, 
     made = grafted("dmat", cubins[arch], sampled=sampled)
     assert "storage 1 rows record 16 cap 0 even" in made.info.splitlines()
     (parsed,) = parse_sites(made.sites.encode())
-    added = [text for at, text in sorted(texts(made.probed).items()) if at >= made.grafted.start]
+    added = [text for at, text in sorted(texts(made.probed_image).items()) if at >= made.grafted.start]
     stores = [index for index, text in enumerate(added) if re.match(r"(@!?P\d )?STG\.E\.EF\.128", text)]
     assert len(stores) == len(parsed.sites) > 4
     for site in parsed.sites:
@@ -417,13 +419,13 @@ def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], *, 
 def test_lanes_that_part_at_the_entry_meet_before_the_kernel_begins(arch: int, cubins: dict[int, Cubin]) -> None:
     """One lane saves for its warp, and what it has under way is waited for."""
     made = grafted("dmat", cubins[arch])
-    written = texts(made.probed)
+    written = texts(made.probed_image)
     entry = [text for at, text in sorted(written.items()) if at >= made.grafted.start]
     meeting = re.match(r"BSSY(?:\.RECONVERGENT)? (B\d+)", entry[0])
     assert meeting
     end = next(index for index, text in enumerate(entry) if re.match(rf"BSYNC(?:\.RECONVERGENT)? {meeting[1]}$", text))
     assert entry[end - 1] == "NOP"
     assert sum("STG" in text for text in entry[:end]) == 3, "a mark, and a record of 24 bytes"
-    first = Cubin.read(made.probed)
+    first = Cubin.read(made.probed_image)
     wait = GraftTarget.of(first, "mixed").words[(made.grafted.start + 16 * (end - 1)) // WORD_BYTES].wait_mask
     assert wait

@@ -94,13 +94,13 @@ def test_blocks_report_all_their_instructions(arch: int) -> None:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_each_block_has_its_code_at_one_of_its_own_instructions(arch: int) -> None:
     cubin = block_cubin(arch, Assembler())
-    made = Grafter(block_trial().probe, Assembler(), sampled=False).graft(cubin, "trial")
+    made = Grafter(block_trial().probe, Assembler(), samples_blocks=False).graft(cubin, "trial")
     target = GraftTarget.of(cubin, "trial")
-    firsts = sorted(probed.first for probed in find_probed_parts(block_trial().probe, target).blocks)
-    places = sorted(probed.at for probed in find_probed_parts(block_trial().probe, target).blocks)
+    firsts = sorted(probed.start_offset for probed in find_probed_parts(block_trial().probe, target).blocks)
+    places = sorted(probed.code_offset for probed in find_probed_parts(block_trial().probe, target).blocks)
     assert all(first <= at for first, at in zip(firsts, places, strict=True))
     assert all(at < later for at, later in itertools.pairwise(places))
-    assert not [text for text in texts(made.probed).values() if "INVALID" in text or "???" in text]
+    assert not [text for text in texts(made.probed_image).values() if "INVALID" in text or "???" in text]
     (counts,) = parse_sites(made.sites.encode())
     assert sorted(probed.instruction.line for probed in counts.sites if probed.at == "block") == firsts
 
@@ -108,8 +108,8 @@ def test_each_block_has_its_code_at_one_of_its_own_instructions(arch: int) -> No
 def test_blocks_of_nothing_but_branches_have_it_at_the_branch() -> None:
     """The trial must show that this works: on a device with such blocks, lanes meet where they met before."""
     cubin = block_cubin(90, Assembler())
-    made = Grafter(block_trial().probe, Assembler(), sampled=False).graft(cubin, "trial")
-    target, after = GraftTarget.of(cubin, "trial"), GraftTarget.of(Cubin.read(made.probed), "trial")
+    made = Grafter(block_trial().probe, Assembler(), samples_blocks=False).graft(cubin, "trial")
+    target, after = GraftTarget.of(cubin, "trial"), GraftTarget.of(Cubin.read(made.probed_image), "trial")
     moved = {at: target.words[at // WORD_BYTES] for at in made.grafted.branches}
     names = Counter(operation_name(word, 90) for word in moved.values())
     assert names["BSYNC"] >= 2
@@ -123,7 +123,7 @@ def test_blocks_of_nothing_but_branches_have_it_at_the_branch() -> None:
                 for place, other in added.items()
                 if operation_name(other, 90) == "BRA"
             )
-    assert not [text for text in texts(made.probed).values() if "INVALID" in text]
+    assert not [text for text in texts(made.probed_image).values() if "INVALID" in text]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -146,14 +146,14 @@ def test_merged_instructions_count_as_executed(arch: int, tmp_path: Path) -> Non
 @pytest.mark.parametrize(("probe", "arch"), due_pairs(["what_limits", "inst_mix"], ARCHITECTURES))
 def test_probes_of_blocks_leave_the_kernel_as_it_is(probe: str, arch: int, tmp_path: Path) -> None:
     cubin = cubin_of(WIDE, "wide", arch, tmp_path)
-    made = Grafter(load_probe(probe), Assembler(), sampled=False).graft(cubin, "wide")
-    before, after = GraftTarget.of(cubin, "wide"), GraftTarget.of(Cubin.read(made.probed), "wide")
+    made = Grafter(load_probe(probe), Assembler(), samples_blocks=False).graft(cubin, "wide")
+    before, after = GraftTarget.of(cubin, "wide"), GraftTarget.of(Cubin.read(made.probed_image), "wide")
     for index, word in enumerate(before.words):
         now = after.words[index]
         if index * WORD_BYTES not in made.grafted.branches:
             assert now == word or (word.read_barrier == 7 and now.with_read_barrier(7) == word)
     assert made.grafted.registers <= 64
-    written = texts(made.probed)
+    written = texts(made.probed_image)
     assert not [text for text in written.values() if "INVALID" in text or "???" in text]
 
 
@@ -172,7 +172,7 @@ def test_probes_of_blocks_leave_the_kernel_as_it_is(probe: str, arch: int, tmp_p
 )
 def test_unsupported_block_probes_are_refused(points: str, code: str | None, tmp_path: Path) -> None:
     cubin = block_cubin(90, Assembler())
-    grafter = Grafter(own(SUM + points, tmp_path), Assembler(), sampled=False)
+    grafter = Grafter(own(SUM + points, tmp_path), Assembler(), samples_blocks=False)
     if code is None:
         assert grafter.graft(cubin, "trial").grafted.branches
         return

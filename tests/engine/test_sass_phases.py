@@ -134,7 +134,7 @@ def test_products_that_wait_for_each_other_are_one_phase(between: str, expected:
     phases, _ = sass_phases(PROBE, target)
     inner = [phase for phase in phases if phase.start.loop is not None and phase.start.work in {*expected}]
     assert [phase.start.work for phase in inner] == expected
-    of_waits = [phase.at // WORD_BYTES for phase in inner if phase.start.work == "wgmma wait"]
+    of_waits = [phase.offset // WORD_BYTES for phase in inner if phase.start.work == "wgmma wait"]
     products = [index for index, word in enumerate(target.words) if operation_name(word, 90) == "HGMMA"]
     for own in of_waits:  # a record delays no product
         assert max(index for index in products if index <= own + 1) < own
@@ -152,7 +152,7 @@ def test_waits_and_copies_of_a_pipeline_are_phases(waits: Path) -> None:
     assert products == 4 * 64 * 16 * 16 // 128, "four HGMMA.64x16x16 of four warps"
     assert any(phase.start.signals for phase in phases if phase.start.work == "bulk copy")
     assert {phase.start.barriers for phase in phases if phase.start.work == "named barrier wait"} == {("barrier 1",)}
-    assert len({phase.at for phase in phases}) == len(phases)
+    assert len({phase.offset for phase in phases}) == len(phases)
 
 
 def test_mbarrier_waits_are_those_that_nvdisasm_names(waits: Path) -> None:
@@ -226,7 +226,7 @@ def test_barriers_of_a_loop_differ_by_their_addresses(tmp_path: Path, name: str)
     consumer, producer = sorted({phase.loop for phase in phases if phase.loop is not None})
     waits = [
         (phase.loop, *phase.start.barriers)
-        for phase in sorted(phases, key=lambda own: own.at)
+        for phase in sorted(phases, key=lambda own: own.offset)
         if phase.start.stage == "loop" and phase.start.work == "mbarrier wait"
     ]
     assert waits == [(consumer, full_k), (consumer, full_v), (producer, empty_k), (producer, empty_v)]
@@ -274,7 +274,7 @@ def test_arrivals_in_other_blocks_name_their_barrier(tmp_path: Path, target: str
 
 
 def test_grafted_phases_have_sites(waits: Path) -> None:
-    grafter = Grafter(PROBE, assembler(), sampled=False)
+    grafter = Grafter(PROBE, assembler(), samples_blocks=False)
     grafted = grafter.graft(Cubin.read(waits.read_bytes()), "ring")
     sites = json.loads(grafted.sites)["probes"][0]["sites"]
     works_there = [site["phase"]["work"] for site in sites]
@@ -295,15 +295,17 @@ def test_iterations_of_innermost_loops_are_counted(tmp_path: Path) -> None:
     )
     assert {phase.start.every for phase in phases if phase.loop is None} == {0}
     sites = find_probed_parts(probe, target).sites
-    kernels = InstructionPtx(probe, [place for site in sites for place in site.places], 90, sampled=False).kernels()
+    kernels = InstructionPtx(
+        probe, [place for site in sites for place in site.places], 90, samples_blocks=False
+    ).kernels()
     codes = [text for name, text in kernels.items() if "site" in name]
     outside = [text for text in codes if re.search(r"mov\.u32 %\w+, -1;", text)]
     begins = [text for text in codes if re.search(r"add\.u32 (%\w*iteration\w*), \1, 1;", text)]
     assert (len(codes), len(outside), len(begins)) == (3, 1, 1)
-    assert [InstructionPtx(own, [], 90, sampled=False).words for own in (probe, PROBE)] == [3, 2]
-    kernel = Grafter(probe, assembler(), sampled=False).graft(cubin, "staged")
+    assert [InstructionPtx(own, [], 90, samples_blocks=False).words for own in (probe, PROBE)] == [3, 2]
+    kernel = Grafter(probe, assembler(), samples_blocks=False).graft(cubin, "staged")
     assert kernel.sites.count('"every": 8') == 5
-    counted = {phase.at for phase in sass_phases(probe, target)[0] if phase.start.every}
+    counted = {phase.offset for phase in sass_phases(probe, target)[0] if phase.start.every}
     assert counted <= kernel.grafted.copies.keys()  # also if the code of a record tests for the iteration
 
 
@@ -312,20 +314,20 @@ def test_records_of_sampled_blocks_other_than_the_first_are_refused_with_both_op
     cubin = Cubin.read((tmp_path / "staged.bin").read_bytes())
     probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], every=8)))
     with pytest.raises(UnsupportedKernelError) as refused:
-        Grafter(probe, assembler(), sampled=True).graft(cubin, "staged")
+        Grafter(probe, assembler(), samples_blocks=True).graft(cubin, "staged")
     assert refused.value.reason.code == "graft-sampled-records"
-    assert Grafter(PROBE, assembler(), sampled=True).graft(cubin, "staged").sites
-    assert Grafter(probe, assembler(), sampled=False).graft(cubin, "staged").sites
+    assert Grafter(PROBE, assembler(), samples_blocks=True).graft(cubin, "staged").sites
+    assert Grafter(probe, assembler(), samples_blocks=False).graft(cubin, "staged").sites
 
 
 @pytest.mark.parametrize("records", [{"latest": True}, {"every": 8}])
 def test_kernel_with_registers_for_first_records_only_says_so(waits: Path, records: dict[str, int]) -> None:
     probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], **records)))
     with pytest.raises(UnsupportedKernelError) as refused:
-        Grafter(probe, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "producer_consumer")
+        Grafter(probe, assembler(), samples_blocks=False).graft(Cubin.read(waits.read_bytes()), "producer_consumer")
     assert refused.value.reason.code == "graft-records"
     with pytest.raises(UnsupportedKernelError) as refused:
-        Grafter(probe, assembler(), sampled=False).graft(
+        Grafter(probe, assembler(), samples_blocks=False).graft(
             Cubin.read(waits.read_bytes()), "producer_consumer", short_records=False
         )
     assert refused.value.reason.code == "graft-registers"
@@ -336,16 +338,16 @@ def test_loop_behind_another_without_a_record_between_is_recorded_whole(tmp_path
     assembler().assemble(DATA / "waits.sm_90a.ptx", tmp_path / "staged.bin", "sm_90a", "staged")
     target = GraftTarget.of(Cubin.read((tmp_path / "staged.bin").read_bytes()), "staged")
     probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], every=8)))
-    room = {phase.at for phase in sass_phases(probe, target)[0] if phase.start.stage == "loop"}
+    room = {phase.offset for phase in sass_phases(probe, target)[0] if phase.start.stage == "loop"}
     phases, missing = sass_phases(probe, target, lambda index: index * WORD_BYTES in room)
     assert missing > 1
     assert {phase.start.every for phase in phases} == {8}, "both are behind the entry only"
     graph = FlowGraph.of(target)
     first, second = (phase for phase in phases if phase.start.iterates)
-    later = graph.block_at(second.at // WORD_BYTES)
+    later = graph.block_at(second.offset // WORD_BYTES)
     before = next(block for block in graph.predecessors[later] if not graph.dominates(later, block))
     edges = tuple(
-        (*own, before) if block == graph.block_at(first.at // WORD_BYTES) else own
+        (*own, before) if block == graph.block_at(first.offset // WORD_BYTES) else own
         for block, own in enumerate(graph.successors)
     )
     assert _entered_while_counting(replace(graph, successors=edges), phases) == {second.start.innermost}
@@ -364,7 +366,7 @@ def test_phase_that_is_a_loop_is_recorded_before_it(tmp_path: Path) -> None:
     product = next(number for number, word in enumerate(target.words) if operation_name(word, 90) == "FFMA")
     inner = graph.block_at(product)
     assert inner in graph.successors[inner]
-    blocks = {phase.start.work: graph.block_at(phase.at // WORD_BYTES) for phase in phases if phase.start.loop}
+    blocks = {phase.start.work: graph.block_at(phase.offset // WORD_BYTES) for phase in phases if phase.start.loop}
     assert blocks.keys() == {"mbarrier wait", "compute"}
     assert blocks["compute"] == inner - 1
 
@@ -382,10 +384,10 @@ def test_phase_behind_a_branch_is_recorded_at_the_branch(tmp_path: Path) -> None
     target = GraftTarget.of(Cubin.read(binary.read_bytes()), "rounds")
     phases, missing = sass_phases(PROBE, target)
     assert not missing
-    names = [operation_name(target.words[phase.at // WORD_BYTES], 90) for phase in phases]
+    names = [operation_name(target.words[phase.offset // WORD_BYTES], 90) for phase in phases]
     assert "BRA" in names
-    kernel = Grafter(PROBE, assembler(), sampled=False).graft(Cubin.read(binary.read_bytes()), "rounds")
-    assert {phase.at for phase in phases} <= {*kernel.grafted.branches, *kernel.grafted.copies}
+    kernel = Grafter(PROBE, assembler(), samples_blocks=False).graft(Cubin.read(binary.read_bytes()), "rounds")
+    assert {phase.offset for phase in phases} <= {*kernel.grafted.branches, *kernel.grafted.copies}
 
 
 TILES = """.version 8.0
@@ -449,16 +451,16 @@ def test_phase_behind_an_inner_loop_is_recorded_once(tmp_path: Path) -> None:
     assembler().assemble(tmp_path / "tiles.ptx", tmp_path / "tiles.bin", "sm_90a", "tiles")
     target = GraftTarget.of(Cubin.read((tmp_path / "tiles.bin").read_bytes()), "tiles")
     phases, _ = sass_phases(PROBE, target)
-    (behind,) = (phase for phase in phases if phase.inside)
+    (behind,) = (phase for phase in phases if phase.may_be_inside)
     graph = FlowGraph.of(target)
     copy = next(index for index, word in enumerate(target.words) if operation_name(word, 90) == "UBLKCP")
     rounds = min(
         (loop.blocks for loop in graph.loops if graph.block_at(copy) in loop.blocks and len(loop.blocks) > 1), key=len
     )
-    assert graph.block_at(behind.at // WORD_BYTES) not in rounds
+    assert graph.block_at(behind.offset // WORD_BYTES) not in rounds
     assert (behind.start.work, behind.start.stage) == ("integer", "loop")
     sites = (
-        Grafter(PROBE, assembler(), sampled=False)
+        Grafter(PROBE, assembler(), samples_blocks=False)
         .graft(Cubin.read((tmp_path / "tiles.bin").read_bytes()), "tiles")
         .sites
     )
@@ -489,7 +491,7 @@ def test_starts_without_an_instruction_are_counted(waits: Path) -> None:
     target = GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer")
     _, missing = sass_phases(PROBE, target)
     assert missing == 2
-    (probe,) = parse_sites(sass_site_file("phases", target, [], [], {}, missing=missing).encode())
+    (probe,) = parse_sites(sass_site_file("phases", target, [], [], {}, missing_starts=missing).encode())
     assert probe.phases_missing == missing
 
 
@@ -515,8 +517,8 @@ def record_at(kernel: GraftedKernel, name: str, offset: int) -> int:
     """Return the offset of the code of a record: behind a branch, or in the copy of a loop."""
     copy = kernel.grafted.copies.get(offset)
     if copy is None:
-        return code_at(kernel.probed, name, offset)
-    code_words = GraftTarget.of(Cubin.read(kernel.probed), name).words
+        return code_at(kernel.probed_image, name, offset)
+    code_words = GraftTarget.of(Cubin.read(kernel.probed_image), name).words
     return (
         copy
         - (LENGTH if code_words[copy // WORD_BYTES - 1].operation == operation_of(NOP) else LENGTH - 1) * WORD_BYTES
@@ -533,13 +535,15 @@ def test_warps_that_exchange_registers_have_records_in_their_own(waits: Path, sa
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
     target = GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer")
     assert target.fewest_registers == 40 < target.registers
-    kernel = Grafter(PROBE, assembler(), sampled=sampled).graft(Cubin.read(waits.read_bytes()), "producer_consumer")
+    kernel = Grafter(PROBE, assembler(), samples_blocks=sampled).graft(
+        Cubin.read(waits.read_bytes()), "producer_consumer"
+    )
     assert kernel.grafted.registers == target.registers  # more would not fit into the block's registers
     room, used = RegisterRoom(target, FlowGraph.of(target)), used_uniform_registers(target.all_words(), target.arch)
-    sections = re.split(r"(?m)^\.text\.", listing(kernel.probed))
+    sections = re.split(r"(?m)^\.text\.", listing(kernel.probed_image))
     section = next(section for section in sections if section.startswith("producer_consumer:"))
     texts = {int(at, 16): text for at, text in re.findall(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", section)}
-    after = GraftTarget.of(Cubin.read(kernel.probed), "producer_consumer")
+    after = GraftTarget.of(Cubin.read(kernel.probed_image), "producer_consumer")
     sites = json.loads(kernel.sites)["probes"][0]["sites"]
     assert len(sites) == len(sass_phases(PROBE, target)[0]) > 30
     limits, later, waited = set(), 0, 0
@@ -573,9 +577,9 @@ def test_warps_that_exchange_registers_have_records_in_their_own(waits: Path, sa
 
 def test_records_above_the_registers_of_a_kernel_wait_for_the_record_before(waits: Path) -> None:
     target = GraftTarget.of(Cubin.read(waits.read_bytes()), "ring")
-    kernel = Grafter(PROBE, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "ring")
+    kernel = Grafter(PROBE, assembler(), samples_blocks=False).graft(Cubin.read(waits.read_bytes()), "ring")
     assert kernel.short_records
-    after, barriers, waited = GraftTarget.of(Cubin.read(kernel.probed), "ring"), set(), 0
+    after, barriers, waited = GraftTarget.of(Cubin.read(kernel.probed_image), "ring"), set(), 0
     for site in json.loads(kernel.sites)["probes"][0]["sites"]:
         at = record_at(kernel, "ring", site["offset"]) // WORD_BYTES
         code = after.words[at : at + LENGTH - 1]
@@ -604,8 +608,10 @@ def test_record_code_reads_results_when_they_are_there(waits: Path) -> None:
     """The same registers hold several values, one after another, so a result that is late would be an older one."""
     if find_disassembler() is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
-    kernel = Grafter(PROBE, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "producer_consumer")
-    after = GraftTarget.of(Cubin.read(kernel.probed), "producer_consumer")
+    kernel = Grafter(PROBE, assembler(), samples_blocks=False).graft(
+        Cubin.read(waits.read_bytes()), "producer_consumer"
+    )
+    after = GraftTarget.of(Cubin.read(kernel.probed_image), "producer_consumer")
     at = record_at(kernel, "producer_consumer", json.loads(kernel.sites)["probes"][0]["sites"][0]["offset"])
     snippet = after.words[at // WORD_BYTES :][: LENGTH - 1]
     written: dict[str, tuple[int, str]] = {}
@@ -638,7 +644,7 @@ def wide(register: str) -> str:
 
 
 def test_sampled_phases_of_small_kernels_get_more_registers(waits: Path) -> None:
-    kernel = Grafter(PROBE, assembler(), sampled=True).graft(Cubin.read(waits.read_bytes()), "ring")
+    kernel = Grafter(PROBE, assembler(), samples_blocks=True).graft(Cubin.read(waits.read_bytes()), "ring")
     target = GraftTarget.of(Cubin.read(waits.read_bytes()), "ring")
     assert kernel.grafted.registers > target.registers
     assert "blocks sampled" in kernel.info.splitlines()
@@ -647,7 +653,7 @@ def test_sampled_phases_of_small_kernels_get_more_registers(waits: Path) -> None
 def test_phases_by_line_need_lines(waits: Path) -> None:
     probe = load_probe("phases=load=kernel.cu:1-9")
     with pytest.raises(UnsupportedKernelError, match="names source lines"):
-        Grafter(probe, assembler(), sampled=False).graft(Cubin.read(waits.read_bytes()), "ring")
+        Grafter(probe, assembler(), samples_blocks=False).graft(Cubin.read(waits.read_bytes()), "ring")
 
 
 MARKS = {0x260: "pmevent 1", 0x2B0: "pmevent 2"}
@@ -698,7 +704,7 @@ def test_self_test_of_records_in_free_registers() -> None:
 def test_self_test_has_kernels_with_short_records(few_registers: bool) -> None:
     cubin = record_trials.phases_cubin(90, assembler(), few_registers=few_registers)
     trial = record_trials.phases_trial(cubin)
-    kernel = Grafter(trial.probe, assembler(), sampled=False).graft(cubin, TRIAL_KERNEL)
+    kernel = Grafter(trial.probe, assembler(), samples_blocks=False).graft(cubin, TRIAL_KERNEL)
     assert kernel.short_records
     works = [site["phase"]["work"] for site in json.loads(kernel.sites)["probes"][0]["sites"]]
     assert {"pmevent 1", "pmevent 2"} < set(works)
@@ -709,7 +715,7 @@ def test_self_test_has_kernels_with_short_records(few_registers: bool) -> None:
 class GateWithoutShortRecords(OpenGate):
     """A GPU on which short records went wrong."""
 
-    def closed(self, _arch: int, part: TrialPart) -> Reason | None:
+    def refusal(self, _arch: int, part: TrialPart) -> Reason | None:
         wrong = part is TrialPart.SHORT_RECORDS
         return because("graft-instructions-fail", words="other starts") if wrong else None
 
@@ -729,5 +735,5 @@ def test_failed_self_test_refuses_kernels_that_leave_few_registers(
         assert codes[0] < codes[1]
     gate = GraftGate(None, [])
     gate._outcomes[90] = TrialOutcome("passed", instructions="passed", records="passed", short_records="other starts")
-    assert gate.closed(90, TrialPart.RECORDS) is None
-    assert gate.closed(90, TrialPart.SHORT_RECORDS) == because("graft-instructions-fail", words="other starts")
+    assert gate.refusal(90, TrialPart.RECORDS) is None
+    assert gate.refusal(90, TrialPart.SHORT_RECORDS) == because("graft-instructions-fail", words="other starts")

@@ -215,7 +215,7 @@ class UntestedGate(OpenGate):
     def is_known(self, _arch: int) -> bool:
         return False
 
-    def closed(self, _arch: int, _part: TrialPart) -> Reason | None:
+    def refusal(self, _arch: int, _part: TrialPart) -> Reason | None:
         raise AssertionError("waited for the self-test")
 
 

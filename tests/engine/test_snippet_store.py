@@ -45,7 +45,7 @@ def cubin(ptxas: Tool, tmp_path_factory: pytest.TempPathFactory) -> Cubin:
 
 def grafted(cubin: Cubin, assembler: Assembler, cache: Cache | None) -> bytes:
     probe = load_probe("gmem_sectors_by_line")
-    return Grafter(probe, assembler, cache, sampled=False).graft(cubin, "mixed").probed
+    return Grafter(probe, assembler, cache, samples_blocks=False).graft(cubin, "mixed").probed_image
 
 
 def test_kept_snippets_make_the_same_kernel_without_ptxas(cubin: Cubin, ptxas: Tool, tmp_path: Path) -> None:

@@ -99,13 +99,13 @@ def test_loop_that_a_count_ends_is_no_place(tmp_path: Path) -> None:
 def test_watchdog_is_grafted_at_each_place(arch: int, kind: str, tmp_path: Path) -> None:
     text = (deadlocks.HEAD + deadlocks.SHAPES[kind][0] + deadlocks.FILE).replace("7.8", "8.6")
     cubin = assembled(text, arch, tmp_path)
-    grafter = Grafter(load_probe("stuck_warps"), Assembler(), sampled=False)
+    grafter = Grafter(load_probe("stuck_warps"), Assembler(), samples_blocks=False)
     grafted = grafter.graft(cubin, kind)
     (probe,) = parse_sites(grafted.sites.encode()) or ()
     assert [site.points for site in probe.sites] == [
         ("stay_at_access",) if place.endswith("access") else ("stay",) for place in operations(cubin, kind)
     ]
-    assert Cubin.read(grafted.probed).image != cubin.image
+    assert Cubin.read(grafted.probed_image).image != cubin.image
     with pytest.raises(UnsupportedKernelError, match="the kernel has no waits"):
         grafter.graft(cubin, "finished")
 

@@ -109,7 +109,7 @@ def cuda() -> CudaContext:
 
 def grafted(images: Images, probe: Probe) -> dict[str, GraftedKernel]:
     """Each kernel with the probe in its machine code."""
-    grafter = Grafter(probe, Assembler(), sampled=False)
+    grafter = Grafter(probe, Assembler(), samples_blocks=False)
     names = list(images.cubin.kernels)
     with ThreadPoolExecutor() as pool:
         return dict(zip(names, pool.map(lambda name: grafter.graft(images.cubin, name), names), strict=True))
@@ -160,7 +160,7 @@ def test_counts_of_warps_are_those_of_ptx(
     different, changed = set(), set()
     for kernel, made in grafts.items():
         native, _ = launched(cuda, own.cubin.image, kernel)
-        left, content = launched(cuda, made.probed, kernel, size)
+        left, content = launched(cuda, made.probed_image, kernel, size)
         _, expected = launched(cuda, expected_images[kernel], kernel, size)
         found, wanted = sums(content, probe), sums(expected, probe)
         changed |= {kernel} if left != native else set()
@@ -179,8 +179,8 @@ def test_counts_of_lines_add_up_to_those_of_warps(name: str, images: dict[str, I
     of_warps, of_lines = grafted(own, whole), grafted(own, by_line)
     counted = 0
     for kernel, made in of_warps.items():
-        native, content = launched(cuda, made.probed, kernel, WARPS * whole.maps[0].record_bytes)
-        left, records = launched(cuda, of_lines[kernel].probed, kernel, SITE_BYTES)
+        native, content = launched(cuda, made.probed_image, kernel, WARPS * whole.maps[0].record_bytes)
+        left, records = launched(cuda, of_lines[kernel].probed_image, kernel, SITE_BYTES)
         by_site = site_sums(records, by_line, of_lines[kernel].info)
         wanted = by_line_fields(sums(content, whole))
         print(f"GPU-GRAFT-LINES\t{name}\t{kernel}\t{by_site == wanted}\tby line {by_site}\tby warp {wanted}")
@@ -348,12 +348,14 @@ def test_limiter_probe_counts_like_other_probes(program: str, images: dict[str, 
     by_others = {name: grafted(own, other) for name, other in others.items()}
     for kernel, made in grafted(own, probe).items():
         native, _ = launched(cuda, own.cubin.image, kernel)
-        left, content = launched(cuda, made.probed, kernel, WARPS * probe.maps[0].record_bytes)
+        left, content = launched(cuda, made.probed_image, kernel, WARPS * probe.maps[0].record_bytes)
         counted = sums(content, probe)
         counted["multiply_adds"] = sum(counted[f"tensor_{kind}"] for kind in ("half", "tf32", "byte", "double"))
         wanted: Counter[str] = Counter()
         for name, other in others.items():
-            _, records = launched(cuda, by_others[name][kernel].probed, kernel, WARPS * other.maps[0].record_bytes)
+            _, records = launched(
+                cuda, by_others[name][kernel].probed_image, kernel, WARPS * other.maps[0].record_bytes
+            )
             wanted.update(sums(records, other))
         for kind in ("requests", "sectors", "ideal"):
             wanted[f"load_{kind}"] += wanted.pop(f"copy_{kind}", 0)

@@ -55,7 +55,7 @@ def cubin(tmp_path: Path) -> Path:
 @pytest.fixture
 def host(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     """With the engine itself; grafts are on as if the trial had passed."""
-    monkeypatch.setattr(graft_gate.GraftGate, "closed", lambda *_, **__: None)
+    monkeypatch.setattr(graft_gate.GraftGate, "refusal", lambda *_, **__: None)
     place = Engine.__new__(Engine)
     place.path = tmp_path / "engine.sock"
     with EngineServer(place.path, load_probe("block_sched"), PrepareOptions()):

@@ -46,9 +46,9 @@ LOAD, STORE = 80, 128
 def folder_files() -> dict[str, bytes]:
     if not Assembler().tools():
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
-    made = Grafter(load_probe(PROBE), Assembler(), sampled=False).graft(Cubin.read(CUBINS["pruned"]), NAME)
+    made = Grafter(load_probe(PROBE), Assembler(), samples_blocks=False).graft(Cubin.read(CUBINS["pruned"]), NAME)
     texts = {"kernel.info": made.info.encode(), "sites.json": made.sites.encode()}
-    return {**texts, "pruned.bin": made.pruned, "probed.bin": made.probed}
+    return {**texts, "pruned.bin": made.pruned_image, "probed.bin": made.probed_image}
 
 
 @pytest.fixture
@@ -158,6 +158,6 @@ def test_damaged_line_table_loses_only_its_lines() -> None:
     cubin = lzma.decompress(lzma.compress(CUBINS["pruned"])).replace(b"calls.cu\0", b"calls.cu\xff")
     if not Assembler().tools():
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
-    made = Grafter(load_probe(PROBE), Assembler(), sampled=False).graft(Cubin.read(cubin), NAME)
+    made = Grafter(load_probe(PROBE), Assembler(), samples_blocks=False).graft(Cubin.read(cubin), NAME)
     assert "source" not in made.sites or "\\ufffd" in made.sites
     assert made.sites.count('"offset"') == 2

@@ -76,7 +76,7 @@ def sass_sites(kernel: KernelFacts) -> tuple[Site, ...]:
     path = kernel.file("pruned.bin")
     assert path is not None
     cubin = Cubin.read(path.read_bytes())
-    return sites_in(Grafter(PROBE, assembler(), sampled=False).graft(cubin, kernel.name).sites)
+    return sites_in(Grafter(PROBE, assembler(), samples_blocks=False).graft(cubin, kernel.name).sites)
 
 
 @pytest.mark.parametrize("mode", ["ptx", "sass"])

@@ -113,12 +113,12 @@ def group_result(
     """
     if not find_tools("ptxas"):
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
-    grafter = Grafter(load_probe(name), Assembler(), sampled=False)
+    grafter = Grafter(load_probe(name), Assembler(), samples_blocks=False)
     grafted = grafter.graft(cubin or Cubin.read(CUBIN.read_bytes()), kernel)
     (folder / "kernel.info").write_text(grafted.info)
     (folder / "sites.json").write_text(grafted.sites)
-    (folder / "pruned.bin").write_bytes(grafted.pruned)
-    (folder / "probed.bin").write_bytes(grafted.probed)
+    (folder / "pruned.bin").write_bytes(grafted.pruned_image)
+    (folder / "probed.bin").write_bytes(grafted.probed_image)
     sites = next((line.split()[2:] for line in grafted.info.splitlines() if line.startswith("sites 0 ")), [])
     sums = np.array([[most >> number, 16, (most >> number) // 4] for number in range(len(sites))], "<u8").reshape(-1, 3)
     sums[len(sites) - idle :] = 0

@@ -39,7 +39,7 @@ def exit_code(tmp_path_factory: pytest.TempPathFactory) -> ExitCode:
 
 def assembled(arch: int, folder: Path, *, sampled: bool) -> Snippet:
     source, binary = folder / "exit.ptx", folder / "exit.cubin"
-    source.write_text(snippet_ptx(load_probe("block_sched"), arch, sampled=sampled).text)
+    source.write_text(snippet_ptx(load_probe("block_sched"), arch, samples_blocks=sampled).text)
     Assembler().assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
     return Snippet.of(Cubin.read(binary.read_bytes()), EXIT_KERNEL, LEADING_BYTES, may_exit=True)
 

@@ -89,7 +89,7 @@ def test_clocks_have_room_in_each_role(assembled: Callable[[str, int | str], Cub
     limits = {room.limit(wait.site.index) for wait in waits.sites}
     assert limits >= {left, 240}
     for wait in waits.sites:
-        clock = after.words[code_at(result.image, "k", wait.at) // WORD_BYTES].rd
+        clock = after.words[code_at(result.image, "k", wait.offset) // WORD_BYTES].rd
         assert clock in room.free(wait.site.index)
         assert clock < room.limit(wait.site.index) - RESERVED
 

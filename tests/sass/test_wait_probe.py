@@ -41,7 +41,7 @@ def attention() -> GraftTarget:
 def grafted(target: GraftTarget, probe: str = "stall_sites") -> tuple[Grafted, ProbedWaits]:
     if not find_tools("ptxas"):
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
-    return graft_waits(target, load_probe(probe), SnippetStore(Assembler()), sampled=False)
+    return graft_waits(target, load_probe(probe), SnippetStore(Assembler()), samples_blocks=False)
 
 
 def code_at(image: bytes, name: str, at: int) -> int:
@@ -89,7 +89,7 @@ def test_branches_to_sites_wait_for_nothing_and_their_code_does() -> None:
     for wait in waits.sites:
         word, branch = target.words[wait.site.index], after.words[wait.site.index]
         assert branch.wait_mask == 0
-        index = branch_target(after.arch, wait.at, branch) // WORD_BYTES
+        index = branch_target(after.arch, wait.offset, branch) // WORD_BYTES
         assert any(near.wait_mask == word.wait_mask for near in after.words[index : index + 2])
     assert result.registers == target.registers + 2
 
@@ -147,7 +147,7 @@ def test_sums_before_sm_90_wait_for_a_scoreboard_without_pending_work(
     texts, after = disassembled(result.image), GraftTarget.of(Cubin.read(result.image), target.name)
     assert len(waits.sites) == 8
     for wait in waits.sites:
-        first = code_at(result.image, target.name, wait.at) // WORD_BYTES
+        first = code_at(result.image, target.name, wait.offset) // WORD_BYTES
         place = next(index for index in range(first, first + 8) if texts[index * WORD_BYTES].startswith("R2UR"))
         moved, _, longest, counted, summed = after.words[place : place + 5]
         assert_keeps_longest([texts[index * WORD_BYTES] for index in range(place - 1, place + 3)])
@@ -197,7 +197,7 @@ def test_waits_that_cannot_be_measured_are_listed() -> None:
     without = [site for site in movable if site != barrier]
     assert hidden_waits(target, sites, without) == {"HGMMA": products, "BAR": [barrier.at]}
     (_, waits) = grafted(target, "stall_sites")
-    assert waits.hidden == {"HGMMA": products}
+    assert waits.hidden_offsets == {"HGMMA": products}
 
 
 @pytest.mark.parametrize(

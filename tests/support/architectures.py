@@ -41,7 +41,7 @@ def graft_architectures() -> list[Grafts]:
     if not ptxas or nvdisasm is None:
         return [Grafts(arch) for arch in ARCHITECTURES]
     known = tool_architectures(ptxas[0])
-    grafters = [Grafter(load_probe(name), Assembler([ptxas[0]]), sampled=False) for name in PROBES]
+    grafters = [Grafter(load_probe(name), Assembler([ptxas[0]]), samples_blocks=False) for name in PROBES]
     tools = f"ptxas {ptxas[0].version}, nvdisasm {nvdisasm.version}"
     return [graft_all(arch, grafters, nvdisasm, tools) if arch in known else Grafts(arch) for arch in ARCHITECTURES]
 
@@ -65,7 +65,7 @@ def graft_all(arch: int, grafters: list[Grafter], nvdisasm: Tool, tools: str) ->
 def grafted(grafter: Grafter, image: Cubin, kernel: str) -> bytes | None:
     """Return the probed cubin, None if the kernel is refused."""
     try:
-        return grafter.graft(image, kernel).probed
+        return grafter.graft(image, kernel).probed_image
     except UnsupportedKernelError:
         return None
 

@@ -386,7 +386,7 @@ class FunctionInsertion:
 
     def _after(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, helpers: Helpers) -> None:
         """A snippet behind an instruction. Operands that the instruction overwrites are kept from before it."""
-        overwritten = helpers.overwritten()
+        overwritten = helpers.written_registers()
         values: dict[str, HelperValue] = {}
         before_lines: list[str] = []
         lines: list[str] = []

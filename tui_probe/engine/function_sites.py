@@ -225,7 +225,7 @@ class FunctionSites:
                         continue
                     space = self._kernel.named_space(original)
                     helpers = Helpers(instruction, self._types, self._names, self._kernel, self._function, space)
-                    if all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
+                    if all(helpers.applies_to(snippet) for snippet in (point.before, point.after) if snippet):
                         notes.add("instruction", original, instruction, point.name)
                         yield InstructionSite(instruction, point, helpers)
                     elif self._kernel.value_types(self._function).untold(original):

@@ -112,9 +112,9 @@ class SassPreparation:
             case DriverNeed.PRUNED:
                 return not self.gate.pruning_fault(arch)
             case DriverNeed.SHORT_RECORDS:
-                return self.gate.closed(arch, TrialPart.SHORT_RECORDS) is None
+                return self.gate.refusal(arch, TrialPart.SHORT_RECORDS) is None
             case DriverNeed.COPIES:
-                return self.gate.closed(arch, TrialPart.COPIES) is None
+                return self.gate.refusal(arch, TrialPart.COPIES) is None
 
     def refuse_if_closed(self, arch: int, part: TrialPart | None = None) -> None:
         """Remove the probe's files and raise UnsupportedKernelError where nothing may be grafted into SASS, or not this
@@ -122,7 +122,7 @@ class SassPreparation:
         """
         off = self.work.is_sass_off
         part = part or trial_part(self.work.probe)
-        closed = because("machine-code-off") if off else self.gate.closed(arch, part)
+        closed = because("machine-code-off") if off else self.gate.refusal(arch, part)
         if closed is not None:
             for file in ("probed.bin", "kernel.info", SITES_FILE):
                 (self.work.directory / file).unlink(missing_ok=True)
@@ -145,7 +145,7 @@ class SassPreparation:
             with contextlib.suppress(UnsupportedKernelError):  # a kernel that leaves too few registers for others
                 grafted = self.grafter().graft(cubin, request.name, request.map_layout, short_records=False)
         self.refuse_if_closed(request.arch_number, _part_of(grafted))
-        write_file(work.directory / "probed.bin", grafted.probed)
+        write_file(work.directory / "probed.bin", grafted.probed_image)
         work.write("kernel.info", grafted.info)
         work.write(SITES_FILE, grafted.sites)
         work.log.write(grafted.log_text)

@@ -138,7 +138,7 @@ class Preparer:
 
         with self._lock:
             if self._grafter is None:
-                self._grafter = Grafter(self._probe, self._assembler, self._cache, sampled=self._options.sampled)
+                self._grafter = Grafter(self._probe, self._assembler, self._cache, samples_blocks=self._options.sampled)
             return self._grafter
 
     def prepare(self, directory: Path, arch: str, name: str, threads: int = 0, begun: Begun = ignore) -> Answer:

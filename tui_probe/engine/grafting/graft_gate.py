@@ -96,19 +96,19 @@ def trial_part(probe: Probe) -> TrialPart:
         return TrialPart.ENTRIES
     if any(position.is_block for position in probe.positions):
         return TrialPart.BLOCKS
-    before = [point.before for point in probe.points if point.before]
-    saved = (statement for snippet in before for statement in snippet.statements if isinstance(statement, Save))
-    return TrialPart.RECORDS if any(not save.adds for save in saved) else TrialPart.INSTRUCTIONS
+    snippets = [point.before for point in probe.points if point.before]
+    saves = (statement for snippet in snippets for statement in snippet.statements if isinstance(statement, Save))
+    return TrialPart.RECORDS if any(not save.adds for save in saves) else TrialPart.INSTRUCTIONS
 
 
 class Gate(Protocol):
-    """Says whether grafts are on."""
+    """Interface of what decides whether grafts are on."""
 
-    def closed(self, arch: int, part: TrialPart) -> Reason | None:
+    def refusal(self, arch: int, part: TrialPart) -> Reason | None:
         """Return why there are no grafts on a device of ``arch`` (90), or none of that kind; None if they are on."""
 
     def is_known(self, arch: int) -> bool:
-        """Return whether the other questions are answered without waiting for a self-test."""
+        """Return whether the other methods answer without waiting for a self-test."""
 
     def allows_slots(self, arch: int) -> bool:
         """Return whether values may be kept in slots, for kernels that leave no register for them."""
@@ -120,38 +120,40 @@ class Gate(Protocol):
 class OpenGate:
     """Gate for code that never runs: grafts need no trial."""
 
-    def closed(self, _arch: int, _part: TrialPart) -> Reason | None:
-        """None."""
+    def refusal(self, _arch: int, _part: TrialPart) -> Reason | None:
+        """Return None: grafts are on."""
         return None
 
     def is_known(self, _arch: int) -> bool:
-        """Always."""
+        """Return True: no self-test is awaited."""
         return True
 
     def allows_slots(self, _arch: int) -> bool:
-        """Always."""
+        """Return True: values may be kept in slots."""
         return True
 
     def pruning_fault(self, _arch: int) -> str:
-        """Nothing."""
+        """Return "": kernels get a cubin of their own."""
         return ""
 
 
 class GraftGate:
-    """Says of each architecture whether grafts are on. Safe to use from several threads, which wait for one trial."""
+    """Decides by self-test whether grafts are on, per architecture. Safe to use from several threads, which wait for
+    one trial.
+    """
 
     def __init__(self, folder: Path | None, tools: Sequence[Tool]) -> None:
-        """``folder`` is where outcomes are kept, None: nowhere."""
+        """Keep outcomes in ``folder``; None: in this object only."""
         self._folder = folder
         self._tools = tools
         self._outcomes: dict[int, TrialOutcome] = {}
         self._lock = threading.Lock()
 
-    def closed(self, arch: int, part: TrialPart) -> Reason | None:
+    def refusal(self, arch: int, part: TrialPart) -> Reason | None:
         """Return why there are no grafts on a device of ``arch`` (90), or none of that kind; None if they are on."""
         outcome = self._outcome(arch)
         if outcome.outcome == "passed":
-            tried = {
+            results = {
                 TrialPart.ENTRIES: (),
                 TrialPart.INSTRUCTIONS: (outcome.instructions,),
                 TrialPart.BLOCKS: (outcome.instructions, outcome.records, outcome.blocks),
@@ -159,21 +161,21 @@ class GraftGate:
                 TrialPart.SHORT_RECORDS: (outcome.instructions, outcome.records, outcome.short_records),
                 TrialPart.COPIES: (outcome.records, outcome.short_records, outcome.copies),
             }[part]
-            failed = next((result for result in tried if result != "passed"), None)
-            return None if failed is None else because("graft-instructions-fail", words=failed or _NOT_TRIED)
+            fault = next((result for result in results if result != "passed"), None)
+            return None if fault is None else because("graft-instructions-fail", words=fault or _NOT_TRIED)
         return because("graft-fails" if outcome.outcome == "failed" else "graft-untested", words=outcome.words)
 
     def is_known(self, arch: int) -> bool:
         """Return whether this process or an earlier one has an outcome."""
-        return arch in self._outcomes or self._stored(arch) is not None
+        return arch in self._outcomes or self._stored_outcome(arch) is not None
 
     def allows_slots(self, arch: int) -> bool:
-        """Return whether the trial went well with values kept in slots, too."""
+        """Return whether the trial passed, also with values kept in slots."""
         outcome = self._outcome(arch)
         return outcome.outcome == "passed" and outcome.slots == "passed"
 
     def pruning_fault(self, arch: int) -> str:
-        """Return what went wrong in the trial with a pruned cubin; "" also where nothing is grafted anyway."""
+        """Return the fault of the trial with a pruned cubin; "" if it passed, or if grafts are off anyway."""
         outcome = self._outcome(arch)
         return "" if outcome.outcome != "passed" or outcome.pruned == "passed" else outcome.pruned or _NOT_TRIED
 
@@ -181,21 +183,21 @@ class GraftGate:
         with self._lock:
             if arch not in self._outcomes:
                 with _lock_outcome(self._path(arch)):
-                    self._outcomes[arch] = self._stored(arch) or self._tried(arch)
+                    self._outcomes[arch] = self._stored_outcome(arch) or self._run_trial(arch)
             return self._outcomes[arch]
 
     def _path(self, arch: int) -> Path | None:
         name = _outcome_file(self._tools, str(arch))
         return None if self._folder is None or name is None else self._folder / name
 
-    def _stored(self, arch: int) -> TrialOutcome | None:
+    def _stored_outcome(self, arch: int) -> TrialOutcome | None:
         path = self._path(arch)
         return None if path is None else stored_outcome(path)
 
-    def _tried(self, arch: int) -> TrialOutcome:
+    def _run_trial(self, arch: int) -> TrialOutcome:
         command = [sys.executable, "-P", "-m", "tui_probe.engine.trial.graft_trial", "--arch", str(arch)]
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command,
                 capture_output=True,
                 timeout=_TRIAL_SECONDS,
@@ -203,18 +205,18 @@ class GraftGate:
                 stdin=subprocess.DEVNULL,
                 env=own_environment(),
             )
-            outcome = _read_outcome(done.stdout)
+            outcome = _read_outcome(process.stdout)
         except subprocess.TimeoutExpired as error:
             outcome = _unfinished_outcome(error.stdout)
         except OSError as error:
             return TrialOutcome("impossible", f"{sys.executable}: {error.strerror}")
         except ValueError:
-            last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
-            return TrialOutcome("impossible", f"status {done.returncode}: {last[0]}")
-        self._keep(arch, outcome)
+            last_lines = process.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
+            return TrialOutcome("impossible", f"status {process.returncode}: {last_lines[0]}")
+        self._store(arch, outcome)
         return outcome
 
-    def _keep(self, arch: int, outcome: TrialOutcome) -> None:
+    def _store(self, arch: int, outcome: TrialOutcome) -> None:
         path = self._path(arch)
         if path is None or outcome.outcome not in _STORED_OUTCOMES:
             return
@@ -243,11 +245,11 @@ def _lock_outcome(outcome: Path | None) -> Iterator[None]:
     """Hold the file of an outcome: processes of an engine that need it at the same time wait for one trial."""
     import fcntl  # doctor imports this module on systems without it
 
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         if outcome is not None:
             with contextlib.suppress(OSError):  # then each tries
                 outcome.parent.mkdir(parents=True, exist_ok=True)
-                lock = held.enter_context(outcome.with_suffix(".lock").open("wb"))
+                lock = stack.enter_context(outcome.with_suffix(".lock").open("wb"))
                 fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -261,7 +263,7 @@ def stored_outcome(path: Path) -> TrialOutcome | None:
 
 
 def driver_version() -> str:
-    """The version of the kernel's NVIDIA driver, "" where it does not say."""
+    """Return the version of the NVIDIA driver; "" if the system does not report it."""
     try:
         match = _DRIVER_VERSION.search(_VERSION_FILE.read_text(encoding="utf-8", errors="replace"))
     except OSError:
@@ -270,7 +272,7 @@ def driver_version() -> str:
 
 
 def _unfinished_outcome(text: bytes | str | None) -> TrialOutcome:
-    """Return the output of a trial that did not end."""
+    """Return the outcome that an unfinished trial printed, or that it did not finish in time."""
     try:
         return _read_outcome(text if isinstance(text, bytes) else b"")
     except ValueError:
@@ -278,7 +280,7 @@ def _unfinished_outcome(text: bytes | str | None) -> TrialOutcome:
 
 
 def _read_outcome(text: bytes) -> TrialOutcome:
-    """The outcome in the last line that is JSON. Raises ValueError."""
+    """Parse the outcome in the last line of a trial's output. Raises ValueError."""
     fields = parse_json(text.strip().rpartition(b"\n")[2])
     if not isinstance(fields, dict) or "outcome" not in fields:
         raise ValueError("no result")
@@ -329,7 +331,7 @@ def keep_outcome(folder: Path | None, library: str = DRIVER_LIBRARY) -> bool:
     arch = shared_architecture(library)
     if arch is None:
         return False
-    GraftGate(folder, Assembler().tools()).closed(arch, TrialPart.ENTRIES)
+    GraftGate(folder, Assembler().tools()).refusal(arch, TrialPart.ENTRIES)
     return True
 
 

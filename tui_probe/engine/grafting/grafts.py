@@ -80,14 +80,16 @@ wrongly shows.
 
 @dataclass(frozen=True, slots=True)
 class ProbeCode:
-    """SASS of a probe for one architecture: ``entry`` snippet (None: none), ``exit`` snippet, ``flat`` exit snippet for
-    flat launches (None: same as ``exit``), which has an ``EXIT`` for other launches.
+    """SASS of a probe for one architecture: the snippets at the entry and at the exits.
+
+    ``entry`` is None for a probe without entry code. ``flat_exit`` is the exit code of flat launches, which branches to
+    an ``EXIT`` in other launches; None: flat launches use ``exit``, too.
     """
 
     ptx: SnippetPtx
     entry: Snippet | None
     exit: Snippet
-    flat: Snippet | None
+    flat_exit: Snippet | None
 
     @property
     def registers(self) -> int:
@@ -102,21 +104,22 @@ class ProbeCode:
     @property
     def exit_pairs(self) -> list[int]:
         """Even numbers of the uniform register pairs at exits, sorted."""
-        return sorted({*self.exit.uniform_pairs(), *(self.flat.uniform_pairs() if self.flat else ())})
+        return sorted({*self.exit.uniform_pairs(), *(self.flat_exit.uniform_pairs() if self.flat_exit else ())})
 
     @property
     def _snippets(self) -> list[Snippet]:
-        return [snippet for snippet in (self.exit, self.flat, self.entry) if snippet]
+        return [snippet for snippet in (self.exit, self.flat_exit, self.entry) if snippet]
 
 
 @dataclass(frozen=True, slots=True)
 class GraftedKernel:
-    """A kernel with a probe: the ``pruned`` cubin, the graft, and the texts of its files.
+    """A kernel with a probe, and the texts of its files.
 
-    ``info`` is the text of kernel.info, ``sites`` that of sites.json; ``log_text`` is for process.log.
+    ``pruned_image`` is the cubin without the probe. ``info`` is the text of kernel.info, ``sites`` that of sites.json;
+    ``log_text`` is for process.log.
     """
 
-    pruned: bytes
+    pruned_image: bytes
     grafted: Grafted
     info: str
     sites: str
@@ -128,7 +131,7 @@ class GraftedKernel:
     """True if only bulk copies are recorded."""
 
     @property
-    def probed(self) -> bytes:
+    def probed_image(self) -> bytes:
         """Cubin with the probe."""
         return self.grafted.image
 
@@ -136,31 +139,35 @@ class GraftedKernel:
 class Grafter:
     """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads."""
 
-    def __init__(self, probe: Probe, assembler: Assembler, cache: Cache | None = None, *, sampled: bool) -> None:
+    def __init__(self, probe: Probe, assembler: Assembler, cache: Cache | None = None, *, samples_blocks: bool) -> None:
         self._whole_probe = _with_lanes_summed(sass_form(probe))
         self._probe = self._whole_probe.without_optional_maps()
         self._snippets = SnippetStore(assembler, cache)
-        self._sampled = sampled
+        self._samples_blocks = samples_blocks
         self._codes: dict[tuple[int, int, bool], ProbeCode] = {}
         self._pool = ThreadPoolExecutor(_CODE_ASSEMBLERS, thread_name_prefix="snippets")
         self._assemblies: dict[tuple[int, int, bool], Future[ProbeCode]] = {}
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Wait for assemblies that no one waits for."""
+        """Wait until all assemblies have ended, also those of the other alignment that no kernel needed."""
         self._pool.shutdown(wait=True)
 
     def code(self, target: GraftTarget, *, in_slots: bool = False) -> ProbeCode:
         """Return the probe's code for a kernel. Raises UnsupportedKernelError and ToolchainError."""
-        odd = target.first_added % _CODE_ALIGNMENT
-        code = self._code(target.arch, LEADING_BYTES + odd, in_slots)
-        return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING_BYTES + odd, in_slots)
+        misalignment = target.first_added % _CODE_ALIGNMENT
+        code = self._code(target.arch, LEADING_BYTES + misalignment, in_slots)
+        return (
+            code
+            if code.exit.base == target.base
+            else self._code(target.arch, MANY_LEADING_BYTES + misalignment, in_slots)
+        )
 
-    def _code(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
-        with self._lock:  # also while it is assembled: kernels that come meanwhile need the same code
-            key = arch, leading, in_slots
+    def _code(self, arch: int, leading_bytes: int, in_slots: bool) -> ProbeCode:
+        with self._lock:  # held during the assembly: kernels that are prepared meanwhile need the same code
+            key = arch, leading_bytes, in_slots
             if key not in self._codes:
-                self._codes[key] = self._assembled(*key)
+                self._codes[key] = self._assemble_checked(*key)
             return self._codes[key]
 
     def graft(
@@ -172,9 +179,10 @@ class Grafter:
         in_slots: bool = False,
         short_records: bool = True,
     ) -> GraftedKernel:
-        """Put the probe into a kernel; ``in_slots``: what lives from the entry to the exits is kept in the slots.
-        ``map_layout`` is that of the tensor maps of bulk copies. ``short_records``: records of phases may have the
-        shorter code.
+        """Put the probe into a kernel.
+
+        ``map_layout`` is that of the tensor maps of bulk copies. ``in_slots``: values that live from the entry to the
+        exits are kept in the slots. ``short_records``: records of phases may have the shorter code.
 
         Raises UnsupportedKernelError, ImageError and ToolchainError.
         """
@@ -185,36 +193,36 @@ class Grafter:
             raise UnsupportedKernelError(because("graft-snippet", what="code for selected source lines"))
         target = GraftTarget.of(cubin, name)
         try:
-            return self._with_or_without_boxes(target, cubin, map_layout, in_slots, short_records)
+            return self._graft_best_form(target, cubin, map_layout, in_slots, short_records)
         except UnsupportedKernelError as error:
             form = copies_form(self._probe, target) if error.reason.code in _FEW_REGISTERS else None
             if form is None:
                 raise
             with contextlib.suppress(UnsupportedKernelError):
-                return self._with_copies_only(target, cubin, form)
+                return self._graft_copies(target, cubin, form)
             raise
 
-    def _with_or_without_boxes(
+    def _graft_best_form(
         self, target: GraftTarget, cubin: Cubin, map_layout: MapLayout | None, in_slots: bool, short_records: bool
     ) -> GraftedKernel:
         probe = self._whole_probe if has_optional_sites(self._whole_probe, target) else self._probe
         try:
-            return self._grafted(target, cubin, probe, map_layout, in_slots=in_slots, short_records=short_records)
+            return self._graft_form(target, cubin, probe, map_layout, in_slots=in_slots, short_records=short_records)
         except UnsupportedKernelError:
             if probe is self._probe and not has_boxes(target):
                 raise
         # Without optional maps and the sizes of boxes, the probe needs fewer registers.
-        return self._grafted(target, cubin, self._probe, None, in_slots=in_slots, short_records=short_records)
+        return self._graft_form(target, cubin, self._probe, None, in_slots=in_slots, short_records=short_records)
 
-    def _with_copies_only(self, target: GraftTarget, cubin: Cubin, form: Probe) -> GraftedKernel:
+    def _graft_copies(self, target: GraftTarget, cubin: Cubin, form: Probe) -> GraftedKernel:
         """Put the form of the probe that records bulk copies only into a kernel."""
-        grafted, parts = graft_copies(target, form, self._snippets, sampled=self._sampled)
+        grafted, parts = graft_copies(target, form, self._snippets, samples_blocks=self._samples_blocks)
         info = kernel_info(
             target.name,
             target.parameters,
             map_slots(form, {}),
             form.callback,
-            sampled=self._sampled,
+            sampled=self._samples_blocks,
             independent=not blocks_may_wait(target.words, target.arch),
             note=because("graft-copies", probe=form.name, copies=len(parts.sites)),
             way=_info_lines(grafted),
@@ -222,7 +230,7 @@ class Grafter:
         sites = sass_site_file(form.name, target, parts.sites, [], {}, copies_only=True)
         return GraftedKernel(cubin.image, grafted, info, sites, _log_text(target, grafted, 0), copies_only=True)
 
-    def _grafted(
+    def _graft_form(
         self,
         target: GraftTarget,
         cubin: Cubin,
@@ -236,17 +244,27 @@ class Grafter:
         lines: dict[str, list[int]] = {}
         sites: list[SassSite] = []
         blocks: list[SassBlock] = []
-        waits, missing, has_short = ProbedWaits([], ()), 0, False
+        waits, missing_starts, has_short_records = ProbedWaits([], ()), 0, False
         if self._probe.needs_machine_code:
-            grafted, waits = graft_waits(target, probe, self._snippets, sampled=self._sampled)
+            grafted, waits = graft_waits(target, probe, self._snippets, samples_blocks=self._samples_blocks)
             lines, rewritten = _wait_offsets(probe, waits.sites), 0
         elif is_graftable(probe):
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
         else:
             grafted, parts = graft_instructions(
-                target, probe, self._snippets, map_layout, sampled=self._sampled, short_records=short_records
+                target,
+                probe,
+                self._snippets,
+                map_layout,
+                samples_blocks=self._samples_blocks,
+                short_records=short_records,
             )
-            sites, blocks, missing, has_short = parts.sites, parts.blocks, parts.missing, parts.short_records
+            sites, blocks, missing_starts, has_short_records = (
+                parts.sites,
+                parts.blocks,
+                parts.missing_starts,
+                parts.short_records,
+            )
             lines, rewritten = site_offsets(probe, sites), 0
         has_sites = bool(sites or blocks or waits.sites)
         if not has_sites and probe.is_resident:
@@ -256,7 +274,7 @@ class Grafter:
             target.parameters,
             map_slots(probe, lines),
             probe.callback,
-            sampled=self._sampled,
+            sampled=self._samples_blocks,
             independent=not blocks_may_wait(target.words, target.arch),
             note=excluded_copies(self._whole_probe, probe, target)
             or (None if has_sites or not is_for_instructions(probe) else no_match_reason(probe)),
@@ -269,38 +287,54 @@ class Grafter:
         )
         all_sites: list[SassSite | ProbedWait] = [*sites, *waits.sites]
         sites_text = sass_site_file(
-            probe.name, target, all_sites, blocks, lines, waits.offsets, missing, hidden_waits=waits.hidden
+            probe.name,
+            target,
+            all_sites,
+            blocks,
+            lines,
+            waits.measurable_offsets,
+            missing_starts,
+            hidden_waits=waits.hidden_offsets,
         )
-        return GraftedKernel(cubin.image, grafted, info, sites_text, log_text, in_slots, has_short)
+        return GraftedKernel(cubin.image, grafted, info, sites_text, log_text, in_slots, has_short_records)
 
-    def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
+    def _assemble_checked(self, arch: int, leading_bytes: int, in_slots: bool) -> ProbeCode:
         """Assemble the code at two parameter offsets and refuse it unless only known fields differ.
 
         The code for parameters at the other alignment, which the next kernel may need, is assembled next to it.
         """
-        both = [self._begin_assembly(arch, at, in_slots) for at in (leading, leading + _SECOND_ASSEMBLY_OFFSET)]
-        aligned = leading ^ PARAMETER_BYTES
-        for at in (aligned, aligned + _SECOND_ASSEMBLY_OFFSET):
+        assemblies = [
+            self._begin_assembly(arch, offset, in_slots)
+            for offset in (leading_bytes, leading_bytes + _SECOND_ASSEMBLY_OFFSET)
+        ]
+        other_alignment = leading_bytes ^ PARAMETER_BYTES
+        for at in (other_alignment, other_alignment + _SECOND_ASSEMBLY_OFFSET):
             self._begin_assembly(arch, at, in_slots)
-        code, other = (assembly.result() for assembly in both)
-        pairs = [(code.exit, other.exit), (code.entry, other.entry), (code.flat, other.flat)]
+        code, shifted_code = (assembly.result() for assembly in assemblies)
+        pairs = [
+            (code.exit, shifted_code.exit),
+            (code.entry, shifted_code.entry),
+            (code.flat_exit, shifted_code.flat_exit),
+        ]
         if not all(snippet.reads_as(another) for snippet, another in pairs if snippet and another):
             raise UnsupportedKernelError(because("graft-snippet", what="parameters at unknown offsets"))
         return code
 
-    def _begin_assembly(self, arch: int, leading: int, in_slots: bool) -> Future[ProbeCode]:
-        """The assembly at one parameter offset. The lock is held."""
-        key = arch, leading, in_slots
+    def _begin_assembly(self, arch: int, leading_bytes: int, in_slots: bool) -> Future[ProbeCode]:
+        """Start the assembly at one parameter offset, unless it was started. The caller holds the lock."""
+        key = arch, leading_bytes, in_slots
         if key not in self._assemblies:
-            self._assemblies[key] = self._pool.submit(self._assembled_at, *key)
+            self._assemblies[key] = self._pool.submit(self._assemble_at, *key)
         return self._assemblies[key]
 
-    def _assembled_at(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
-        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=leading, in_slots=in_slots)
+    def _assemble_at(self, arch: int, leading_bytes: int, in_slots: bool) -> ProbeCode:
+        ptx = snippet_ptx(
+            self._probe, arch, samples_blocks=self._samples_blocks, leading_bytes=leading_bytes, in_slots=in_slots
+        )
         cubin = self._snippets.module(ptx.text, EXIT_KERNEL, arch)
-        entry = Snippet.of(cubin, ENTRY_KERNEL, leading, may_exit=False) if ptx.has_entry else None
-        flat = Snippet.of(cubin, FLAT_KERNEL, leading, may_exit=True) if ptx.has_flat else None
-        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, may_exit=True), flat)
+        entry = Snippet.of(cubin, ENTRY_KERNEL, leading_bytes, may_exit=False) if ptx.has_entry else None
+        flat_exit = Snippet.of(cubin, FLAT_KERNEL, leading_bytes, may_exit=True) if ptx.has_flat else None
+        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading_bytes, may_exit=True), flat_exit)
 
 
 def _with_lanes_summed(probe: Probe) -> Probe:
@@ -313,7 +347,7 @@ def _with_lanes_summed(probe: Probe) -> Probe:
 
 
 def _wait_offsets(probe: Probe, waits: Sequence[ProbedWait]) -> dict[str, list[int]]:
-    offsets = [wait.at for wait in waits]
+    offsets = [wait.offset for wait in waits]
     return {own_map.name: offsets for own_map in probe.maps if own_map.level is Level.SITE}
 
 
@@ -323,24 +357,27 @@ def graft_code(target: GraftTarget, code: ProbeCode) -> tuple[Grafted, int]:
     Returns the kernel with the number of stores that got a read barrier. Raises UnsupportedKernelError.
     """
     _check_registers(target, code)
-    taken = used_uniform_registers(target.all_words(), target.arch)
+    used_registers = used_uniform_registers(target.all_words(), target.arch)
     entry_pairs = code.entry.uniform_pairs() if code.entry else []
     first_free = _first_free_register(target, code)
-    registers = assign_uniform_registers(entry_pairs, code.exit_pairs, taken, code.ptx.carried, first_free)
+    registers = assign_uniform_registers(entry_pairs, code.exit_pairs, used_registers, code.ptx.carried, first_free)
     if any(register.number < UNIFORM_KEPT_BY_CALLS for register in registers.carried if register.is_uniform) and (
         function := calls_outside(target)
     ):
         raise UnsupportedKernelError(because("graft-calls", function=function))
-    first = target.base, target.base + target.first_added
+    base, probe_base = target.base, target.base + target.first_added
     splices = []
     if code.entry:
-        splices.append(Splice(0, tuple(with_final_wait(code.entry.placed(*first, registers.entry, registers.carried)))))
-    leaving = tuple(with_initial_wait(code.exit.placed(*first, registers.exits, registers.carried)))
-    if code.flat:
-        leaving = _join_exit_code(
-            target.arch, with_initial_wait(code.flat.placed(*first, registers.exits, registers.carried)), leaving
+        entry_words = code.entry.placed(base, probe_base, registers.entry, registers.carried)
+        splices.append(Splice(0, tuple(with_final_wait(entry_words))))
+    exit_words = tuple(with_initial_wait(code.exit.placed(base, probe_base, registers.exits, registers.carried)))
+    if code.flat_exit:
+        exit_words = _join_exit_code(
+            target.arch,
+            with_initial_wait(code.flat_exit.placed(base, probe_base, registers.exits, registers.carried)),
+            exit_words,
         )
-    splices += [Splice(at, leaving) for at in target.exits()]
+    splices += [Splice(offset, exit_words) for offset in target.exits()]
     rewritten = with_read_barriers(target.words)
     carried_ends = [register.number + 1 + RESERVED for register in registers.carried if not register.is_uniform]
     grafted = apply_splices(
@@ -350,20 +387,20 @@ def graft_code(target: GraftTarget, code: ProbeCode) -> tuple[Grafted, int]:
     return grafted, len(rewritten)
 
 
-def _join_exit_code(arch: int, flat: Sequence[Word], general: Sequence[Word]) -> tuple[Word, ...]:
+def _join_exit_code(arch: int, flat_words: Sequence[Word], general_words: Sequence[Word]) -> tuple[Word, ...]:
     """Join the exit code of flat launches with that of others, to which it branches.
 
     Raises UnsupportedKernelError unless the flat code has exactly one exit.
     """
-    exits = [index for index, word in enumerate(flat) if word.opcode == EXIT]
+    exits = [index for index, word in enumerate(flat_words) if word.opcode == EXIT]
     if len(exits) != 1:
         raise UnsupportedKernelError(
             because("graft-snippet", what=f"{len(exits)} exits in code for one-dimensional launches")
         )
-    at = exits[0]
-    other = branch_word(arch, at * WORD_BYTES, (len(flat) + 1) * WORD_BYTES, like=flat[at])
-    end = without_guard(flat[at]).with_wait_mask(0)
-    return (*flat[:at], other, *flat[at + 1 :], end, *general)
+    exit_index = exits[0]
+    branch = branch_word(arch, exit_index * WORD_BYTES, (len(flat_words) + 1) * WORD_BYTES, like=flat_words[exit_index])
+    final_exit = without_guard(flat_words[exit_index]).with_wait_mask(0)
+    return (*flat_words[:exit_index], branch, *flat_words[exit_index + 1 :], final_exit, *general_words)
 
 
 def _first_free_register(target: GraftTarget, code: ProbeCode) -> int | None:
@@ -371,22 +408,22 @@ def _first_free_register(target: GraftTarget, code: ProbeCode) -> int | None:
 
     Called functions may use such a register, and warps that give registers away lose it.
     """
-    first = max(target.registers, code.registers) - RESERVED
-    fits = first + code.ptx.carried + RESERVED <= MAX_REGISTERS
-    keeps = target.fewest_registers == target.registers and not calls_outside(target)
-    return first if fits and keeps else None
+    register = max(target.registers, code.registers) - RESERVED
+    has_room = register + code.ptx.carried + RESERVED <= MAX_REGISTERS
+    keeps_registers = target.fewest_registers == target.registers and not calls_outside(target)
+    return register if has_room and keeps_registers else None
 
 
 def _check_registers(target: GraftTarget, code: ProbeCode) -> None:
     """Raise UnsupportedKernelError if a called function may exit, or warps give away registers of the code."""
     target.refuse_functions()
     if code.registers > target.fewest_registers < target.registers:
-        needed = {"needed": code.registers, "left": target.fewest_registers}
-        raise UnsupportedKernelError(because("graft-registers", **needed))
+        counts = {"needed": code.registers, "left": target.fewest_registers}
+        raise UnsupportedKernelError(because("graft-registers", **counts))
 
 
 def _info_lines(grafted: Grafted) -> list[str]:
-    places = " ".join(str(at) for at in grafted.branches)
+    places = " ".join(str(offset) for offset in grafted.branches)
     lines = [SASS_MODE_LINE, f"grafted {places} appended {grafted.start}"]
     lines += [f"patch {patch.kind} {patch.offset} {patch.addend} {patch.name}" for patch in grafted.patches]
     return lines + [f"constant {name} {size}" for name, size in grafted.constants]
@@ -394,7 +431,7 @@ def _info_lines(grafted: Grafted) -> list[str]:
 
 def _log_text(target: GraftTarget, grafted: Grafted, rewritten: int) -> str:
     """Return the lines for process.log, in ptxas's format where it reports the same."""
-    places = ", ".join(f"{at:#06x}" for at in grafted.branches)
+    places = ", ".join(f"{offset:#06x}" for offset in grafted.branches)
     memory = f"{target.shared_bytes} bytes smem, {target.constants.size} bytes cmem[0]"
     return (
         f"[graft] replaced {len(grafted.branches)} of {len(target.words)} instructions: {places}\n"

@@ -55,20 +55,19 @@ class InstructionCode:
     blocks: dict[tuple[str, ...], InlineCode]
 
     @property
-    def all(self) -> list[InlineCode]:
-        """All code: inside the kernel and at its exits."""
-        return [code for code in (*self.inside, self.exit) if code is not None]
+    def all_code(self) -> list[InlineCode]:
+        """The code inside the kernel and at its exits."""
+        return [code for code in (*self.inner_code, self.exit) if code is not None]
 
     @property
-    def inside(self) -> list[InlineCode]:
+    def inner_code(self) -> list[InlineCode]:
         """Code that runs while the kernel needs its registers, including the entry code."""
         return [code for code in (self.entry, *self.places.values(), *self.blocks.values()) if code is not None]
 
-    def leaves_below(self, registers: int) -> bool:
-        """Return whether the code of the exits has the registers of the kernel, which needs them no more, up to
-        these.
+    def exit_fits(self, registers: int) -> bool:
+        """Return whether the exit code may use the kernel's own first ``registers``, which the kernel needs no more.
 
-        Probes of blocks keep many values, which all are in registers there at the same time.
+        It does so for probes of blocks only: these keep many values, which are all in registers at an exit.
         """
         return bool(self.blocks) and self.exit is not None and self.exit.registers <= registers
 
@@ -82,14 +81,16 @@ class InstructionCode:
         words, _ = without_uniform(self.exit.words, self.exit.registers, self.exit.arch, moves_redux=True)
         return replace(self, exit=replace(self.exit, words=tuple(words)))
 
-    def assigned_uniform(self, taken: Collection[int], carried: int = 0) -> UniformAssignment:
-        """Return uniform registers that are not ``taken`` for all code but that of the entry, where a kernel has put
-        nothing into any, and for ``carried`` values. Raises UnsupportedKernelError if too few are free.
+    def assign_uniform(self, used_registers: Collection[int], carried: int = 0) -> UniformAssignment:
+        """Assign uniform registers to the code, and to ``carried`` values.
+
+        Code inside the kernel and at its exits gets none of ``used_registers``. The entry code may get any: the kernel
+        has put nothing into them there. Raises UnsupportedKernelError if too few are free.
         """
         entry = sorted(self.entry.uniform_pairs()) if self.entry else []
-        later = (inline for inline in (*self.places.values(), *self.blocks.values(), self.exit) if inline)
-        pairs = sorted({pair for inline in later for pair in inline.uniform_pairs()})
-        return assign_uniform_registers(entry, pairs, taken, carried, None)
+        later_code = (inline for inline in (*self.places.values(), *self.blocks.values(), self.exit) if inline)
+        pairs = sorted({pair for inline in later_code for pair in inline.uniform_pairs()})
+        return assign_uniform_registers(entry, pairs, used_registers, carried, None)
 
 
 def assemble_code(
@@ -101,7 +102,7 @@ def assemble_code(
     *,
     map_layout: MapLayout | None = None,
     of_warps: bool = False,
-    sampled: bool,
+    samples_blocks: bool,
 ) -> InstructionCode:
     """Return the machine code of a probe for the probed parts of a kernel, or for the sums of its ``waits``.
 
@@ -117,20 +118,22 @@ def assemble_code(
         waits=waits,
         map_layout=map_layout,
         of_warps=of_warps,
-        sampled=sampled,
+        samples_blocks=samples_blocks,
     )
-    odd = target.first_added % _PARAMETER_ALIGNMENT
-    for leading in (LEADING_BYTES + odd, MANY_LEADING_BYTES + odd):
-        cubins = snippets.cubins(ptx.head, ptx.kernels(leading), target.arch)
-        code = {name: snippets.inline_code(cubin, leading, may_exit=name == EXIT) for name, cubin in cubins.items()}
-        keys = {key: code[site_kernel_name(index)] for index, key in enumerate(ptx.keys)}
-        blocks = {key: code[block_kernel_name(index)] for index, key in enumerate(ptx.block_keys)}
-        made = InstructionCode(ptx, code.get(ENTRY), code.get(EXIT), keys, blocks)
-        if all(inline.base == target.base for inline in made.all):
+    misalignment = target.first_added % _PARAMETER_ALIGNMENT
+    for leading_bytes in (LEADING_BYTES + misalignment, MANY_LEADING_BYTES + misalignment):
+        cubins = snippets.cubins(ptx.head, ptx.kernels(leading_bytes), target.arch)
+        code_by_name = {
+            name: snippets.inline_code(cubin, leading_bytes, may_exit=name == EXIT) for name, cubin in cubins.items()
+        }
+        keys = {key: code_by_name[site_kernel_name(index)] for index, key in enumerate(ptx.keys)}
+        blocks = {key: code_by_name[block_kernel_name(index)] for index, key in enumerate(ptx.block_keys)}
+        assembled_code = InstructionCode(ptx, code_by_name.get(ENTRY), code_by_name.get(EXIT), keys, blocks)
+        if all(inline.base == target.base for inline in assembled_code.all_code):
             break
     if ptx.words and (function := calls_outside(target)):  # nothing states which registers it leaves unchanged
         raise UnsupportedKernelError(because("graft-calls", function=function))
-    return made
+    return assembled_code
 
 
 def with_uniform_registers(
@@ -139,39 +142,46 @@ def with_uniform_registers(
     """Return the code and its uniform registers. Exit code, which has most of them, does without where a kernel leaves
     too few. Raises UnsupportedKernelError if that is still not enough.
     """
-    taken = used_uniform_registers(target.all_words(), target.arch)
+    used_registers = used_uniform_registers(target.all_words(), target.arch)
     try:
-        return code, code.assigned_uniform(taken, carried)
+        return code, code.assign_uniform(used_registers, carried)
     except UnsupportedKernelError as error:
         try:
-            fewer = code.with_few_uniform()
+            frugal_code = code.with_few_uniform()
         except UnsupportedKernelError:
             raise error from None
-        return fewer, fewer.assigned_uniform(taken, carried)
+        return frugal_code, frugal_code.assign_uniform(used_registers, carried)
 
 
 def free_registers(
-    target: GraftTarget, code: InstructionCode, uniform: dict[int, int], *, first: int, scratch: int, registers: int
+    target: GraftTarget,
+    code: InstructionCode,
+    uniform: dict[int, int],
+    *,
+    first_register: int,
+    scratch: int,
+    registers: int,
 ) -> FreeRegisters:
-    """Return what snippets use in a kernel; for ``first``, ``scratch`` and ``registers`` see ``FreeRegisters``.
+    """Return what snippets use in a kernel. Raises UnsupportedKernelError if too few convergence barriers or predicates
+    are free.
 
-    Raises UnsupportedKernelError if too few convergence barriers or predicates are free.
+    ``first_register``, ``scratch`` and ``registers`` are those of ``FreeRegisters``.
     """
     target_words = list(target.all_words())
-    convergence_barriers = sorted({number for inline in code.all for number in inline.convergence_barriers()})
-    convergence, *others = lane_registers.free_barriers(target_words, 1 + len(convergence_barriers))
+    convergence_barriers = sorted({number for inline in code.all_code for number in inline.convergence_barriers()})
+    convergence, *snippet_barriers = lane_registers.free_barriers(target_words, 1 + len(convergence_barriers))
     return FreeRegisters(
         arch=target.arch,
         base=target.base,
         parameters_at=target.base + target.first_added,
-        first=first,
+        first=first_register,
         scratch=scratch,
         uniform=uniform,
         predicates=_predicate_numbers(target, code),
         barriers=least_used_barriers(target_words),
         predicate_barriers=lane_registers.late_predicates(target_words),
         convergence=convergence,
-        convergence_barriers=dict(zip(convergence_barriers, others, strict=True)),
+        convergence_barriers=dict(zip(convergence_barriers, snippet_barriers, strict=True)),
         registers=registers,
     )
 
@@ -181,13 +191,13 @@ def _predicate_numbers(target: GraftTarget, code: InstructionCode) -> dict[int, 
 
     Raises UnsupportedKernelError if too few are free.
     """
-    wanted = sorted({number for inline in code.all for number in inline.uniform_predicates()})
-    taken = lane_registers.uniform_predicates(target.all_words())
-    free = [number for number in range(_UNIFORM_PREDICATES) if number not in taken]
-    if len(free) < len(wanted):
-        counts = {"free": len(free), "needed": len(wanted)}
+    predicates = sorted({number for inline in code.all_code for number in inline.uniform_predicates()})
+    used_predicates = lane_registers.uniform_predicates(target.all_words())
+    free = [number for number in range(_UNIFORM_PREDICATES) if number not in used_predicates]
+    if len(free) < len(predicates):
+        counts = {"free": len(free), "needed": len(predicates)}
         raise UnsupportedKernelError(because("graft-uniform-predicates", **counts))
-    return dict(zip(wanted, free, strict=False))
+    return dict(zip(predicates, free, strict=False))
 
 
 def entry_splices(code: InstructionCode, free: FreeRegisters, kept_registers: Mapping[int, MarkValue]) -> list[Splice]:
@@ -195,12 +205,12 @@ def entry_splices(code: InstructionCode, free: FreeRegisters, kept_registers: Ma
     return [] if code.entry is None else [Splice(0, tuple(opening_words(code.entry, free, kept_registers)))]
 
 
-def with_exit_code(target: GraftTarget, splices: Sequence[Splice], leaving: tuple[Word, ...]) -> list[Splice]:
+def with_exit_code(target: GraftTarget, splices: Sequence[Splice], exit_words: tuple[Word, ...]) -> list[Splice]:
     """Add the exit code at each exit, after the code of a block that is nothing but an exit."""
-    inside = {splice.at: splice.before for splice in splices if splice.at}
-    exits = {at: (*inside.get(at, ()), *leaving) for at in target.exits()}
-    others = [splice for splice in splices if not splice.at or splice.at not in exits]
-    return [*others, *(Splice(at, exit_words) for at, exit_words in exits.items())]
+    words_by_offset = {splice.at: splice.before for splice in splices if splice.at}
+    exits = {offset: (*words_by_offset.get(offset, ()), *exit_words) for offset in target.exits()}
+    inner_splices = [splice for splice in splices if not splice.at or splice.at not in exits]
+    return [*inner_splices, *(Splice(offset, code_words) for offset, code_words in exits.items())]
 
 
 def apply_code(
@@ -215,7 +225,7 @@ def apply_code(
     """Put the splices into the kernel with copies of ``loops``, and check what changed. Raises
     UnsupportedKernelError.
     """
-    flags = [flag for inline in code.all for flag in inline.flags]
+    flags = [flag for inline in code.all_code for flag in inline.flags]
     grafted = apply_splices(target, splices, len(code.ptx.parameters()), registers, rewritten, flags, loops)
     refuse_changes(target, grafted, uniform.pairs)
     return grafted
@@ -224,7 +234,7 @@ def apply_code(
 def refuse_missed_code(target: GraftTarget, probe: Probe, parts: ProbedParts) -> None:
     """Raise UnsupportedKernelError for a kernel in which the probe would miss something."""
     target.refuse_functions()
-    if any(site.at == 0 for site in parts.sites):
+    if any(site.offset == 0 for site in parts.sites):
         raise UnsupportedKernelError(because("graft-position", at="0x0000"))
     functions = [section.name.removeprefix(CODE_PREFIX) for section in target.functions]
     functions += [BY_ADDRESS] * target.has_unseen_calls

@@ -66,7 +66,7 @@ def graft_instructions(
     snippets: SnippetStore,
     map_layout: MapLayout | None = None,
     *,
-    sampled: bool,
+    samples_blocks: bool,
     short_records: bool = True,
 ) -> tuple[Grafted, ProbedParts]:
     """Put a probe's code at the instructions and blocks that it is for, at the entry and at the exits of a kernel.
@@ -84,26 +84,28 @@ def graft_instructions(
     record = leader_map(probe) if can_be_short else None
     if record is not None and RecordRoom.grows(target):
         with contextlib.suppress(UnsupportedKernelError):
-            return graft_records(target, probe, record, snippets, sampled=sampled)
+            return graft_records(target, probe, record, snippets, samples_blocks=samples_blocks)
     try:
-        code = assemble_code(target, probe, snippets, parts, map_layout=map_layout, sampled=sampled)
+        code = assemble_code(target, probe, snippets, parts, map_layout=map_layout, samples_blocks=samples_blocks)
         code, uniform = with_uniform_registers(target, code)
         free, kept_registers = _registers_above_kernel(target, code, uniform.exits)
     except UnsupportedKernelError as error:
         if record is not None:
-            return graft_records(target, probe, record, snippets, sampled=sampled, error=error)
-        if can_be_short and can_record_first(target, probe, snippets, sampled=sampled):
-            refused_sample = sampled and error.reason.code == "graft-snippet"  # code that chooses blocks, not registers
+            return graft_records(target, probe, record, snippets, samples_blocks=samples_blocks, error=error)
+        if can_be_short and can_record_first(target, probe, snippets, samples_blocks=samples_blocks):
+            refused_sample = (
+                samples_blocks and error.reason.code == "graft-snippet"
+            )  # code that chooses blocks, not registers
             raise UnsupportedKernelError(
                 because("graft-sampled-records" if refused_sample else "graft-records")
             ) from error
         raise
-    placed = _PlacedCode(target, code, free, kept_registers)
+    placed_code = _PlacedCode(target, code, free, kept_registers)
     splices = entry_splices(code, replace(free, uniform=uniform.entry), kept_registers)
-    splices += placed.splices(parts)
+    splices += placed_code.splices(parts)
     if code.exit is not None:
-        splices = with_exit_code(target, splices, placed.leaving_words(code.exit))
-    rewritten = with_read_barriers(target.words) if placed.leaves_below else {}
+        splices = with_exit_code(target, splices, placed_code.exit_words(code.exit))
+    rewritten = with_read_barriers(target.words) if placed_code.reuses_kernel_registers else {}
     has_phases = target.arch in RECORD_ARCHITECTURES and any(site.phase for site in parts.sites)
     loops = loops_with_records(target, parts) if has_phases else ()
     return apply_code(target, code, splices, free.registers, rewritten, uniform, loops), parts
@@ -120,25 +122,36 @@ class _PlacedCode:
 
     def splices(self, parts: ProbedParts) -> list[Splice]:
         """Return the splices at instructions: for themselves, for the blocks that they are in, or for both."""
-        sites, blocks = {site.at: site for site in parts.sites}, {block.at: block for block in parts.blocks}
-        return [self._splice(at, sites.get(at), blocks.get(at)) for at in sorted(sites.keys() | blocks.keys())]
+        sites, blocks = (
+            {site.offset: site for site in parts.sites},
+            {block.code_offset: block for block in parts.blocks},
+        )
+        return [
+            self._splice(offset, sites.get(offset), blocks.get(offset))
+            for offset in sorted(sites.keys() | blocks.keys())
+        ]
 
-    def _splice(self, at: int, site: SassSite | None, entered: SassBlock | None) -> Splice:
-        """Return the splice at an instruction: a probed ``site``, the first of an ``entered`` block, or both."""
-        displaced = self.target.words[at // WORD_BYTES]
-        if site is not None and not site.guarded:
+    def _splice(self, offset: int, site: SassSite | None, block: SassBlock | None) -> Splice:
+        """Return the splice at an instruction: a probed ``site``, the first of an ``block`` block, or both."""
+        displaced = self.target.words[offset // WORD_BYTES]
+        if site is not None and not site.is_guarded:
             displaced = displaced.guarded(ALWAYS)
-        site_code, reads = ([], ALWAYS) if site is None else (self._site_code(site), site.reads)
-        block_code = None if entered is None else self._block_code(entered)
-        return Splice(at, tuple(trampoline(site_code, displaced, self.free, reads, block_code)), together=True)
+        site_code, read_predicate = ([], ALWAYS) if site is None else (self._site_code(site), site.read_predicate)
+        block_code = None if block is None else self._block_code(block)
+        return Splice(
+            offset, tuple(trampoline(site_code, displaced, self.free, read_predicate, block_code)), together=True
+        )
 
     def _site_code(self, site: SassSite) -> list[PlacedSnippet]:
         """Return the code of each snippet at an instruction, with the values of its marks."""
-        sources = {**self.kept_registers, **site.sources(), Mark.READS: flag_value(self.free)}
+        sources = {**self.kept_registers, **site.mark_values(), Mark.READ_FLAG: flag_value(self.free)}
         numbers = [self.code.ptx.site_numbers(place) for place in site.places]
         return [
-            (self.code.places[place.key], sources | {mark: MarkValue(number=number) for mark, number in own.items()})
-            for place, own in zip(site.places, numbers, strict=True)
+            (
+                self.code.places[place.key],
+                sources | {mark: MarkValue(number=number) for mark, number in site_numbers.items()},
+            )
+            for place, site_numbers in zip(site.places, numbers, strict=True)
         ]
 
     def _block_code(self, block: SassBlock) -> PlacedSnippet:
@@ -149,14 +162,14 @@ class _PlacedCode:
         return self.code.blocks[block.key], {**self.kept_registers, **numbers}
 
     @property
-    def leaves_below(self) -> bool:
+    def reuses_kernel_registers(self) -> bool:
         """Return whether the code of the exits reuses the kernel's registers, for whose last readers it must wait."""
         first_kept = min((value.register or 0 for value in self.kept_registers.values()), default=0)
-        return self.code.leaves_below(first_kept)
+        return self.code.exit_fits(first_kept)
 
-    def leaving_words(self, code: InlineCode) -> tuple[Word, ...]:
+    def exit_words(self, code: InlineCode) -> tuple[Word, ...]:
         """Return the code of the exits in its registers."""
-        free = replace(self.free, first=0) if self.leaves_below else self.free
+        free = replace(self.free, first=0) if self.reuses_kernel_registers else self.free
         return tuple(with_initial_wait(code.placed(free, self.kept_registers)))
 
 
@@ -170,16 +183,16 @@ def _registers_above_kernel(
     what a thread may have, or what warps that exchange registers leave.
     """
     top = target.registers - RESERVED
-    first = lane_registers.align_register(top)
-    inside = max((inline.registers for inline in code.inside), default=0)
-    leaving = code.exit.registers if code.exit and not code.leaves_below(first + inside) else 0
-    first_kept = first + max(inside, leaving)
-    end, saved = first_kept + code.ptx.words, 1 + code.ptx.has_flag
-    scratch = top if first - top >= saved else end
-    registers = max(end, scratch + saved) + RESERVED
-    free = free_registers(target, code, uniform, first=first, scratch=scratch, registers=registers)
+    first_register = lane_registers.align_register(top)
+    inner_count = max((inline.registers for inline in code.inner_code), default=0)
+    exit_count = code.exit.registers if code.exit and not code.exit_fits(first_register + inner_count) else 0
+    first_kept = first_register + max(inner_count, exit_count)
+    kept_end, scratch_count = first_kept + code.ptx.words, 1 + code.ptx.has_flag
+    scratch = top if first_register - top >= scratch_count else kept_end
+    registers = max(kept_end, scratch + scratch_count) + RESERVED
+    free = free_registers(target, code, uniform, first_register=first_register, scratch=scratch, registers=registers)
     exchanges = target.fewest_registers < target.registers
-    left = min(MAX_REGISTERS, target.fewest_registers) if exchanges else MAX_REGISTERS
-    if registers > left:
-        raise UnsupportedKernelError(because("graft-registers", needed=registers, left=left))
+    limit = min(MAX_REGISTERS, target.fewest_registers) if exchanges else MAX_REGISTERS
+    if registers > limit:
+        raise UnsupportedKernelError(because("graft-registers", needed=registers, left=limit))
     return free, {Mark.FIRST_KEPT + index: MarkValue(register=first_kept + index) for index in range(code.ptx.words)}

@@ -46,10 +46,12 @@ _WORDS_OF_WARP_MAP: Final = 3
 
 
 class InstructionPtx:
-    """The kernels of a probe for what was met in one kernel. ``live_registers`` live throughout, registers of its own,
-    and those by which the maps of ``counted`` know where a slot's next record goes.
+    """The kernels of a probe for the probed parts of one kernel.
 
-    Raises UnsupportedKernelError for a probe that needs what machine code does not tell.
+    ``live_registers`` are the probe's registers that live from the entry to the exits. ``record_maps`` have several
+    records per slot: the place of a slot's next record is in registers, too.
+
+    Raises UnsupportedKernelError for a probe that needs facts that SASS does not have.
     """
 
     def __init__(
@@ -62,9 +64,9 @@ class InstructionPtx:
         waits: Sequence[WaitSums] = (),
         map_layout: MapLayout | None = None,
         of_warps: bool = False,
-        sampled: bool,
+        samples_blocks: bool,
     ) -> None:
-        """``of_warps``: what lives throughout is the same in all lanes of a warp."""
+        """Choose live registers; ``of_warps``: what they hold is the same in all lanes of a warp."""
         self._of_warps = of_warps
         self._map_layout = map_layout
         self._probe = probe
@@ -78,22 +80,24 @@ class InstructionPtx:
             for wait in waits:
                 self.sites.note(wait.instruction, point, 0)
         self._arch = arch
-        self._sampled = sampled
-        self.leading = LEADING_BYTES
+        self._samples_blocks = samples_blocks
+        self.leading_bytes = LEADING_BYTES
         self.reduces = arch >= REDUX_FROM
         points = {place.point.name: place.point for place in places}.values()
-        around = [point for point in probe.points if all(position.is_kernel for position in point.positions)]
+        kernel_points = [point for point in probe.points if all(position.is_kernel for position in point.positions)]
         at_places = [snippet_before(point) for point in points]
         at_blocks = {
             code.point.name: snippet_before_block(code.point) for block in self._blocks for code in block.codes
         }
-        self._begin = [point.before for point in around if point.before]
-        self._end = [point.after for point in around if point.after]
-        self.zero = always_zero([*at_places, *at_blocks.values(), *self._begin, *self._end])
-        self.live_registers = self._live([self._begin, self._end, at_places, list(at_blocks.values())])
+        self._entry_snippets = [point.before for point in kernel_points if point.before]
+        self._exit_snippets = [point.after for point in kernel_points if point.after]
+        self.zero = always_zero([*at_places, *at_blocks.values(), *self._entry_snippets, *self._exit_snippets])
+        self.live_registers = self._select_live_registers(
+            [self._entry_snippets, self._exit_snippets, at_places, list(at_blocks.values())]
+        )
         for block in self._blocks:
             self._refuse_values_across_blocks(block)
-        self.counted = [own_map for own_map in probe.maps if own_map.cap != 1]
+        self.record_maps = [own_map for own_map in probe.maps if own_map.cap != 1]
 
     @property
     def keys(self) -> list[tuple[str, InstructionFacts]]:
@@ -109,24 +113,24 @@ class InstructionPtx:
     def words(self) -> int:
         """Number of 32-bit values that live while the kernel runs."""
         halves = sum(KEPT_TYPES[self._probe.registers[name]] // HALF for name in self.live_registers)
-        per_map = _WORDS_OF_WARP_MAP if self._of_warps else _WORDS_OF_MAP
-        iterations = sum(own_map.every > 0 for own_map in self.counted)
-        return halves + per_map * len(self.counted) + iterations + self._probe.is_resident
+        words_per_map = _WORDS_OF_WARP_MAP if self._of_warps else _WORDS_OF_MAP
+        iterations = sum(own_map.every > 0 for own_map in self.record_maps)
+        return halves + words_per_map * len(self.record_maps) + iterations + self._probe.is_resident
 
     @property
     def has_flag(self) -> bool:
-        """True if a predicate says something of an access."""
-        return any(place.facts.predicated for place in self._places)
+        """True if a predicate decides which lanes make an access."""
+        return any(place.facts.is_predicated for place in self._places)
 
     @property
     def has_entry(self) -> bool:
-        """True if anything is to be done first."""
-        return bool(self.live_registers or self.counted or saved_maps(self._begin))
+        """True if the probe needs code at the entry."""
+        return bool(self.live_registers or self.record_maps or saved_maps(self._entry_snippets))
 
     @property
     def has_exit(self) -> bool:
-        """True if anything is to be done last."""
-        return bool(self._end or self.counted or self._waits)
+        """True if the probe needs code at the exits."""
+        return bool(self._exit_snippets or self.record_maps or self._waits)
 
     def site_numbers(self, place: SnippetSite) -> dict[int, int]:
         """Return the numbers of a place's instruction by mark. Its code reads them, so equal code serves all
@@ -137,63 +141,70 @@ class InstructionPtx:
 
     def parameters(self) -> list[tuple[str, str]]:
         """Purpose and name of the parameters that a probed kernel gets, in order."""
-        return [*probe_parameters(self._probe), *(SAMPLE_PARAMETERS if self._sampled else ())]
+        return [*probe_parameters(self._probe), *(SAMPLE_PARAMETERS if self._samples_blocks else ())]
 
-    def _live(self, groups: Sequence[Sequence[Snippet]]) -> list[str]:
-        used = [snippet_registers(group) for group in groups]
-        live = [
-            name for name in self._probe.registers if sum(name in names for names in used) > 1 and name not in self.zero
+    def _select_live_registers(self, groups: Sequence[Sequence[Snippet]]) -> list[str]:
+        """Return the registers that snippets of several groups use. Raises UnsupportedKernelError for other types than
+        those of ``KEPT_TYPES``.
+        """
+        register_sets = [snippet_registers(group) for group in groups]
+        live_registers = [
+            name
+            for name in self._probe.registers
+            if sum(name in names for names in register_sets) > 1 and name not in self.zero
         ]
-        for name in live:
+        for name in live_registers:
             if self._probe.registers[name] not in KEPT_TYPES:
                 raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=name))
-        return live
+        return live_registers
 
     def _refuse_values_across_blocks(self, block: SassBlock) -> None:
         """Raise UnsupportedKernelError where a point needs what a point of other blocks left in a register: between
         blocks only what is kept lives on.
         """
-        stored: set[str] = set()
+        written_registers: set[str] = set()
         for code in block.codes:
             snippet = snippet_before_block(code.point)
             for register in sorted(
-                snippet_registers([snippet]) & self._probe.registers.keys() - {*self.live_registers, *stored}
+                snippet_registers([snippet]) & self._probe.registers.keys() - {*self.live_registers, *written_registers}
             ):
                 if not _is_set_first(snippet, register):
                     raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=register))
-            stored |= snippet_registers([snippet])
+            written_registers |= snippet_registers([snippet])
 
     @property
     def head(self) -> str:
         """The PTX before the kernels."""
         return f".version {ptx_version(self._arch)}\n.target sm_{self._arch}\n.address_size 64\n"
 
-    def kernels(self, leading: int = LEADING_BYTES) -> dict[str, str]:
-        """The PTX of each kernel by name. They have ``leading`` bytes of parameters before those of the probe."""
-        self.leading = leading
-        named = [(site_kernel_name(index), place) for index, place in enumerate(self._places)]
-        kernels = {name: self._kernel().at_place(name, place) for name, place in named}
+    def kernels(self, leading_bytes: int = LEADING_BYTES) -> dict[str, str]:
+        """Return the PTX of each kernel by name, with ``leading_bytes`` of parameters before those of the probe."""
+        self.leading_bytes = leading_bytes
+        named_places = [(site_kernel_name(index), place) for index, place in enumerate(self._places)]
+        kernels = {name: self._new_kernel_text().site_text(name, place) for name, place in named_places}
         for index, block in enumerate(self._blocks):
-            kernels[block_kernel_name(index)] = self._kernel().at_block(block_kernel_name(index), block.codes)
+            kernels[block_kernel_name(index)] = self._new_kernel_text().block_text(
+                block_kernel_name(index), block.codes
+            )
         if self.has_entry:
-            kernels[ENTRY] = self._kernel().at_entry(self._begin)
+            kernels[ENTRY] = self._new_kernel_text().entry_text(self._entry_snippets)
         if self.has_exit:
-            kernels[EXIT] = self._kernel().at_exit(self._end, self._waits)
+            kernels[EXIT] = self._new_kernel_text().exit_text(self._exit_snippets, self._waits)
         return kernels
 
-    def _kernel(self) -> SiteKernelText:
+    def _new_kernel_text(self) -> SiteKernelText:
         frame = KernelFrame(
             self.live_registers,
-            self.counted,
+            self.record_maps,
             self.zero,
             self.reduces,
-            self.leading,
+            self.leading_bytes,
             self.parameters(),
             self.sites,
             self._map_layout,
             self._of_warps,
         )
-        return SiteKernelText(self._probe, frame, sampled=self._sampled)
+        return SiteKernelText(self._probe, frame, samples_blocks=self._samples_blocks)
 
 
 def site_kernel_name(index: int) -> str:

@@ -55,8 +55,8 @@ _MATRIX_COUNT_FIELD: Final = 72, 2
 _MATRIX_COUNTS: Final = ("x1", "x2", "x4")
 
 
-def _family(opcodes: Iterable[str], *types: str, of: tuple[str, ...] = ()) -> PtxFamily:
-    return tuple(Instruction(opcode, (*of, type_), (), MADE_UP) for type_ in types for opcode in opcodes)
+def _family(opcodes: Iterable[str], *types: str, modifiers: tuple[str, ...] = ()) -> PtxFamily:
+    return tuple(Instruction(opcode, (*modifiers, type_), (), MADE_UP) for type_ in types for opcode in opcodes)
 
 
 ARITHMETIC_FAMILIES: Final[dict[str, PtxFamily]] = {
@@ -74,9 +74,11 @@ ARITHMETIC_FAMILIES: Final[dict[str, PtxFamily]] = {
     "HMUL2": _family(_PRODUCTS, *_HALF_TYPES),
 }
 """PTX equivalents by name of the SASS instruction."""
-MMA_FAMILIES: Final = {kind: _family(("mma",), *types, of=("sync",)) for kind, types in _TYPES_OF_PRODUCTS.items()}
+MMA_FAMILIES: Final = {
+    kind: _family(("mma",), *types, modifiers=("sync",)) for kind, types in _TYPES_OF_PRODUCTS.items()
+}
 WGMMA_FAMILIES: Final = {
-    kind: _family(("wgmma",), *types, of=("mma_async", "sync"))
+    kind: _family(("wgmma",), *types, modifiers=("mma_async", "sync"))
     for kind, types in _TYPES_OF_PRODUCTS.items()
     if kind != "double"
 }
@@ -106,8 +108,8 @@ def matrix_access(word: Word) -> Instruction | None:
     opcode, number = MATRIX_MOVES.get(word.operation), word.field(*_MATRIX_COUNT_FIELD)
     if opcode is None:
         return None
-    how_many = _MATRIX_COUNTS[number : number + 1]
-    return Instruction(opcode, ("sync", "aligned", *how_many, "shared", "b16"), (), MADE_UP)
+    count_modifier = _MATRIX_COUNTS[number : number + 1]
+    return Instruction(opcode, ("sync", "aligned", *count_modifier, "shared", "b16"), (), MADE_UP)
 
 
 _WIDTHS: Final = {1: ("b8",), 2: ("b16",), 4: ("b32",), 8: ("b64",), 16: ("v4", "b32")}
@@ -228,11 +230,11 @@ def access_facts(access: MemoryAccess) -> InstructionFacts:
     """Return the facts about a memory access that its snippet needs."""
     return InstructionFacts(
         bytes=access.bytes,
-        wide=access.address.wide,
-        uniform=access.address.uniform is not None,
-        predicated=access.reads != ALWAYS,
-        shortened=access.shortened,
-        shared=access.address.shared,
+        is_wide=access.address.wide,
+        is_uniform=access.address.uniform is not None,
+        is_predicated=access.reads != ALWAYS,
+        is_shortened=access.shortened,
+        is_shared=access.address.shared,
         shift=access.address.shift,
     )
 
@@ -247,17 +249,17 @@ def is_identifiable(point: ProbePoint, position: Position, opcodes: set[str]) ->
         return True
     if position.opcode in _BRANCH_OPCODES and point.guarded:
         return False  # the lanes that branch depend on a guard, which the snippet does not see
-    instead = _ALTERNATIVE_OPCODES.get(position.opcode, set())
+    alternatives = _ALTERNATIVE_OPCODES.get(position.opcode, set())
     if position.opcode == "wmma":
-        instead = {_WMMA[modifier] for modifier in position.modifiers if modifier in _WMMA} or set(_WMMA.values())
+        alternatives = {_WMMA[modifier] for modifier in position.modifiers if modifier in _WMMA} or set(_WMMA.values())
     unidentifiable = any(matches(position, instruction) for instruction in _UNIDENTIFIABLE)
     if _needs_access(point):
-        shared = any(matches(position, atomic) for atomic in SHARED_ATOMICS)
-        unidentifiable = unidentifiable or shared or position.opcode in MATRIX_MOVES.values()
+        is_shared_atomic = any(matches(position, atomic) for atomic in SHARED_ATOMICS)
+        unidentifiable = unidentifiable or is_shared_atomic or position.opcode in MATRIX_MOVES.values()
     if position.opcode != "cp":
         modifiers = _IDENTIFIABLE_MODIFIERS.get(position.opcode, _MODIFIERS)
         unidentifiable = unidentifiable or not {*position.modifiers, *position.unwanted} - {MERGED} <= modifiers
-    return position.opcode in _IDENTIFIABLE and not position.retried and not unidentifiable and instead <= opcodes
+    return position.opcode in _IDENTIFIABLE and not position.retried and not unidentifiable and alternatives <= opcodes
 
 
 def _needs_access(point: ProbePoint) -> bool:

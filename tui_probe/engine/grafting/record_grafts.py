@@ -71,25 +71,25 @@ _CLOCK_AND_LINE: Final = ("%clock", "LINE")
 def first_records_form(probe: Probe) -> Probe | None:
     """Return the form of a probe in which warps keep their first records; None if they do already."""
     maps = tuple(replace(own_map, latest=False, every=0) for own_map in probe.maps)
-    first = replace(probe, maps=maps)
-    return first if maps != probe.maps else None
+    first_form = replace(probe, maps=maps)
+    return first_form if maps != probe.maps else None
 
 
 def leader_map(probe: Probe) -> Map | None:
     """Return the map whose records, clock and line of a phase, are all that a probe does between entry and exits; None
     for a probe that does something else.
     """
-    inside = [point for point in probe.points if not all(position.is_kernel for position in point.positions)]
-    snippets = [point.before for point in inside if point.after is None and point.positions[0].opcode == PHASE]
+    inner_points = [point for point in probe.points if not all(position.is_kernel for position in point.positions)]
+    snippets = [point.before for point in inner_points if point.after is None and point.positions[0].opcode == PHASE]
     saves = [snippet.statements for snippet in snippets if snippet is not None]
-    if len(inside) != 1 or len(saves) != 1 or len(saves[0]) != 1:
+    if len(inner_points) != 1 or len(saves) != 1 or len(saves[0]) != 1:
         return None
     (save,) = saves[0]
     if not isinstance(save, Save) or save.values != _CLOCK_AND_LINE:
         return None
     own_map = probe.map_named(save.map)
-    others = any(other.cap != 1 for other in probe.maps if other is not own_map) or probe.registers
-    return own_map if own_map.leader and not own_map.latest and not own_map.every and not others else None
+    does_more = any(another_map.cap != 1 for another_map in probe.maps if another_map is not own_map) or probe.registers
+    return own_map if own_map.leader and not own_map.latest and not own_map.every and not does_more else None
 
 
 def copies_form(probe: Probe, target: GraftTarget) -> Probe | None:
@@ -99,11 +99,11 @@ def copies_form(probe: Probe, target: GraftTarget) -> Probe | None:
     if not probe.records_copies or not bulk_copies_of(target) or target.arch not in RECORD_ARCHITECTURES:
         return None
     points = tuple(point for point in probe.points if _saves_at_entry(point))
-    saved = {name for point in points for name in point.saved_maps}
-    begun = [own_map for own_map in probe.maps if own_map.name in saved]
-    if any(own_map.cap != 1 for own_map in begun):  # the uniform registers are for the records of COPIES
+    map_names = {name for point in points for name in point.saved_maps}
+    entry_maps = [own_map for own_map in probe.maps if own_map.name in map_names]
+    if any(own_map.cap != 1 for own_map in entry_maps):  # the uniform registers are for the records of COPIES
         return None
-    return replace(probe, points=points, maps=(*begun, COPIES), registers={})
+    return replace(probe, points=points, maps=(*entry_maps, COPIES), registers={})
 
 
 def _saves_at_entry(point: ProbePoint) -> bool:
@@ -119,60 +119,60 @@ def _saves_at_entry(point: ProbePoint) -> bool:
 def graft_records(
     target: GraftTarget,
     probe: Probe,
-    record: Map,
+    record_map: Map,
     snippets: SnippetStore,
     *,
-    sampled: bool,
+    samples_blocks: bool,
     error: UnsupportedKernelError | None = None,
 ) -> tuple[Grafted, ProbedParts]:
-    """Put a probe into a kernel whose records, between entry and exits, are all in the map ``record``.
+    """Put a probe into a kernel whose records, between entry and exits, are all in the map ``record_map``.
 
     Raises UnsupportedKernelError, ``error`` if registers do not suffice, and ToolchainError.
     """
     room = RecordRoom.of(target)
-    parts = _record_parts(target, probe, record, room)
-    code = assemble_code(target, probe, snippets, of_warps=True, sampled=sampled)
+    parts = _record_parts(target, probe, record_map, room)
+    code = assemble_code(target, probe, snippets, of_warps=True, samples_blocks=samples_blocks)
     code, uniform = with_uniform_registers(target, code, code.ptx.words + 1)
-    needed = max(inline.registers for inline in code.all) + RESERVED
-    registers = room.registers(needed)
+    needed_registers = max(inline.registers for inline in code.all_code) + RESERVED
+    registers = room.registers(needed_registers)
     if registers is None:
-        raise error or UnsupportedKernelError(because("graft-registers", needed=needed, left=MAX_REGISTERS))
-    free = free_registers(target, code, uniform.exits, first=0, scratch=0, registers=registers)
-    warp = _WarpRegisters.of(uniform.carried)
-    splices = entry_splices(code, replace(free, uniform=uniform.entry), warp.marks)
+        raise error or UnsupportedKernelError(because("graft-registers", needed=needed_registers, left=MAX_REGISTERS))
+    free = free_registers(target, code, uniform.exits, first_register=0, scratch=0, registers=registers)
+    warp_registers = _WarpRegisters.from_carried(uniform.carried)
+    splices = entry_splices(code, replace(free, uniform=uniform.entry), warp_registers.marks)
     rewritten = with_read_barriers(target.words)
-    loops = [] if record is COPIES else loops_with_records(target, parts)
-    splices += _record_splices(target, parts.sites, warp, record.cap or 0, room, rewritten, loops)
+    loops = [] if record_map is COPIES else loops_with_records(target, parts)
+    splices += _record_splices(target, parts.sites, warp_registers, record_map.cap or 0, room, rewritten, loops)
     assert code.exit is not None
-    splices = with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, warp.marks))))
+    splices = with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, warp_registers.marks))))
     grafted = apply_code(target, code, splices, free.registers, rewritten, uniform, loops)
     return grafted, replace(parts, short_records=True)
 
 
-def can_record_first(target: GraftTarget, probe: Probe, snippets: SnippetStore, *, sampled: bool) -> bool:
+def can_record_first(target: GraftTarget, probe: Probe, snippets: SnippetStore, *, samples_blocks: bool) -> bool:
     """Return whether a kernel has room for the form of a probe in which warps keep their first records.
 
     A probe that keeps the latest records, or those of some iterations, has no shorter code: its refusal can then advise
     the user to record the first ones. Raises ToolchainError.
     """
-    first = first_records_form(probe)
-    record = None if first is None else leader_map(first)
-    if first is None or record is None:
+    first_form = first_records_form(probe)
+    record_map = None if first_form is None else leader_map(first_form)
+    if first_form is None or record_map is None:
         return False
     try:
-        graft_records(target, first, record, snippets, sampled=sampled)
+        graft_records(target, first_form, record_map, snippets, samples_blocks=samples_blocks)
     except UnsupportedKernelError:
         return False
     return True
 
 
 def graft_copies(
-    target: GraftTarget, probe: Probe, snippets: SnippetStore, *, sampled: bool
+    target: GraftTarget, probe: Probe, snippets: SnippetStore, *, samples_blocks: bool
 ) -> tuple[Grafted, ProbedParts]:
     """Put the form of a probe that records bulk copies only into a kernel. Raises UnsupportedKernelError and
     ToolchainError.
     """
-    return graft_records(target, without_redux(probe, target.arch), COPIES, snippets, sampled=sampled)
+    return graft_records(target, without_redux(probe, target.arch), COPIES, snippets, samples_blocks=samples_blocks)
 
 
 def loops_with_records(target: GraftTarget, parts: ProbedParts) -> list[tuple[range, ...]]:
@@ -181,11 +181,11 @@ def loops_with_records(target: GraftTarget, parts: ProbedParts) -> list[tuple[ra
     """
     graph, headers = FlowGraph.of(target), set()
     for site in parts.sites:
-        around = graph.loops_around(graph.block_at(site.at // WORD_BYTES))
+        loops = graph.loops_around(graph.block_at(site.offset // WORD_BYTES))
         if site.phase is not None and site.phase.loop is not None:
             headers.add(site.phase.loop // WORD_BYTES)
-        elif around:
-            headers.add(graph.blocks[around[0]].start)
+        elif loops:
+            headers.add(graph.blocks[loops[0]].start)
     return loops_to_copy(target, graph, headers)
 
 
@@ -200,10 +200,10 @@ class _WarpRegisters:
     step: int
 
     @classmethod
-    def of(cls, carried: Sequence[KeptRegister]) -> _WarpRegisters:
+    def from_carried(cls, carried: Sequence[KeptRegister]) -> _WarpRegisters:
         """Name registers that were assigned in this order."""
-        low, high, count, step = (register.number for register in carried)
-        return cls((low, high), count, step)
+        low_register, high_register, count, step = (register.number for register in carried)
+        return cls((low_register, high_register), count, step)
 
     @property
     def marks(self) -> dict[int, MarkValue]:
@@ -220,7 +220,7 @@ class _WarpRegisters:
 def _record_splices(
     target: GraftTarget,
     sites: Sequence[SassSite],
-    warp: _WarpRegisters,
+    warp_registers: _WarpRegisters,
     cap: int,
     room: RecordRoom,
     rewritten: Mapping[int, Word],
@@ -229,37 +229,37 @@ def _record_splices(
     """Return the code of each record, of up to ``cap`` in a warp. ``rewritten`` are the kernel's instructions that get
     read barriers, ``loops`` those that are copied for the records in them.
     """
-    indices = [site.at // WORD_BYTES for site in sites]
+    indices = [site.offset // WORD_BYTES for site in sites]
     copied = {index for blocks in loops for block in blocks for index in block}
     splices = []
     for site, index, (pairs, wait) in zip(sites, indices, room.records(rewritten, indices), strict=True):
-        registers = warp.with_pairs(pairs)
+        registers = warp_registers.with_pairs(pairs)
         if site.copy is not None:
             code = _copy_words(target, site, registers, cap, wait)
         else:
             cycles = room.cycles_behind(index, indices) if index in copied else BRANCH_STALL
-            code = record_words(registers, site.at, cap, wait, target.arch, cycles)
-        splices.append(Splice(site.at, tuple(code), together=True))
+            code = record_words(registers, site.offset, cap, wait, target.arch, cycles)
+        splices.append(Splice(site.offset, tuple(code), together=True))
     return splices
 
 
 def _copy_words(
     target: GraftTarget, site: SassSite, registers: RecordRegisters, cap: int, wait: OperandWait
 ) -> list[Word]:
-    copy = target.words[site.at // WORD_BYTES]
-    return copy_record_words(registers, site.at, site.copy_values, cap, wait, copy, target.arch)
+    copy = target.words[site.offset // WORD_BYTES]
+    return copy_record_words(registers, site.offset, site.copy_values, cap, wait, copy, target.arch)
 
 
-def _record_parts(target: GraftTarget, probe: Probe, record: Map, room: RecordRoom) -> ProbedParts:
+def _record_parts(target: GraftTarget, probe: Probe, record_map: Map, room: RecordRoom) -> ProbedParts:
     """Return the instructions with records: starts of phases that leave registers, or all bulk copies. Raises
     UnsupportedKernelError if one of these leaves none.
     """
-    if record is not COPIES:
+    if record_map is not COPIES:
         return find_probed_parts(probe, target, room.has_pairs)
     sites = copy_sites(target)
-    left = min(len(room.pairs(site.at // WORD_BYTES)) for site in sites)
-    if left < PAIRS_OF_RECORD:
-        raise UnsupportedKernelError(because("graft-registers", needed=2 * PAIRS_OF_RECORD, left=2 * left))
+    pair_count = min(len(room.pairs(site.offset // WORD_BYTES)) for site in sites)
+    if pair_count < PAIRS_OF_RECORD:
+        raise UnsupportedKernelError(because("graft-registers", needed=2 * PAIRS_OF_RECORD, left=2 * pair_count))
     parts = ProbedParts(sites, [])
     refuse_missed_code(target, probe, parts)
     return parts

@@ -1,12 +1,11 @@
 """Find the basic blocks of SASS that a probe counts, and where the code of each goes.
 
-Anyone who enters a block executes all of it, so what is known of its instructions beforehand is added there
-immediately: how many there are of a class, and what snippets at single instructions add that is the same each time,
-such as a multiply-add's two operations. Only instructions under a guard, and those whose address matters, need code of
-their own.
+A warp that enters a block executes all of it, so constants are added once per block: the number of instructions of a
+class, and constants that snippets at single instructions add each time, such as a multiply-add's two operations. Only
+instructions under a guard, and those whose address matters, need code of their own.
 
 The code is at any instruction of the block that may be executed elsewhere, for all execute as often. In a block of
-nothing but branches it is at the branch. A block that holds only what cannot be moved, such as a call or what
+nothing but branches it is at the branch. A block whose instructions cannot be moved, such as a call or the code that
 ``WARPSYNC.COLLECTIVE`` leads to, is counted with the one behind it, to which it leads unless its lanes leave.
 """
 
@@ -46,19 +45,19 @@ _NO_LOCATION: Final = FileLocation("", 0)
 
 @dataclass(frozen=True, slots=True)
 class BlockCode:
-    """Code at the start of a block. ``number`` is the value passed to the snippet, 64 bits if ``wide``."""
+    """Code at the start of a block. ``number`` is the value passed to the snippet, 64 bits if ``is_wide``."""
 
     point: ProbePoint
     number: int
-    wide: bool = False
+    is_wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SassBlock:
-    """A block whose first instruction is at byte offset ``first``, with its code at the one at ``at``."""
+    """A basic block at byte offset ``start_offset``, with its code at the instruction at ``code_offset``."""
 
-    first: int
-    at: int
+    start_offset: int
+    code_offset: int
     codes: tuple[BlockCode, ...]
 
     @property
@@ -68,7 +67,7 @@ class SassBlock:
 
 
 def block_points(probe: Probe) -> list[ProbePoint]:
-    """The points that are at basic blocks."""
+    """Return the points of a probe that are at basic blocks."""
     return [point for point in probe.points if any(position.opcode == BLOCK for position in point.positions)]
 
 
@@ -90,10 +89,12 @@ def additions(snippet: Snippet, values: Mapping[str, int | None]) -> dict[str, i
 
 
 def probed_blocks(
-    probe: Probe, target: GraftTarget, added: Mapping[int, Mapping[str, int]], sites: Collection[int]
+    probe: Probe, target: GraftTarget, known_additions: Mapping[int, Mapping[str, int]], sites: Collection[int]
 ) -> list[SassBlock]:
-    """The blocks of a kernel for which there is something to do. ``added`` is what the instructions, by their numbers,
-    add to registers each time; ``sites`` are the byte offsets at which there is code for an instruction.
+    """Return the blocks of a kernel that need code.
+
+    ``known_additions`` are the constants that instructions, by their numbers, add to registers each time; ``sites`` are
+    the byte offsets at which there is code for an instruction.
 
     Raises UnsupportedKernelError for a block that no code can be put into.
     """
@@ -101,19 +102,19 @@ def probed_blocks(
     if not points:
         return []
     fixed = _fixed_instructions(target)
-    blocks, waiting = [], range(0)
+    blocks, pending = [], range(0)
     for block in basic_blocks(target):
-        span = range(waiting.start, block.stop) if waiting else block
+        span = range(pending.start, block.stop) if pending else block
         if all(is_padding(target, index) for index in span):
-            waiting = range(0)
+            pending = range(0)
             continue
-        at = _code_position(target, block, fixed, sites)
-        if at is None and not _continues(target.words[block[-1]]):
+        position = _code_position(target, block, fixed, sites)
+        if position is None and not _continues(target.words[block[-1]]):
             raise UnsupportedKernelError(because("graft-position", at=f"{block.start * WORD_BYTES:#06x}"))
-        waiting = span if at is None else range(0)
-        codes = () if at is None else tuple(_block_codes(probe, points, target, span, added))
-        if codes and at is not None:
-            blocks.append(SassBlock(block.start * WORD_BYTES, at * WORD_BYTES, codes))
+        pending = span if position is None else range(0)
+        codes = () if position is None else tuple(_block_codes(probe, points, target, span, known_additions))
+        if codes and position is not None:
+            blocks.append(SassBlock(block.start * WORD_BYTES, position * WORD_BYTES, codes))
     return blocks
 
 
@@ -122,33 +123,35 @@ def _block_codes(
     points: Sequence[ProbePoint],
     target: GraftTarget,
     block: range,
-    added: Mapping[int, Mapping[str, int]],
+    known_additions: Mapping[int, Mapping[str, int]],
 ) -> Iterable[BlockCode]:
-    wanted_of = [[position.modifiers for position in point.positions if position.opcode == BLOCK] for point in points]
-    is_wanted = any(wanted_of)
-    classes = Counter(operation_class(target.words[index], target.arch) for index in block if is_wanted)
-    for point, wanted in zip(points, wanted_of, strict=True):
-        number = sum(sum(classes[name] for name in names or classes) for names in wanted)
+    groups_by_point = [
+        [position.modifiers for position in point.positions if position.opcode == BLOCK] for point in points
+    ]
+    counts_classes = any(groups_by_point)
+    classes = Counter(operation_class(target.words[index], target.arch) for index in block if counts_classes)
+    for point, class_groups in zip(points, groups_by_point, strict=True):
+        number = sum(sum(classes[name] for name in names or classes) for names in class_groups)
         if number:
             yield BlockCode(point, number)
     sums: dict[str, int] = defaultdict(int)
     for index in block:
-        for register, number in added.get(index, {}).items():
+        for register, number in known_additions.get(index, {}).items():
             sums[register] += number
     for register in sorted(sums):
         bits = 64 if probe.registers[register].endswith("64") else 32
-        yield BlockCode(_point_of_sum(register, bits), sums[register], wide=bits > 32)
+        yield BlockCode(_point_of_sum(register, bits), sums[register], is_wide=bits > 32)
 
 
 @lru_cache(maxsize=64)
 def _point_of_sum(register: str, bits: int) -> ProbePoint:
-    """The point that adds the sum of a block to a register."""
+    """Return the point that adds the sum of a block to a register."""
     snippet = parse_snippet(f"add.u{bits} {register}, {register}, {BLOCK_HELPER};", _NO_LOCATION, "").snippet
     return ProbePoint(f"sum of {register}", (), snippet, None)
 
 
 def _fixed_instructions(target: GraftTarget) -> set[int]:
-    """The numbers of instructions that must stay: the first one, and those that the loader writes to."""
+    """Return the numbers of instructions that must stay: the first one, and those that the loader writes to."""
     offsets = (
         relocation.offset
         for section in target.cubin.relocation_sections()
@@ -159,20 +162,20 @@ def _fixed_instructions(target: GraftTarget) -> set[int]:
 
 
 def _code_position(target: GraftTarget, block: range, fixed: Collection[int], sites: Collection[int]) -> int | None:
-    """The number of the instruction that the code of a block is at; None where it can be at none."""
+    """Return the number of the instruction that the code of a block is at; None where it can be at none."""
     if any(target.words[index].operation == _END_COLLECTIVE for index in block):
         return None
     free = [index for index in block if index not in fixed]
-    plain = [index for index in free if target.words[index].operation not in CONTROL_FLOW]
+    non_branches = [index for index in free if target.words[index].operation not in CONTROL_FLOW]
     ordinary = [
         index
-        for index in plain
+        for index in non_branches
         if target.words[index].is_unconditional
         and index * WORD_BYTES not in sites
         and operation_class(target.words[index], target.arch) in _PREFERRED_CLASSES
     ]
     movable = [index for index in free if _is_movable(target.words[index])]
-    return next(iter([*ordinary, *plain, *movable]), None)
+    return next(iter([*ordinary, *non_branches, *movable]), None)
 
 
 def _is_movable(word: Word) -> bool:
@@ -180,12 +183,12 @@ def _is_movable(word: Word) -> bool:
 
 
 def _continues(word: Word) -> bool:
-    """Return whether lanes continue behind it, immediately or once a call returns."""
+    """Return whether lanes continue behind an instruction, immediately or once a call returns."""
     return not word.is_unconditional or word.operation not in _LEAVING_OPERATIONS
 
 
 def is_padding(target: GraftTarget, index: int) -> bool:
-    """Padding behind the code: a branch to itself, and what does nothing."""
+    """Return whether an instruction is padding behind the code: a branch to itself, or a ``NOP``."""
     word = target.words[index]
     if word.operation == BRA_OPERATION and word.is_unconditional:
         return branch_target(target.arch, index * WORD_BYTES, word) == index * WORD_BYTES

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.grafting.stay_positions import is_strong_load
 from tui_probe.errors import UnsupportedKernelError
@@ -33,7 +33,7 @@ from tui_probe.sass.wait_sites import fixed_offsets
 from tui_probe.sass.words import BSYNC, CONTROL_FLOW, EXIT, IMMEDIATE, WORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.probe_model.probe import Probe
     from tui_probe.ptx.phases import PhaseStart
@@ -62,11 +62,11 @@ _SAME_WORK: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 _ARITHMETIC: Final = {work: ("add", (kind,)) for work, kind in (
     ("fp32", "f32"), ("fp64", "f64"), ("fp16", "f16"), ("bf16", "bf16"), ("integer", "u32"),
 )}  # fmt: skip
-_OTHER: Final[tuple[str, tuple[str, ...]]] = ("mov", ())
+_OTHER_WORK: Final[tuple[str, tuple[str, ...]]] = ("mov", ())
 _FUNCTION_FIELD: Final = 74, 4
 """First bit and width of the function of MUFU."""
-_EXPONENTIALS: Final = frozenset({2, 3})
-"""MUFU.EX2 and MUFU.LG2."""
+_EX2_AND_LG2: Final = frozenset({2, 3})
+"""Functions of MUFU that count as exponentials: EX2 and LG2."""
 _SYNCS_OFFSET, _SYNCS_UNIFORM = (40, 24), 64
 """First bit and width of the offset in the address of SYNCS, and first bit of its uniform register."""
 _INITIALIZES: Final = 0x1B2
@@ -80,23 +80,25 @@ _FIRST_WITH_WINDOW: Final = 90
 _SLOW: Final = frozenset({*ACCESSES, PRODUCTS})
 """Works whose instructions may hold a warp: a record in front of one would take its time from the phase that ends."""
 _RECONVERGES: Final = frozenset({"BSYNC", "WARPSYNC"})
-_NEAR: Final = 8
-"""Instructions between the start of a phase and its record at most, and between products of which one waits for the
-other.
-"""
+_MAX_DISTANCE: Final = 8
+"""Maximum number of instructions between the start of a phase and its record."""
+_MAX_GAP: Final = 8
+"""Maximum number of instructions between products of which one waits for the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class SassPhase:
-    """A phase with its record at byte offset ``at``; ``loop`` is the offset of the recorded loop around it, ``main``
-    that of the instruction that does its work. ``inside``: warps may come there while they are in the phase already.
+    """A phase with its record at a byte ``offset``.
+
+    ``loop`` is the offset of the recorded loop around it, ``main`` that of the instruction that does its work.
+    ``may_be_inside``: warps may come there while they are in the phase already.
     """
 
-    at: int
+    offset: int
     start: PhaseStart
     loop: int | None
     main: int
-    inside: bool = False
+    may_be_inside: bool = False
 
 
 def _work_of_words(target: GraftTarget, graph: FlowGraph) -> list[Instruction]:
@@ -104,7 +106,7 @@ def _work_of_words(target: GraftTarget, graph: FlowGraph) -> list[Instruction]:
     code = [_same_work(word, target.arch) for word in target.words]
     for block in graph.blocks:
         for index in _serial_waits([code[number] for number in block]):
-            code[block[index]] = Instruction(*_OTHER, (), MADE_UP)
+            code[block[index]] = Instruction(*_OTHER_WORK, (), MADE_UP)
     return code
 
 
@@ -122,24 +124,24 @@ def sass_phases(
     starts = _phase_starts(probe, target, graph, code, number_of)
     entries, records = _Entries(graph, starts, number_of), _RecordPlaces(target, graph, code, has_room)
     phases: list[SassPhase] = []
-    missing = 0
+    missing_starts = 0
     for start in starts:
         first = number_of[id(start.first)]
         if graph.block_at(first) not in graph.dominators:
             continue  # padding, or code that nothing leads to
-        choices, inside = records.choices(start, first, entries.ends_before(start))
-        for places in choices:
-            if not places:
-                missing += not _takes_no_time(graph, code, target.words, first)
+        choice = records.choose(start, first, entries.ends_before(start))
+        for indices in choice.candidates:
+            if not indices:
+                missing_starts += not _takes_no_time(graph, code, target.words, first)
                 continue
-            records.take(places[0])
+            records.take(indices[0])
             loop = None if start.loop is None else number_of[id(start.loop)] * WORD_BYTES
             main = number_of[id(start.main or start.first)] * WORD_BYTES
-            phases.append(SassPhase(places[0] * WORD_BYTES, start, loop, main, inside))
+            phases.append(SassPhase(indices[0] * WORD_BYTES, start, loop, main, choice.may_be_inside))
     if not probe.every:
-        return phases, missing
-    counted = with_every([phase.start for phase in phases], probe.every, _entered_while_counting(graph, phases))
-    return [replace(phase, start=start) for phase, start in zip(phases, counted, strict=True)], missing
+        return phases, missing_starts
+    counted_starts = with_every([phase.start for phase in phases], probe.every, _entered_while_counting(graph, phases))
+    return [replace(phase, start=start) for phase, start in zip(phases, counted_starts, strict=True)], missing_starts
 
 
 def _phase_starts(
@@ -153,8 +155,16 @@ def _phase_starts(
         None if names is None else lambda instruction: names(number_of[id(instruction)] * WORD_BYTES),
         lambda instruction: _products(target.words[number_of[id(instruction)]], target.arch),
         lambda instruction: origins.of_transfer(number_of[id(instruction)]),
-        barriers=lambda instruction: barriers.of(number_of[id(instruction)]),
+        barriers=lambda instruction: barriers.names_at(number_of[id(instruction)]),
     )
+
+
+class _RecordChoice(NamedTuple):
+    """Instructions that may have each record of a start, the best first."""
+
+    candidates: list[list[int]]
+    may_be_inside: bool = False
+    """True if warps may come there while they are in the phase already."""
 
 
 class _RecordPlaces:
@@ -166,49 +176,110 @@ class _RecordPlaces:
         self._target, self._graph, self._code = target, graph, code
         self._has_room = has_room
         self._fixed = fixed_offsets(target)
-        self._taken = set[int]()
+        self._recorded = set[int]()
 
-    def take(self, place: int) -> None:
+    def take(self, index: int) -> None:
         """Give an instruction its record."""
-        self._taken.add(place)
+        self._recorded.add(index)
 
-    def choices(self, start: PhaseStart, first: int, ends: Sequence[int]) -> tuple[list[list[int]], bool]:
-        """Return the instructions that may have each record of a start, the best first: near its ``first``
-        instruction, or at each of the ``ends`` of blocks before it; and whether warps may come there in the phase.
+    def choose(self, start: PhaseStart, first: int, ends: Sequence[int]) -> _RecordChoice:
+        """Return the instructions that may have the records of a start: near its ``first`` instruction, or at each of
+        the ``ends`` of blocks before it.
         """
-        target, graph, code, fixed = self._target, self._graph, self._code, self._fixed
         if not ends:
-            block = graph.blocks[graph.block_at(first)]
-            return [self._free(_places(target, code, block, first, fixed))], False
-        at_ends = [self._free(_end_places(target, code, end, fixed)) for end in ends]
-        delays_others = any(work_of(code[places[0]]) in _SLOW for places in at_ends if places)
-        if start.iterates or not (delays_others or _leaves_loop(graph, ends, first)):
-            return at_ends, False
-        at_head = self._free(_places_at_head(target, code, graph, first, fixed))
-        return ([at_head], True) if at_head else (at_ends, False)
+            block = self._graph.blocks[self._graph.block_at(first)]
+            return _RecordChoice([self._free(self._near_start(block, first))])
+        at_ends = [self._free(self._near_end(end)) for end in ends]
+        delays_phase = any(work_of(self._code[indices[0]]) in _SLOW for indices in at_ends if indices)
+        if start.iterates or not (delays_phase or self._leaves_loop(ends, first)):
+            return _RecordChoice(at_ends)
+        at_head = self._free(self._near_head(first))
+        return _RecordChoice([at_head], may_be_inside=True) if at_head else _RecordChoice(at_ends)
 
-    def _free(self, places: Iterable[int]) -> list[int]:
-        return [place for place in places if place not in self._taken and self._has_room(place)]
+    def _free(self, indices: Iterable[int]) -> list[int]:
+        """Return the instructions that have no record yet, and room for one."""
+        return [index for index in indices if index not in self._recorded and self._has_room(index)]
+
+    def _near_start(self, block: range, first: int) -> Iterator[int]:
+        """Yield the instructions near the start of a phase: behind it, before it, then the start itself.
+
+        For a wait those in front of it come first, then the wait itself, which the record then precedes: behind the
+        wait, its time would belong to the phase before it. No record of a wait precedes a product, which would be
+        issued later.
+        """
+        is_wait = work_of(self._code[first]) in WAITS
+        products = [
+            index for index in block[: first - block.start] if is_wait and work_of(self._code[index]) == PRODUCTS
+        ]
+        stop = max(block.start - 1, first - 1 - _MAX_DISTANCE, *products)
+        preceding = [index for index in range(first - 1, stop, -1) if self._is_ordinary(index)]
+        following = [
+            index for index in range(first, min(block.stop, first + _MAX_DISTANCE)) if self._is_ordinary(index)
+        ]
+        word = self._target.words[first]
+        itself = [first] if not self._is_fixed(first) and (_may_move(word) or _jumps(word)) else []
+        yield from (*preceding, *itself, *following) if is_wait else (*following, *preceding, *itself)
+
+    def _near_head(self, first: int) -> Iterator[int]:
+        """Yield the instructions near the start of a phase, behind blocks that only reconverge lanes."""
+        graph, block = self._graph, self._graph.block_at(first)
+        while len(graph.blocks[block]) == 1 and self._reconverges(first):
+            successors = [number for number in graph.successors[block] if list(graph.predecessors[number]) == [block]]
+            if len(successors) != 1:
+                break
+            block, first = successors[0], graph.blocks[successors[0]].start
+        return self._near_start(graph.blocks[block], first)
+
+    def _near_end(self, end: int) -> Iterator[int]:
+        """Yield the instructions near the end of a block, which is instruction ``end``, the last one first."""
+        last_wait = next((index for index in range(end, -1, -1) if work_of(self._code[index]) in WAITS), -1)
+        indices = range(end, max(last_wait, end - _MAX_DISTANCE), -1)
+        yield from (index for index in indices if self._is_ordinary(index))
+        if not self._is_fixed(end) and _jumps(self._target.words[end]):
+            yield end
+
+    def _leaves_loop(self, ends: Sequence[int], first: int) -> bool:
+        """Return whether a block with one of ``ends`` is in a loop that an instruction is not in: it ends more often
+        than the instruction runs.
+        """
+        graph = self._graph
+        loop_blocks = [loop.blocks for loop in graph.loops if graph.block_at(first) not in loop.blocks]
+        return any(graph.block_at(end) in blocks for blocks in loop_blocks for end in ends)
+
+    def _is_ordinary(self, index: int) -> bool:
+        return _may_move(self._target.words[index]) and not (
+            self._is_fixed(index) or work_of(self._code[index]) in WAITS
+        )
+
+    def _is_fixed(self, index: int) -> bool:
+        return index * WORD_BYTES in self._fixed
+
+    def _reconverges(self, index: int) -> bool:
+        return operation_name(self._target.words[index], self._target.arch) in _RECONVERGES
 
 
 def _entered_while_counting(graph: FlowGraph, phases: Sequence[SassPhase]) -> set[int]:
-    """The innermost loops that may be entered behind iterations of such a loop without a record outside of it, which
-    would end their count: not every start has a record.
+    """Return the innermost loops that warps may enter from iterations of another one without a record in between.
+
+    Such a record would end the count of the iterations, but not every start has one.
     """
-    last = {graph.block_at(phase.at // WORD_BYTES): phase.start for phase in sorted(phases, key=lambda own: own.at)}
+    last_starts = {
+        graph.block_at(phase.offset // WORD_BYTES): phase.start
+        for phase in sorted(phases, key=lambda record: record.offset)
+    }
     loops = set()
     for header in (phase for phase in phases if phase.start.iterates and phase.start.innermost):
-        head = graph.block_at(header.at // WORD_BYTES)
-        waiting = [before for before in graph.predecessors[head] if not graph.dominates(head, before)]
-        seen = set(waiting)
-        while waiting:
-            block = waiting.pop()
-            if block in last:
-                loops |= {header.start.innermost} if last[block].innermost else set()
+        head = graph.block_at(header.offset // WORD_BYTES)
+        pending = [predecessor for predecessor in graph.predecessors[head] if not graph.dominates(head, predecessor)]
+        visited = set(pending)
+        while pending:
+            block = pending.pop()
+            if block in last_starts:
+                loops |= {header.start.innermost} if last_starts[block].innermost else set()
             else:
-                fresh = set(graph.predecessors[block]) - seen
-                seen |= fresh
-                waiting += fresh
+                unvisited = set(graph.predecessors[block]) - visited
+                visited |= unvisited
+                pending += unvisited
     return loops
 
 
@@ -226,19 +297,22 @@ class _MbarrierNames:
             if word.operation == _INITIALIZES:
                 self._arrays.made |= dict.fromkeys(self._offsets.get(number, ()), word.rb)
 
-    def of(self, index: int) -> tuple[str, ...]:
+    def names_at(self, index: int) -> tuple[str, ...]:
         """Return the names of the mbarrier that an instruction may wait for or arrive at; none if it is unknown."""
         names = (self._arrays.name("shared", offset, _WINDOW) for offset in sorted(self._offsets.get(index, ())))
         return tuple(dict.fromkeys(names))
 
     def _search(self, index: int) -> frozenset[int]:
-        """The offsets of the mbarrier of an instruction, without the index of its stage; none if they are unknown."""
+        """Return the offsets of the mbarrier of an instruction, without the index of its stage; none if unknown."""
         ends = [end for end in self._paths.ends(index, self._address(index)) if end.constant is None]
         self._arrays.indexed.update(end.offset for end in ends if end.indexed)
         return frozenset(end.offset for end in ends if end.offset >= _WINDOW)
 
     def _address(self, index: int) -> set[AddressTerm]:
-        """The registers of the address of an mbarrier, and what is added to them; of a copy, behind its destination."""
+        """Return the registers of the address of an mbarrier, with the offsets added to them.
+
+        Of a bulk copy, that is the register behind its destination.
+        """
         word, arch = self._target.words[index], self._target.arch
         bits = uniform_bits(arch)
         if arch < _FIRST_WITH_WINDOW:
@@ -258,11 +332,11 @@ def _serial_waits(block: Sequence[Instruction]) -> Iterator[int]:
     """Yield the waits of a block that ptxas puts between products which it cannot overlap: part of the products."""
     works = [work_of(instruction) for instruction in block]
     products = [index for index, instruction in enumerate(block) if "mma_async" in instruction.modifiers]
-    for first, second in itertools.pairwise(products):
-        between = range(first + 1, second)
-        of_products = all(works[index] in (None, PRODUCTS, "compute", PRODUCT_WAIT) for index in between)
-        if of_products and len(between) <= _NEAR:
-            yield from (index for index in between if works[index] == PRODUCT_WAIT)
+    for product, next_product in itertools.pairwise(products):
+        gap = range(product + 1, next_product)
+        of_products = all(works[index] in (None, PRODUCTS, "compute", PRODUCT_WAIT) for index in gap)
+        if of_products and len(gap) <= _MAX_GAP:
+            yield from (index for index in gap if works[index] == PRODUCT_WAIT)
 
 
 def _takes_no_time(graph: FlowGraph, code: Sequence[Instruction], words: Sequence[Word], first: int) -> bool:
@@ -272,8 +346,8 @@ def _takes_no_time(graph: FlowGraph, code: Sequence[Instruction], words: Sequenc
     block, work = graph.block_at(first), work_of(code[first])
     if len(graph.blocks[block]) == 1 and (_jumps(words[first]) or words[first].opcode in (BSYNC, EXIT)):
         return True
-    before = [graph.blocks[other] for other in graph.predecessors[block] if other != block]
-    return work in WAITS and all(any(work_of(code[index]) == work for index in other) for other in before)
+    predecessors = [graph.blocks[predecessor] for predecessor in graph.predecessors[block] if predecessor != block]
+    return work in WAITS and all(any(work_of(code[index]) == work for index in indices) for indices in predecessors)
 
 
 class _Entries:
@@ -285,21 +359,21 @@ class _Entries:
         """(block, next block) of all edges with a start."""
         for start in starts:
             block = graph.block_at(number_of[id(start.first)])
-            ends = self._ends(start)
-            before = [graph.block_at(end) for end in ends] if ends else graph.predecessors[block]
-            self._edges.update((source, block) for source in before)
+            ends = self._source_ends(start)
+            sources = [graph.block_at(end) for end in ends] if ends else graph.predecessors[block]
+            self._edges.update((source, block) for source in sources)
 
     def ends_before(self, start: PhaseStart) -> list[int]:
-        """The last instructions of the blocks that lead to a start from other phases.
+        """Return the last instructions of the blocks that lead to a start from other phases.
 
         [] if all ways lead from other phases, or if such a block can be followed by code without a start.
         """
-        ends = self._ends(start)
+        ends = self._source_ends(start)
         sources = [self._graph.block_at(end) for end in ends]
         followed = ((source, block) for source in sources for block in self._graph.successors[source])
         return ends if self._edges.issuperset(followed) else []
 
-    def _ends(self, start: PhaseStart) -> list[int]:
+    def _source_ends(self, start: PhaseStart) -> list[int]:
         ends = {self._number_of[id(way.instruction)] for way in start.ways if way.side != "before"}
         return sorted(end for end in ends if self._graph.block_at(end) in self._graph.dominators)
 
@@ -314,79 +388,24 @@ def names_by_line(probe: Probe, target: GraftTarget) -> Callable[[int], str | No
         raise UnsupportedKernelError(because("no-source-lines"))
     outermost = sorted(probe.phases, key=lambda phase: phase[1].first - phase[1].last)
 
-    def named(offset: int) -> str | None:
+    def name_at(offset: int) -> str | None:
         places = [*reversed(calls.get(offset, ())), *([lines[offset]] if offset in lines else [])]
-        if not any(wanted.is_of(file) for file, _ in places for _, wanted in outermost):
+        if not any(location.is_of(file) for file, _ in places for _, location in outermost):
             return None
         names = (name for place in places for name, wanted in outermost if wanted.holds(*place))
         return "/".join(dict.fromkeys(names))
 
-    return named
+    return name_at
 
 
 def flow_of(graph: FlowGraph, code: Sequence[Instruction]) -> Flow:
-    falls = [number + 1 in following for number, following in enumerate(graph.successors)]
+    """Return the control flow of a kernel over its ``code`` in PTX."""
+    falls_through = [number + 1 in successors for number, successors in enumerate(graph.successors)]
     jumps = [
-        tuple(other for other in following if other != number + 1) for number, following in enumerate(graph.successors)
+        tuple(successor for successor in successors if successor != number + 1)
+        for number, successors in enumerate(graph.successors)
     ]
-    return Flow([[code[index] for index in block] for block in graph.blocks], jumps, falls)
-
-
-def _places(
-    target: GraftTarget, code: Sequence[Instruction], block: range, first: int, fixed: Collection[int]
-) -> Iterator[int]:
-    """The instructions that may have the record of a start, the best first: of a wait those in front of it, else the
-    wait itself, which the record then precedes. Behind a wait, its time would belong to the phase before it. No record
-    of a wait precedes a product, which would be issued later.
-    """
-    word, is_free = target.words[first], first * WORD_BYTES not in fixed
-    itself = [first] if is_free and (_may_move(word) or _jumps(word)) else []
-    waits = work_of(code[first]) in WAITS
-    products = [index for index in block[: first - block.start] if waits and work_of(code[index]) == PRODUCTS]
-    before, behind = (
-        [index for index in near if _is_ordinary(target, code, index, fixed)]
-        for near in (
-            range(first - 1, max(block.start - 1, first - 1 - _NEAR, *products), -1),
-            range(first, min(block.stop, first + _NEAR)),
-        )
-    )
-    yield from (*before, *itself, *behind) if waits else (*behind, *before, *itself)
-
-
-def _places_at_head(
-    target: GraftTarget, code: Sequence[Instruction], graph: FlowGraph, first: int, fixed: Collection[int]
-) -> Iterator[int]:
-    """Return the places for the record of a start at the start itself; behind blocks that only reconverge lanes."""
-    block = graph.block_at(first)
-    while len(graph.blocks[block]) == 1 and operation_name(target.words[first], target.arch) in _RECONVERGES:
-        following = [other for other in graph.successors[block] if list(graph.predecessors[other]) == [block]]
-        if len(following) != 1:
-            break
-        block, first = following[0], graph.blocks[following[0]].start
-    return _places(target, code, graph.blocks[block], first, fixed)
-
-
-def _leaves_loop(graph: FlowGraph, ends: Sequence[int], first: int) -> bool:
-    """Return whether a block with one of ``ends`` is in a loop that an instruction is not in: it ends more often than
-    the instruction runs.
-    """
-    inside = [loop.blocks for loop in graph.loops if graph.block_at(first) not in loop.blocks]
-    return any(graph.block_at(end) in blocks for blocks in inside for end in ends)
-
-
-def _end_places(target: GraftTarget, code: Sequence[Instruction], end: int, fixed: Collection[int]) -> Iterator[int]:
-    """The instructions that may have a record at the end of a block, which is instruction ``end``, the best first."""
-    stop = next((index for index in range(end, -1, -1) if work_of(code[index]) in WAITS), -1)
-    order = range(end, max(stop, end - _NEAR), -1)
-    yield from (index for index in order if _is_ordinary(target, code, index, fixed))
-    if end * WORD_BYTES not in fixed and _jumps(target.words[end]):
-        yield end
-
-
-def _is_ordinary(target: GraftTarget, code: Sequence[Instruction], index: int, fixed: Collection[int]) -> bool:
-    word = target.words[index]
-    ordinary = word.is_unconditional and word.operation not in CONTROL_FLOW and work_of(code[index]) not in WAITS
-    return ordinary and index * WORD_BYTES not in fixed and not word.never_runs
+    return Flow([[code[index] for index in block] for block in graph.blocks], jumps, falls_through)
 
 
 def _jumps(word: Word) -> bool:
@@ -399,8 +418,8 @@ def _may_move(word: Word) -> bool:
 
 
 def _same_work(word: Word, arch: int) -> Instruction:
-    """A PTX instruction of the same work. Of its operands only the number of a barrier is known."""
-    opcode, modifiers = _kind(word, arch)
+    """Return a PTX instruction of the same work. Its only operand is the number of a barrier, or the mark."""
+    opcode, modifiers = _work_of_word(word, arch)
     operands: tuple[Immediate | Register, ...] = ()
     if opcode == "bar":
         number = barrier_number(word)
@@ -412,7 +431,7 @@ def _same_work(word: Word, arch: int) -> Instruction:
 
 
 def _products(word: Word, arch: int) -> int | None:
-    """Multiply-adds per lane; 0 for other instructions than matrix products, None if they are unknown."""
+    """Return the multiply-adds per lane; 0 for other instructions than matrix products, None if they are unknown."""
     if word.operation not in PRODUCT_OPERATIONS:
         return None if operation_class(word, arch) == "tensor" else 0
     try:
@@ -421,9 +440,10 @@ def _products(word: Word, arch: int) -> int | None:
         return None
 
 
-def _kind(word: Word, arch: int) -> tuple[str, tuple[str, ...]]:
+def _work_of_word(word: Word, arch: int) -> tuple[str, tuple[str, ...]]:
+    """Return opcode and modifiers of the PTX instruction of the same work."""
     if word.never_runs:
-        return _OTHER
+        return _OTHER_WORK
     match own_wait(word):
         case "barrier":
             return "bar", ("sync",)
@@ -441,5 +461,5 @@ def _kind(word: Word, arch: int) -> tuple[str, tuple[str, ...]]:
         case "LDG" | "LD" if is_strong_load(word, arch):
             return "ld", ("acquire", "global")
         case "MUFU":
-            return ("ex2", ()) if word.field(*_FUNCTION_FIELD) in _EXPONENTIALS else ("add", ("f32",))
-    return _SAME_WORK.get(name, _ARITHMETIC.get(operation_class(word, arch), _OTHER))
+            return ("ex2", ()) if word.field(*_FUNCTION_FIELD) in _EX2_AND_LG2 else ("add", ("f32",))
+    return _SAME_WORK.get(name, _ARITHMETIC.get(operation_class(word, arch), _OTHER_WORK))

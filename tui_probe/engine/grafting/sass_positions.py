@@ -52,9 +52,9 @@ _COPY: Final = ProbePoint("copy", (), None, None)
 
 @dataclass(frozen=True, slots=True)
 class SassSite:
-    """A probed instruction at byte offset ``at``, with the snippet of each point that is for it."""
+    """A probed instruction at byte offset ``offset``, with the snippet of each point that is for it."""
 
-    at: int
+    offset: int
     places: tuple[SnippetSite, ...]
     access: MemoryAccess | None
     phase: SassPhase | None = None
@@ -63,7 +63,7 @@ class SassSite:
 
     @property
     def copy_values(self) -> list[int]:
-        """Return the uniform registers that tell which bytes a bulk copy moves: coordinates, or address and size."""
+        """Uniform registers with the operands of a bulk copy: the coordinates of its box, or address and size."""
         copy = self.copy
         if copy is None:
             return []
@@ -71,37 +71,37 @@ class SassSite:
             return [copy.address, copy.address + 1, copy.size]
         return list(range(copy.coordinates, copy.coordinates + copy.dimensions))
 
-    def sources(self) -> dict[int, MarkValue]:
+    def mark_values(self) -> dict[int, MarkValue]:
         """Return the values of the marks in the snippets, except those of the flag and of saved registers."""
-        values: dict[int, MarkValue] = {Mark.LINE: MarkValue(number=self.at)}
+        values: dict[int, MarkValue] = {Mark.LINE: MarkValue(number=self.offset)}
         if self.copy is not None:
             values |= _copy_values(self.copy)
         if self.access is None:
             return values
         address = self.access.address
-        low, high = accesses.register_pair(address.register)
-        values |= {Mark.ADDRESS: MarkValue(register=low), Mark.OFFSET: MarkValue(number=address.offset)}
+        low_register, high_register = accesses.register_pair(address.register)
+        values |= {Mark.ADDRESS: MarkValue(register=low_register), Mark.OFFSET: MarkValue(number=address.offset)}
         if address.wide:
-            values[Mark.ADDRESS + 1] = MarkValue(register=high)
+            values[Mark.ADDRESS + 1] = MarkValue(register=high_register)
         if address.uniform is not None:
             halves = range(1 if address.shared else 2)
             values |= {Mark.UNIFORM_ADDRESS + index: MarkValue(uniform=address.uniform + index) for index in halves}
         return values
 
     @property
-    def guarded(self) -> bool:
-        """Return whether its code runs only in the lanes that the instruction's guard lets execute it.
+    def is_guarded(self) -> bool:
+        """True if its code runs only in the lanes that execute the instruction under its guard.
 
-        Raises UnsupportedKernelError if that holds only for some of the points there.
+        Raises UnsupportedKernelError if that holds only for some of its points.
         """
-        (guarded, *others) = {place.point.guarded for place in self.places}
-        if others:
+        (guarded, *other_values) = {place.point.guarded for place in self.places}
+        if other_values:
             raise UnsupportedKernelError(because("graft-snippet", what="a predicate that differs between lanes"))
         return guarded
 
     @property
-    def reads(self) -> int:
-        """The predicate that the flag's mark reports."""
+    def read_predicate(self) -> int:
+        """Number of the predicate whose value the flag's mark has: true in lanes that read."""
         return ALWAYS if self.access is None else self.access.reads
 
 
@@ -110,20 +110,21 @@ def _copy_values(copy: BulkCopy) -> dict[int, MarkValue]:
     registers = {Mark.UNIFORM_ADDRESS + index: copy.address + index for index in range(2)}
     registers |= {Mark.FIRST_COORDINATE + index: copy.coordinates + index for index in range(copy.dimensions)}
     if copy.size is not None:
-        registers[Mark.COPIED] = copy.size
+        registers[Mark.COPY_SIZE] = copy.size
     return {mark: MarkValue(uniform=register) for mark, register in registers.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class ProbedParts:
-    """Probed parts of a kernel: single instructions and basic blocks. ``missing`` starts of phases have no record.
+    """Probed parts of a kernel: single instructions and basic blocks.
 
-    ``short_records``: records of phases have the shorter code.
+    ``missing_starts`` is the number of phase starts without a record. ``short_records``: records of phases have the
+    shorter code.
     """
 
     sites: list[SassSite]
     blocks: list[SassBlock]
-    missing: int = 0
+    missing_starts: int = 0
     short_records: bool = False
 
 
@@ -141,10 +142,12 @@ def find_probed_parts(
     )
     if not identifiable or any(point.before is None for point in block_points(probe)) or not _counts_alike(probe):
         raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
-    phases, missing = _phase_sites(probe, target, has_room)
-    matching, added = _matching_sites(probe, target)
-    sites = [*matching, *phases]
-    return ProbedParts(sites, probed_blocks(probe, target, added, {site.at for site in sites}), missing)
+    phases, missing_starts = _phase_sites(probe, target, has_room)
+    matching_sites, known_additions = _matching_sites(probe, target)
+    sites = [*matching_sites, *phases]
+    return ProbedParts(
+        sites, probed_blocks(probe, target, known_additions, {site.offset for site in sites}), missing_starts
+    )
 
 
 def has_optional_sites(probe: Probe, target: GraftTarget) -> bool:
@@ -166,17 +169,18 @@ def copy_sites(target: GraftTarget) -> list[SassSite]:
     """Return the sites of the records of a kernel's bulk copies."""
     sites = []
     for index, copy in bulk_copies_of(target).items():
-        facts = InstructionFacts(bulk=True, tensor=copy.size is None, dimensions=copy.dimensions)
+        facts = InstructionFacts(is_bulk=True, is_tensor=copy.size is None, dimensions=copy.dimensions)
         place = SnippetSite(_COPY, facts, bulk_equivalent(copy))
         sites.append(SassSite(index * WORD_BYTES, (place,), None, copy=copy))
     return sites
 
 
-def excluded_copies(probe: Probe, used: Probe, target: GraftTarget) -> Reason | None:
-    """Return the reason why bulk copies of the kernel are not counted, if it has any that the probe is for. ``used`` is
-    the form of the probe in the kernel, which may lack optional maps.
+def excluded_copies(probe: Probe, grafted_form: Probe, target: GraftTarget) -> Reason | None:
+    """Return the reason why bulk copies that the probe is for are not counted; None if all are.
+
+    ``grafted_form`` is the form of the probe in the kernel, which may lack optional maps.
     """
-    points = [point for point in probe.points if point.ptx_only or point not in used.points]
+    points = [point for point in probe.points if point.ptx_only or point not in grafted_form.points]
     if not points:
         return None
     equivalents = [bulk_equivalent(copy) for copy in bulk_copies_of(target).values()]
@@ -189,11 +193,11 @@ def site_offsets(probe: Probe, sites: Sequence[SassSite]) -> dict[str, list[int]
     offsets: dict[str, list[int]] = {own_map.name: [] for own_map in probe.maps if own_map.level is Level.SITE}
     for site in sites:
         snippets = [place.point.before for place in site.places if place.point.before]
-        saved = {
+        saved_names = {
             statement.map for snippet in snippets for statement in snippet.statements if isinstance(statement, Save)
         }
-        for name in offsets.keys() & saved:
-            offsets[name].append(site.at)
+        for name in offsets.keys() & saved_names:
+            offsets[name].append(site.offset)
     return offsets
 
 
@@ -232,12 +236,12 @@ def _matching_sites(probe: Probe, target: GraftTarget) -> _MatchingSites:
     opcodes = _probe_opcodes(probe)
     matching = _MatchingSites([], defaultdict(Counter))
     points_by_form: dict[tuple[str, tuple[str, ...]], list[ProbePoint]] = {}
-    stays = stay_instructions(target) if STAY in opcodes else {}
+    stay_equivalents = stay_instructions(target) if STAY in opcodes else {}
     for index, word in enumerate(target.words):
         if word.never_runs or is_padding(target, index):
             continue
-        if index in stays:
-            matching.sites.append(_stay_site(probe, target, index, stays[index]))
+        if index in stay_equivalents:
+            matching.sites.append(_stay_site(probe, target, index, stay_equivalents[index]))
             continue
         if (copy := bulk_copy_of(word, target.arch)) is not None:
             matching.sites.extend(_bulk_sites(probe, index, copy))
@@ -250,10 +254,10 @@ def _matching_sites(probe: Probe, target: GraftTarget) -> _MatchingSites:
             points_by_form[form] = [point for point in probe.points if _is_for(point, equivalent)]
         points = points_by_form[form]
         if BLOCK in opcodes and word.is_unconditional:
-            known = [_known_additions(point, facts) for point in points]
-            for constants in filter(None, known):
+            known_additions = [_known_additions(point, facts) for point in points]
+            for constants in filter(None, known_additions):
                 matching.additions[index].update(constants)
-            points = [point for point, constants in zip(points, known, strict=True) if constants is None]
+            points = [point for point, constants in zip(points, known_additions, strict=True) if constants is None]
         if points:
             instruction = replace(equivalent)  # records of sites are numbered by instruction: a copy for each
             places = tuple(SnippetSite(point, facts, instruction) for point in points)
@@ -264,7 +268,7 @@ def _matching_sites(probe: Probe, target: GraftTarget) -> _MatchingSites:
 def _bulk_sites(probe: Probe, index: int, copy: BulkCopy) -> list[SassSite]:
     """Return the site of a bulk copy, if points are for it that need no more than SASS has."""
     equivalent = bulk_equivalent(copy)
-    facts = InstructionFacts(bulk=True, tensor=copy.size is None, dimensions=copy.dimensions)
+    facts = InstructionFacts(is_bulk=True, is_tensor=copy.size is None, dimensions=copy.dimensions)
     points = [point for point in probe.points if not point.ptx_only and _is_for(point, equivalent)]
     places = tuple(SnippetSite(point, facts, equivalent) for point in points)
     return [SassSite(index * WORD_BYTES, places, None, copy=copy)] if places else []
@@ -275,14 +279,14 @@ def _phase_sites(probe: Probe, target: GraftTarget, has_room: Callable[[int], bo
     points = [point for point in probe.points if any(position.opcode == PHASE for position in point.positions)]
     if not points:
         return [], 0
-    phases, missing = sass_phases(probe, target, has_room)
+    phases, missing_starts = sass_phases(probe, target, has_room)
     sites = []
     for phase in phases:
         is_counted = phase.start.every > 0
-        facts = InstructionFacts(counted=is_counted, begins=is_counted and phase.start.iterates)
+        facts = InstructionFacts(is_counted=is_counted, begins=is_counted and phase.start.iterates)
         places = tuple(SnippetSite(point, facts, replace(phase.start.first)) for point in points)
-        sites.append(SassSite(phase.at, places, None, phase))
-    return sites, missing
+        sites.append(SassSite(phase.offset, places, None, phase))
+    return sites, missing_starts
 
 
 def _stay_site(probe: Probe, target: GraftTarget, index: int, stay: Instruction) -> SassSite:
@@ -299,7 +303,7 @@ def _stay_site(probe: Probe, target: GraftTarget, index: int, stay: Instruction)
 
 def _known_additions(point: ProbePoint, facts: InstructionFacts) -> dict[str, int] | None:
     """Return the constants that a point adds to registers; None if it does more, or adds unknown values."""
-    size = None if facts.predicated or facts.shortened else facts.bytes
+    size = None if facts.is_predicated or facts.is_shortened else facts.bytes
     values = {"BYTES": size, "MULTIPLY_ADDS": facts.multiply_adds}
     return additions(point.before, values) if point.before and point.after is None else None
 

@@ -37,7 +37,7 @@ def sass_site_file(
     blocks: Sequence[SassBlock],
     maps: Mapping[str, Sequence[int]],
     wait_offsets: Sequence[int] = (),
-    missing: int = 0,
+    missing_starts: int = 0,
     *,
     hidden_waits: Mapping[str, Sequence[int]] | None = None,
     copies_only: bool = False,
@@ -46,9 +46,9 @@ def sass_site_file(
 
     ``maps``: the offsets of the instructions that each map has a record for, in order. ``wait_offsets`` are
     those of the instructions whose waits could be measured, in this group or another; ``hidden_waits`` those of
-    instructions whose waits cannot be, by name. ``missing`` starts of phases have no site. ``copies_only``: sites tell
-    where the tensor maps of bulk copies are. Class, type and space are those of an instruction's PTX equivalent; source
-    lines are from the cubin's line table, where it has one.
+    instructions whose waits cannot be, by name. ``missing_starts`` is the number of phase starts without a site.
+    ``copies_only``: sites of bulk copies have the place of their tensor map. Class, type and space are those of an
+    instruction's PTX equivalent; source lines are from the cubin's line table, where it has one.
     """
     files: dict[str, int] = {}
     sources = target.source_lines()
@@ -60,30 +60,33 @@ def sass_site_file(
         else _instruction_fields(target, site, _source_of(site, sources, calls), files, origins)
         for site in sites
     ]
-    fields += [_block_fields(target, block, sources.get(block.first), files) for block in blocks]
-    places = {site.at: number for number, site in enumerate(sites)}
-    own = {
+    fields += [_block_fields(target, block, sources.get(block.start_offset), files) for block in blocks]
+    places = {site.offset: number for number, site in enumerate(sites)}
+    probe_fields = {
         "probe": probe,
         "way": GRAFT,
         "sites": fields,
-        "maps": {name: {"sites": [places[at] for at in offsets]} for name, offsets in maps.items()},
+        "maps": {name: {"sites": [places[offset] for offset in offsets]} for name, offsets in maps.items()},
         "unchecked": [],
         **({"wait_sites": len(wait_offsets), "wait_offsets": [*wait_offsets]} if wait_offsets else {}),
         **({"hidden_waits": hidden_waits} if hidden_waits else {}),
-        **({"phases_missing": missing} if missing else {}),
+        **({"phases_missing": missing_starts} if missing_starts else {}),
     }
-    return json.dumps({"version": SITES_FORMAT, "files": list(files), "probes": [own]}) + "\n"
+    return json.dumps({"version": SITES_FORMAT, "files": list(files), "probes": [probe_fields]}) + "\n"
 
 
 def _source_of(
     site: SassSite, sources: Mapping[int, tuple[str, int]], calls: Mapping[int, Sequence[tuple[str, int]]]
 ) -> tuple[str, int] | None:
-    """The source of a site; of a phase that of its work, and of the call if this is in a header of the CUDA Toolkit."""
-    at = site.at if site.phase is None else site.phase.main
-    source = sources.get(at)
+    """Return the source line of a site.
+
+    A phase has the line of its work; if that is in a header of the CUDA Toolkit, the line of the call.
+    """
+    offset = site.offset if site.phase is None else site.phase.main
+    source = sources.get(offset)
     if source is None or site.phase is None or not is_of_toolkit(source[0]):
         return source
-    return next((call for call in calls.get(at, ()) if not is_of_toolkit(call[0])), source)
+    return next((call for call in calls.get(offset, ()) if not is_of_toolkit(call[0])), source)
 
 
 def _instruction_fields(
@@ -93,10 +96,10 @@ def _instruction_fields(
     files: dict[str, int],
     origins: AddressOrigins | None,
 ) -> dict[str, object]:
-    first = site.places[0]
-    facts = facts_of(first.ptx_equivalent)
+    first_place = site.places[0]
+    facts = facts_of(first_place.ptx_equivalent)
     fields: dict[str, object] = {
-        "offset": site.at,
+        "offset": site.offset,
         "at": "instruction",
         "points": list(dict.fromkeys(place.point.name for place in site.places)),
         "opcode": _opcode(target, site),
@@ -104,11 +107,11 @@ def _instruction_fields(
         "type": facts.type or None,
         "space": facts.space or None,
         "access": facts.access,
-        "bytes": first.facts.bytes,
+        "bytes": first_place.facts.bytes,
     }
     if site.phase is not None:
-        inside = {"inside": True} if site.phase.inside else {}
-        fields["phase"] = phase_fields(site.phase.start, site.phase.loop) | inside
+        inside_field = {"inside": True} if site.phase.may_be_inside else {}
+        fields["phase"] = phase_fields(site.phase.start, site.phase.loop) | inside_field
     if site.copy is not None and origins is not None:
         fields["copy"] = _copy_fields(site, site.copy, origins)
     return {name: value for name, value in fields.items() if value is not None} | _source_fields(source, files)
@@ -116,7 +119,7 @@ def _instruction_fields(
 
 def _copy_fields(site: SassSite, copy: BulkCopy, origins: AddressOrigins) -> dict[str, object]:
     """Return what the records of a bulk copy do not have: its direction, and where its tensor map is."""
-    place = origins.map_place(site.at // WORD_BYTES)
+    place = origins.map_place(site.offset // WORD_BYTES)
     return {
         "load": copy.is_load,
         "sized": copy.size is not None,
@@ -126,9 +129,9 @@ def _copy_fields(site: SassSite, copy: BulkCopy, origins: AddressOrigins) -> dic
 
 
 def _opcode(target: GraftTarget, site: SassSite) -> str:
-    word = target.words[site.at // WORD_BYTES]
-    known = operation_name(word, target.arch) if site.phase is not None else ""
-    return known or mnemonic(word, target.arch)
+    word = target.words[site.offset // WORD_BYTES]
+    name = operation_name(word, target.arch) if site.phase is not None else ""
+    return name or mnemonic(word, target.arch)
 
 
 def _wait_fields(
@@ -164,12 +167,12 @@ def _wait_fields(
 def _named_fields(
     target: GraftTarget, index: int, sources: Mapping[int, tuple[str, int]], files: dict[str, int]
 ) -> dict[str, object]:
-    word, at = target.words[index], index * WORD_BYTES
+    word, offset = target.words[index], index * WORD_BYTES
     return {
-        "offset": at,
+        "offset": offset,
         "opcode": operation_name(word, target.arch) or mnemonic(word, target.arch),
         "class": operation_class(word, target.arch),
-        **_source_fields(sources.get(at), files),
+        **_source_fields(sources.get(offset), files),
     }
 
 
@@ -177,9 +180,9 @@ def _block_fields(
     target: GraftTarget, block: SassBlock, source: tuple[str, int] | None, files: dict[str, int]
 ) -> dict[str, object]:
     """Return the fields of a basic block, from its first instruction."""
-    word = target.words[block.first // WORD_BYTES]
+    word = target.words[block.start_offset // WORD_BYTES]
     return {
-        "offset": block.first,
+        "offset": block.start_offset,
         "at": "block",
         "points": [code.point.name for code in block.codes if code.point.positions],
         "opcode": operation_name(word, target.arch) or mnemonic(word, target.arch),

@@ -82,7 +82,7 @@ def snippet_before(point: ProbePoint) -> Snippet:
     return point.before
 
 
-def _exchanges(snippet: Snippet) -> bool:
+def _reads_other_lanes(snippet: Snippet) -> bool:
     """Return whether lanes read values of other lanes."""
     codes = (statement.instruction for statement in snippet.statements if isinstance(statement, SnippetCode))
     return any(instruction is not None and instruction.opcode == "shfl" for instruction in codes)
@@ -94,7 +94,7 @@ def _saves_records(snippet: Snippet) -> bool:
 
 
 def saved_maps(snippets: Iterable[Snippet]) -> set[str]:
-    """The maps that snippets save to."""
+    """Return the maps that snippets save to."""
     return {statement.map for snippet in snippets for statement in snippet.statements if isinstance(statement, Save)}
 
 
@@ -127,19 +127,19 @@ class WaitSums:
 @dataclass(frozen=True, slots=True)
 class KernelFrame:
     """Common part of the kernels of a probe: registers that live throughout, maps of several records per slot,
-    registers that are always 0, ``parameters`` (purpose and name) behind that many ``leading`` bytes, and all
+    registers that are always 0, ``parameters`` (purpose and name) behind that many ``leading_bytes`` bytes, and all
     ``sites``.
     """
 
     live_registers: Sequence[str]
-    counted: Sequence[Map]
+    record_maps: Sequence[Map]
     zero: frozenset[str]
     reduces: bool
-    leading: int
+    leading_bytes: int
     parameters: Sequence[tuple[str, str]]
     sites: SiteRecords
     map_layout: MapLayout | None = None
-    of_warps: bool = False
+    is_warp_uniform: bool = False
     """True if what lives throughout is the same in all lanes of a warp."""
 
 
@@ -153,11 +153,11 @@ class _KeptRegister(NamedTuple):
 class SiteKernelText:
     """PTX text of one of the kernels."""
 
-    def __init__(self, probe: Probe, frame: KernelFrame, *, sampled: bool) -> None:
+    def __init__(self, probe: Probe, frame: KernelFrame, *, samples_blocks: bool) -> None:
         self._probe = probe
         self._frame = frame
         self._names = UnusedNames("")
-        self._sampling = Sampling(probe, self._names) if sampled else None
+        self._sampling = Sampling(probe, self._names) if samples_blocks else None
         addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", LaunchKind.ANY)
         self._addressing = addressing
         self.expander = Expander(
@@ -166,133 +166,145 @@ class SiteKernelText:
             addressing,
             reduces=frame.reduces,
             gathers=True,
-            of_warps=frame.of_warps,
+            of_warps=frame.is_warp_uniform,
             sites=frame.sites,
         )
         self.expander.zero = frame.zero
         self._mark = self._names.temporary("mark", "b32")
         self._values = SiteValues(self._names, self._mark, frame.map_layout)
 
-    def at_place(self, name: str, place: SnippetSite) -> str:
+    def site_text(self, name: str, place: SnippetSite) -> str:
         """Write the kernel with the code of one instruction."""
         snippet = snippet_before(place.point)
         values, lines = self._values.helpers(snippet, place.facts)
-        parted = _exchanges(snippet) or place.facts.dimensions > 0
-        if parted:
+        has_lane_marks = _reads_other_lanes(snippet) or place.facts.dimensions > 0
+        if has_lane_marks:
             lines.insert(0, f"mov.u32 {self._mark}, %lanemask_lt;")
         lines += self._site_numbers(saved_maps([snippet]))
-        turn = RecordTurn(counted=place.facts.counted, begins=place.facts.begins)
+        turn = RecordTurn(counted=place.facts.is_counted, begins=place.facts.begins)
         body = self.expander.lines(snippet, values, place.ptx_equivalent, turn)
-        if place.facts.bulk and snippet.helpers & _SIZES_OF_COPIES and not _saves_records(snippet):
-            lines, body = [], self._in_one_lane([*lines, *body])
+        if place.facts.is_bulk and snippet.helpers & _SIZES_OF_COPIES and not _saves_records(snippet):
+            lines, body = [], self._one_lane_lines([*lines, *body])
         live = self._live_marks(snippet_registers([snippet]), saved_maps([snippet]))
         if saved_maps([snippet]) and self._sampling is not None:
-            lines = [*self._sample(), *lines]
+            lines = [*self._sample_lines(), *lines]
             body = self._sampling.skip_outside_sample(body)
-        stored = self._store_lines(live)
-        if stored and parted:
-            stored.insert(0, f"mov.u32 {self._mark}, 0;")
-        return self._kernel_text(name, [*self._load_lines(live), *lines, *body, *stored])
+        store_lines = self._store_lines(live)
+        if store_lines and has_lane_marks:
+            store_lines.insert(0, f"mov.u32 {self._mark}, 0;")
+        return self._kernel_text(name, [*self._load_lines(live), *lines, *body, *store_lines])
 
-    def at_block(self, name: str, codes: Sequence[BlockCode]) -> str:
+    def block_text(self, name: str, codes: Sequence[BlockCode]) -> str:
         """Write the kernel with the code of one block's start, point by point."""
         snippets = [snippet_before_block(code.point) for code in codes]
         lines: list[str] = []
         for index, (code, snippet) in enumerate(zip(codes, snippets, strict=True)):
-            number, more = self._values.read_mark(Mark.FIRST_NUMBER + index, f"number{index}")
-            if code.wide:
-                wide = self._names.temporary(f"wide{index}", "b64")
-                more, number = [*more, f"cvt.u64.u32 {wide}, {number};"], wide
-            value = HelperValue(number, "b64" if code.wide else "b32")
+            number, mark_lines = self._values.read_mark(Mark.FIRST_NUMBER + index, f"number{index}")
+            if code.is_wide:
+                wide_number = self._names.temporary(f"wide{index}", "b64")
+                mark_lines, number = [*mark_lines, f"cvt.u64.u32 {wide_number}, {number};"], wide_number
+            value = HelperValue(number, "b64" if code.is_wide else "b32")
             values = dict.fromkeys(sorted(snippet.helpers), value)
-            lines += [*(more if values else []), *self.expander.lines(snippet, values)]
+            lines += [*(mark_lines if values else []), *self.expander.lines(snippet, values)]
         live = self._live_marks(snippet_registers(snippets), set())
         return self._kernel_text(name, [*self._load_lines(live), *lines, *self._store_lines(live)])
 
-    def at_entry(self, snippets: Sequence[Snippet]) -> str:
+    def entry_text(self, snippets: Sequence[Snippet]) -> str:
         """Write the kernel with the entry code. The registers that live on are stored to their marks."""
         body = [line for snippet in snippets for line in self.expander.lines(snippet, {})]
-        begin = self.expander.begin()
-        if self._sampling is not None and (begin or saved_maps(snippets)):
-            if self._frame.of_warps:
-                begin = self._sampling.begin_in_memory(begin, self.expander.leader_attempts())
-            begin = [*self._sample(), *begin]
+        start_lines = self.expander.begin()
+        if self._sampling is not None and (start_lines or saved_maps(snippets)):
+            if self._frame.is_warp_uniform:
+                start_lines = self._sampling.begin_in_memory(start_lines, self.expander.leader_attempts())
+            start_lines = [*self._sample_lines(), *start_lines]
             body = self._sampling.skip_outside_sample(body) if saved_maps(snippets) else body
-        return self._kernel_text(ENTRY, [*begin, *body, *self._store_lines(self._live_marks())])
+        return self._kernel_text(ENTRY, [*start_lines, *body, *self._store_lines(self._live_marks())])
 
-    def at_exit(self, snippets: Sequence[Snippet], waits: Sequence[WaitSums] = ()) -> str:
+    def exit_text(self, snippets: Sequence[Snippet], waits: Sequence[WaitSums] = ()) -> str:
         """Write the kernel with the exit code, which first adds the sums of waits to their records."""
         body = self._wait_lines(waits) if waits else []
         body += self.expander.at_exit(snippets)
-        inside = self._sampling.skip_outside_sample(body) if self._sampling else body
-        return self._kernel_text(EXIT, [*self._load_lines(self._live_marks()), *self._sample(), *inside])
+        sampled_body = self._sampling.skip_outside_sample(body) if self._sampling else body
+        return self._kernel_text(EXIT, [*self._load_lines(self._live_marks()), *self._sample_lines(), *sampled_body])
 
     def _wait_lines(self, waits: Sequence[WaitSums]) -> list[str]:
-        """Lines that add sums, which are those of the warp, in one of the lanes that leave together."""
-        lanes, lower = self._names.temporary("leaving", "b32"), self._names.temporary("lower_lanes", "b32")
+        """Return the lines that add the sums of a warp, in one of the lanes that leave together."""
+        lanes, lower_lanes = self._names.temporary("leaving", "b32"), self._names.temporary("lower_lanes", "b32")
         follows = self._names.temporary("follows_lane", "pred")
-        lines = [f"activemask.b32 {lanes};", f"mov.u32 {lower}, %lanemask_lt;", f"and.b32 {lower}, {lower}, {lanes};"]
-        lines += [f"setp.ne.u32 {follows}, {lower}, 0;", f"@{follows} exit;", f"mov.u32 {self._mark}, {lower};"]
-        address, more = self.expander.sites.copy_address(waits[0].own_map, lower)
-        lines += more
+        lines = [
+            f"activemask.b32 {lanes};",
+            f"mov.u32 {lower_lanes}, %lanemask_lt;",
+            f"and.b32 {lower_lanes}, {lower_lanes}, {lanes};",
+        ]
+        lines += [
+            f"setp.ne.u32 {follows}, {lower_lanes}, 0;",
+            f"@{follows} exit;",
+            f"mov.u32 {self._mark}, {lower_lanes};",
+        ]
+        address, mark_lines = self.expander.sites.copy_address(waits[0].own_map, lower_lanes)
+        lines += mark_lines
         for wait in waits:
-            read = {value: self._values.read_mark(mark, f"sum_{value.lower()}") for value, mark in wait.marks.items()}
-            registers_by_value = {value: register for value, (register, _) in read.items()}
-            lines += [line for _, more in read.values() for line in more]
+            sums = {value: self._values.read_mark(mark, f"sum_{value.lower()}") for value, mark in wait.marks.items()}
+            registers_by_value = {value: register for value, (register, _) in sums.items()}
+            lines += [line for _, sum_lines in sums.values() for line in sum_lines]
             lines += self.expander.sites.add_words(
                 wait.own_map, wait.instruction, wait.values, registers_by_value, address
             )
             # No lane leaves here. Without this the assembler would read all marks first, each into its own register.
-            first = registers_by_value[wait.values[0]]
-            lines += [f"and.b32 {self._mark}, {lower}, {first};", f"setp.ne.u32 {follows}, {self._mark}, 0;"]
+            first_sum = registers_by_value[wait.values[0]]
+            lines += [f"and.b32 {self._mark}, {lower_lanes}, {first_sum};", f"setp.ne.u32 {follows}, {self._mark}, 0;"]
             lines.append(f"@{follows} exit;")
         return lines
 
-    def _sample(self) -> list[str]:
+    def _sample_lines(self) -> list[str]:
         if self._sampling is None:
             return []
         number = self._names.temporary("block", "b32")
         return self._sampling.begin(self._addressing.block(number), number)
 
     def _kernel_text(self, name: str, lines: Sequence[str]) -> str:
-        leading = f"\t.param .align 8 .b8 tui_probe_leading[{self._frame.leading}]"
+        leading = f"\t.param .align 8 .b8 tui_probe_leading[{self._frame.leading_bytes}]"
         parameters = [self._names.parameter(*parameter) for parameter in self._frame.parameters]
         declared = ",\n".join([leading, *(f"\t.param .u64 {parameter}" for parameter in parameters)])
         body = "\n\t".join(["", *self._names.declarations(), f"mov.u32 {self._mark}, 0;", *lines, "ret;"])
         return f".visible .entry {name}(\n{declared}\n)\n{{{body}\n}}\n"
 
-    def _site_numbers(self, saved: set[str]) -> list[str]:
-        """Lines that read the instruction's numbers in the maps of sites that are saved to."""
+    def _site_numbers(self, saved_names: set[str]) -> list[str]:
+        """Return the lines that read the instruction's numbers in the maps of sites that are saved to."""
         lines: list[str] = []
         for index, name in enumerate(self.expander.sites.lines):
-            if name in saved:
-                register, more = self._values.read_mark(Mark.FIRST_SITE + index, f"site{index}")
+            if name in saved_names:
+                register, mark_lines = self._values.read_mark(Mark.FIRST_SITE + index, f"site{index}")
                 self.expander.sites.registers[name] = register
-                lines += more
+                lines += mark_lines
         return lines
 
-    def _in_one_lane(self, lines: list[str]) -> list[str]:
-        """Lines that only the lowest active lane runs: all lanes that come to a bulk copy start one copy together."""
-        lanes, lower = self._names.temporary("starting", "b32"), self._names.temporary("lower_lanes", "b32")
+    def _one_lane_lines(self, lines: list[str]) -> list[str]:
+        """Let only the lowest active lane run lines: the lanes that come to a bulk copy start one copy together."""
+        lanes, lower_lanes = self._names.temporary("starting", "b32"), self._names.temporary("lower_lanes", "b32")
         follows, skip = self._names.temporary("follows_lane", "pred"), self._names.new_label()
-        lowest = [f"activemask.b32 {lanes};", f"mov.u32 {lower}, %lanemask_lt;", f"and.b32 {lower}, {lower}, {lanes};"]
-        return [*lowest, f"setp.ne.u32 {follows}, {lower}, 0;", f"@{follows} bra {skip};", *lines, f"{skip}:"]
+        selection = [
+            f"activemask.b32 {lanes};",
+            f"mov.u32 {lower_lanes}, %lanemask_lt;",
+            f"and.b32 {lower_lanes}, {lower_lanes}, {lanes};",
+        ]
+        return [*selection, f"setp.ne.u32 {follows}, {lower_lanes}, 0;", f"@{follows} bra {skip};", *lines, f"{skip}:"]
 
     def _load_lines(self, registers: Sequence[_KeptRegister]) -> list[str]:
-        """Lines that load registers from their marks."""
+        """Return the lines that load registers from their marks."""
         lines: list[str] = []
-        for own, marks in registers:
+        for register, marks in registers:
             parts = [self._values.read_mark(number, f"part{number}") for number in marks]
-            lines += [line for _, more in parts for line in more]
-            lines.append(f"mov.b{len(parts) * HALF} {own}, {_joined_text([part for part, _ in parts])};")
+            lines += [line for _, part_lines in parts for line in part_lines]
+            lines.append(f"mov.b{len(parts) * HALF} {register}, {_joined_text([part for part, _ in parts])};")
         return lines
 
     def _store_lines(self, registers: Sequence[_KeptRegister]) -> list[str]:
-        """Lines that store them there."""
+        """Return the lines that store registers to their marks."""
         lines: list[str] = []
-        for own, marks in registers:
+        for register, marks in registers:
             parts = [self._names.temporary(f"part{number}", "b32") for number in marks]
-            lines.append(f"mov.b{len(parts) * HALF} {_joined_text(parts)}, {own};")
+            lines.append(f"mov.b{len(parts) * HALF} {_joined_text(parts)}, {register};")
             for number, part in zip(marks, parts, strict=True):
                 lines.append(f"st.volatile.shared.u32 [{self._mark}+{MARK_STEP * number}], {part};")
         return lines
@@ -300,22 +312,22 @@ class SiteKernelText:
     def _live_marks(
         self, registers: AbstractSet[str] | None = None, maps: AbstractSet[str] | None = None
     ) -> list[_KeptRegister]:
-        """Values that live throughout, of these registers of the probe and maps; by default of all."""
+        """Return the live registers that belong to these registers and maps of the probe; by default all."""
         widths = [(name, KEPT_TYPES[self._probe.registers[name]] // HALF) for name in self._frame.live_registers]
-        own = [
+        candidates = [
             (registers is None or name in registers, self._names.register(name, self._probe.registers[name]), halves)
             for name, halves in widths
         ]
         resident = [own_map for own_map in self._probe.maps if own_map.resident]
-        for own_map in [*resident[:1], *self._frame.counted]:  # resident maps have one register together
+        for own_map in [*resident[:1], *self._frame.record_maps]:  # resident maps have one register together
             names = {resident_map.name for resident_map in resident} if own_map.resident else {own_map.name}
-            chosen = maps is None or bool(names & maps)
-            own += [(chosen, register, 1) for register in self.expander.live_registers(own_map)]
-        ends = list(accumulate((halves for *_, halves in own), initial=Mark.FIRST_KEPT))
+            is_live = maps is None or bool(names & maps)
+            candidates += [(is_live, register, 1) for register in self.expander.live_registers(own_map)]
+        mark_ends = list(accumulate((halves for *_, halves in candidates), initial=Mark.FIRST_KEPT))
         return [
-            _KeptRegister(register, range(first, end))
-            for (chosen, register, _), first, end in zip(own, ends, ends[1:], strict=False)
-            if chosen
+            _KeptRegister(register, range(mark_start, end))
+            for (is_live, register, _), mark_start, end in zip(candidates, mark_ends, mark_ends[1:], strict=False)
+            if is_live
         ]
 
 

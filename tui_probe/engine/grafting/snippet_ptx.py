@@ -68,7 +68,7 @@ def is_graftable(probe: Probe) -> bool:
 
 
 def snippet_ptx(
-    probe: Probe, arch: int, *, sampled: bool, leading: int = LEADING_BYTES, in_slots: bool = False
+    probe: Probe, arch: int, *, samples_blocks: bool, leading_bytes: int = LEADING_BYTES, in_slots: bool = False
 ) -> SnippetPtx:
     """The kernels of a probe for a device of ``arch`` (90). Raises UnsupportedKernelError if it needs more.
 
@@ -78,40 +78,52 @@ def snippet_ptx(
         raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
     if any(own_map.cap != 1 for own_map in probe.maps):
         raise UnsupportedKernelError(because("graft-many-records", probe=probe.name))
-    before = [point.before for point in probe.points if point.before]
-    after = [point.after for point in probe.points if point.after]
-    carried = _carried_registers(probe, before, after)
-    room = _map_with_words(probe, _carried_words(probe, carried), sampled=sampled) if in_slots and carried else None
-    entry = _KernelText(probe, arch, sampled=sampled, room=room)
-    entry_lines = entry.at_entry(before, carried) if before else []
-    exit_ = _KernelText(probe, arch, sampled=sampled, room=room)
-    exit_lines = exit_.at_exit(after, carried)
+    entry_snippets = [point.before for point in probe.points if point.before]
+    exit_snippets = [point.after for point in probe.points if point.after]
+    carried = _carried_registers(probe, entry_snippets, exit_snippets)
+    room = (
+        _map_with_words(probe, _carried_words(probe, carried), samples_blocks=samples_blocks)
+        if in_slots and carried
+        else None
+    )
+    entry_kernel = _KernelText(probe, arch, samples_blocks=samples_blocks, room=room)
+    entry_lines = entry_kernel.entry_lines(entry_snippets, carried) if entry_snippets else []
+    exit_kernel = _KernelText(probe, arch, samples_blocks=samples_blocks, room=room)
+    exit_lines = exit_kernel.exit_lines(exit_snippets, carried)
     head = f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n"
-    text = head + entry.written(ENTRY_KERNEL, entry_lines, leading) + exit_.written(EXIT_KERNEL, exit_lines, leading)
-    has_flat = not sampled and not in_slots and _finds_flat_slot(probe, after)
+    text = (
+        head
+        + entry_kernel.text(ENTRY_KERNEL, entry_lines, leading_bytes)
+        + exit_kernel.text(EXIT_KERNEL, exit_lines, leading_bytes)
+    )
+    has_flat = not samples_blocks and not in_slots and _finds_flat_slot(probe, exit_snippets)
     if has_flat:
-        flat = _KernelText(probe, arch, sampled=False, room=None, launches=LaunchKind.FLAT)
-        text += flat.written(FLAT_KERNEL, flat.at_exit(after, carried), leading)
+        flat_kernel = _KernelText(probe, arch, samples_blocks=False, room=None, launches=LaunchKind.FLAT)
+        text += flat_kernel.text(FLAT_KERNEL, flat_kernel.exit_lines(exit_snippets, carried), leading_bytes)
     return SnippetPtx(
-        text, bool(before), has_flat, 0 if in_slots else _carried_words(probe, carried), len(entry.parameters())
+        text,
+        bool(entry_snippets),
+        has_flat,
+        0 if in_slots else _carried_words(probe, carried),
+        len(entry_kernel.parameters()),
     )
 
 
-def _finds_flat_slot(probe: Probe, after: Sequence[Snippet]) -> bool:
+def _finds_flat_slot(probe: Probe, exit_snippets: Sequence[Snippet]) -> bool:
     """Return whether the code at exits finds one slot, by the warp, and that before anything is done for good."""
-    saves = [statement for snippet in after for statement in snippet.statements if isinstance(statement, Save)]
+    saves = [statement for snippet in exit_snippets for statement in snippet.statements if isinstance(statement, Save)]
     if len(saves) != 1 or not saves_uniform_values(probe):
         return False
     own_map = probe.map_named(saves[0].map)
     return own_map.level is Level.WARP and storage_of(probe, own_map).layout is Layout.MARKED
 
 
-def _map_with_words(probe: Probe, units: int, *, sampled: bool) -> Map:
+def _map_with_words(probe: Probe, word_count: int, *, samples_blocks: bool) -> Map:
     """A map whose slots have room for that many words behind their records. Raises UnsupportedKernelError."""
     for own_map in probe.maps:
         storage = storage_of(probe, own_map)
-        left = storage.slot_bytes - storage.record_bytes - MARK_BYTES
-        if storage.layout is Layout.MARKED and left >= units * _HALF_BYTES and not sampled:
+        free_bytes = storage.slot_bytes - storage.record_bytes - MARK_BYTES
+        if storage.layout is Layout.MARKED and free_bytes >= word_count * _HALF_BYTES and not samples_blocks:
             return own_map
     raise UnsupportedKernelError(because("graft-value", probe=probe.name, register=min(probe.registers)))
 
@@ -121,10 +133,10 @@ def ptx_version(arch: int) -> str:
     return _VERSIONS.get(arch, _DEFAULT_VERSION if arch <= _HOPPER_ARCH else _NEWEST_VERSION)
 
 
-def _carried_registers(probe: Probe, before: Sequence[Snippet], after: Sequence[Snippet]) -> list[str]:
+def _carried_registers(probe: Probe, entry_snippets: Sequence[Snippet], exit_snippets: Sequence[Snippet]) -> list[str]:
     """The probe's registers that both what comes before and what comes after the kernel use."""
-    both = _snippet_registers(before) & _snippet_registers(after)
-    return [name for name in probe.registers if name in both]
+    common_registers = _snippet_registers(entry_snippets) & _snippet_registers(exit_snippets)
+    return [name for name in probe.registers if name in common_registers]
 
 
 def _snippet_registers(snippets: Sequence[Snippet]) -> set[str]:
@@ -158,12 +170,12 @@ class _KernelText:
     """One of the two kernels."""
 
     def __init__(
-        self, probe: Probe, arch: int, *, sampled: bool, room: Map | None, launches: LaunchKind = LaunchKind.ANY
+        self, probe: Probe, arch: int, *, samples_blocks: bool, room: Map | None, launches: LaunchKind = LaunchKind.ANY
     ) -> None:
         self._probe = probe
         self._room = room
         self._names = UnusedNames("")
-        self._sampling = Sampling(probe, self._names) if sampled else None
+        self._sampling = Sampling(probe, self._names) if samples_blocks else None
         self._addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", launches)
         self._expander = Expander(
             probe, self._names, self._addressing, reduces=arch >= REDUX_FROM, tail_in_use=room is not None, gathers=True
@@ -174,13 +186,13 @@ class _KernelText:
         sample = SAMPLE_PARAMETERS if self._sampling else ()
         return [self._names.parameter(*parameter) for parameter in (*probe_parameters(self._probe), *sample)]
 
-    def at_entry(self, snippets: Sequence[Snippet], carried: Sequence[str]) -> list[str]:
+    def entry_lines(self, snippets: Sequence[Snippet], carried: Sequence[str]) -> list[str]:
         """Write the entry code, with marks for values needed later."""
         lines = self._expander.begin()
         lines += [line for snippet in snippets for line in self._expander.lines(snippet, {})]
         saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
         if saves:
-            lines = [*self._sample(), *(self._sampling.skip_outside_sample(lines) if self._sampling else lines)]
+            lines = [*self._sample_lines(), *(self._sampling.skip_outside_sample(lines) if self._sampling else lines)]
         mark = self._names.temporary("mark", "b32")
         halves = self._carried_halves(carried, lines)
         if self._room is not None:
@@ -191,7 +203,7 @@ class _KernelText:
             lines += [f"mov.b32 {mark}, {value};", f"st.volatile.shared.u32 [{_mark_address(mark, index + 1)}], 0;"]
         return lines
 
-    def at_exit(self, snippets: Sequence[Snippet], carried: Sequence[str]) -> list[str]:
+    def exit_lines(self, snippets: Sequence[Snippet], carried: Sequence[str]) -> list[str]:
         """Marks for what was kept, and what runs last."""
         lines: list[str] = []
         mark = self._names.temporary("mark", "b32")
@@ -213,12 +225,12 @@ class _KernelText:
                 ]
             lines.append(f"mov.b{len(halves) * _HALF_BITS} {register}, {_vector_text(halves)};")
         body = self._expander.at_exit(snippets)
-        return [*lines, *self._sample(), *(self._sampling.skip_outside_sample(body) if self._sampling else body)]
+        return [*lines, *self._sample_lines(), *(self._sampling.skip_outside_sample(body) if self._sampling else body)]
 
-    def written(self, name: str, lines: Sequence[str], leading: int) -> str:
+    def text(self, name: str, lines: Sequence[str], leading_bytes: int) -> str:
         """The kernel with those lines, and that many bytes of parameters before its own."""
-        first = f"\t.param .align 8 .b8 tui_probe_leading[{leading}]"
-        declared = ",\n".join([first, *(f"\t.param .u64 {parameter}" for parameter in self.parameters())])
+        leading_parameter = f"\t.param .align 8 .b8 tui_probe_leading[{leading_bytes}]"
+        declared = ",\n".join([leading_parameter, *(f"\t.param .u64 {parameter}" for parameter in self.parameters())])
         body = "\n\t".join(["", *self._names.declarations(), *lines, "ret;"])
         return f".visible .entry {name}(\n{declared}\n)\n{{{body}\n}}\n"
 
@@ -231,10 +243,10 @@ class _KernelText:
 
     def _kept_addresses(self, room: Map, count: int) -> list[str]:
         """Return the addresses in the slot of ``count`` words that are kept from entry to exit."""
-        first = storage_of(self._probe, room).record_bytes + MARK_BYTES
-        return [f"{self._addressing.address}+{first + index * _HALF_BYTES}" for index in range(count)]
+        start = storage_of(self._probe, room).record_bytes + MARK_BYTES
+        return [f"{self._addressing.address}+{start + index * _HALF_BYTES}" for index in range(count)]
 
-    def _sample(self) -> list[str]:
+    def _sample_lines(self) -> list[str]:
         if self._sampling is None:
             return []
         number = self._names.temporary("block", "b32")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = "tui_probe_snippet"
 _FILE: Final = "snippet.bin"
-_MAX_KEPT: Final = 2048
+_MAX_CUBINS: Final = 2048
 """Snippets that a process remembers, about 10 KB each."""
 
 
@@ -36,7 +36,7 @@ class SnippetStore:
     def __init__(self, assembler: Assembler, cache: Cache | None = None) -> None:
         self._assembler = assembler
         self._cache = cache
-        self._kept: dict[str, Cubin] = {}
+        self._cubins: dict[str, Cubin] = {}
         self._codes: dict[tuple[int, int, bool], tuple[Cubin, InlineCode]] = {}
         """Code of cubins, by the identity of each."""
 
@@ -48,23 +48,23 @@ class SnippetStore:
         texts = {name: text.replace(name, _NAME, 1) for name, text in kernels.items()}
         tools = self._tools_text
         keys = {name: digest(b"snippet", tools.encode(), head.encode(), text.encode()) for name, text in texts.items()}
-        known = {key: cubin for key in dict.fromkeys(keys.values()) if (cubin := self._find(key)) is not None}
-        missing = {key: texts[name] for name, key in keys.items() if key not in known}
-        if missing:
-            made = self._assemble(head, missing, arch)
-            for key, cubin in made.items():
+        stored_cubins = {key: cubin for key in dict.fromkeys(keys.values()) if (cubin := self._find(key)) is not None}
+        missing_texts = {key: texts[name] for name, key in keys.items() if key not in stored_cubins}
+        if missing_texts:
+            assembled_cubins = self._assemble(head, missing_texts, arch)
+            for key, cubin in assembled_cubins.items():
                 self._keep(key, cubin)
-            known |= made
-        return {name: known[key] for name, key in keys.items()}
+            stored_cubins |= assembled_cubins
+        return {name: stored_cubins[key] for name, key in keys.items()}
 
-    def inline_code(self, cubin: Cubin, leading: int, *, may_exit: bool = False) -> InlineCode:
+    def inline_code(self, cubin: Cubin, leading_bytes: int, *, may_exit: bool = False) -> InlineCode:
         """Return the code of a snippet's cubin, read once; see ``InlineCode.of``. Raises UnsupportedKernelError."""
-        key = id(cubin), leading, may_exit
-        known = self._codes.get(key)
-        if known is None or known[0] is not cubin:  # another one may have had this identity
+        key = id(cubin), leading_bytes, may_exit
+        cached_code = self._codes.get(key)
+        if cached_code is None or cached_code[0] is not cubin:  # another one may have had this identity
             (name,) = cubin.kernels
-            known = self._codes[key] = cubin, InlineCode.of(cubin, name, leading, may_exit=may_exit)
-        return known[1]
+            cached_code = self._codes[key] = cubin, InlineCode.of(cubin, name, leading_bytes, may_exit=may_exit)
+        return cached_code[1]
 
     def module(self, text: str, entry: str, arch: int) -> Cubin:
         """Return the cubin of a module of PTX, whose kernels belong together. ``entry`` is one of them.
@@ -74,7 +74,7 @@ class SnippetStore:
         key = digest(b"snippets", self._tools_text.encode(), text.encode())
         cubin = self._find(key)
         if cubin is None:
-            cubin = self._assembled(text, entry, arch)
+            cubin = self._assemble_module(text, entry, arch)
             self._keep(key, cubin)
         return cubin
 
@@ -83,7 +83,7 @@ class SnippetStore:
         return repr([(str(tool.path), tool.version) for tool in self._assembler.tools()])
 
     def _find(self, key: str) -> Cubin | None:
-        if (cubin := self._kept.get(key)) is None and self._cache is not None:
+        if (cubin := self._cubins.get(key)) is None and self._cache is not None:
             files = self._cache.get(key)
             cubin = Cubin.read(files[_FILE]) if files is not None else None
             if cubin is not None:
@@ -97,16 +97,16 @@ class SnippetStore:
                 self._cache.put(key, {_FILE: cubin.image})
 
     def _remember(self, key: str, cubin: Cubin) -> None:
-        if len(self._kept) >= _MAX_KEPT:
-            self._kept.clear()
+        if len(self._cubins) >= _MAX_CUBINS:
+            self._cubins.clear()
             self._codes.clear()
-        self._kept[key] = cubin
+        self._cubins[key] = cubin
 
     def _assemble(self, head: str, texts: Mapping[str, str], arch: int) -> dict[str, Cubin]:
         """Assemble all texts together: a ptxas starts in 30 ms, and has a snippet in 5 ms more."""
         names = {key: f"{_NAME}_{number}" for number, key in enumerate(texts)}
         text = head + "".join(texts[key].replace(_NAME, name, 1) for key, name in names.items())
-        assembled = self._assembled(text, next(iter(names.values())), arch)
+        assembled = self._assemble_module(text, next(iter(names.values())), arch)
         try:
             return {key: prune_cubin(assembled, name, cut_table) for key, name in names.items()}
         except KeptWholeError:  # a cubin of one kernel needs no cutting
@@ -114,7 +114,7 @@ class SnippetStore:
                 raise
             return {key: self._assemble(head, {key: text}, arch)[key] for key, text in texts.items()}
 
-    def _assembled(self, text: str, entry: str, arch: int) -> Cubin:
+    def _assemble_module(self, text: str, entry: str, arch: int) -> Cubin:
         with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
             source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
             source.write_text(text)

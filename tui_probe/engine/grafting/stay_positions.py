@@ -44,8 +44,8 @@ _WEAK_ORDER: Final = frozenset({0, 4})
 nvdisasm reads them for sm_80, sm_90, sm_100 and sm_120.
 """
 
-_ACCESS: Final = Instruction(STAY, ("access",), (), MADE_UP)
-_OTHER: Final = Instruction(STAY, ("other",), (), MADE_UP)
+_STAY_ACCESS: Final = Instruction(STAY, ("access",), (), MADE_UP)
+_STAY_OTHER: Final = Instruction(STAY, ("other",), (), MADE_UP)
 _BARRIERS: Final = frozenset({"BAR", "SYNCS", "UCGABAR"})
 _TESTS: Final = frozenset({"ISETP", "UISETP"})
 """Comparisons of integers, which end counted loops; ``U``: of uniform registers."""
@@ -53,9 +53,11 @@ _ADDITIONS: Final = frozenset({"IADD3", "VIADD", "IADD", "LEA", "UIADD3", "ULEA"
 _PRODUCTS: Final = frozenset({"IMAD", "UIMAD"})
 _REGISTER_FORM: Final = 1
 """Form of an instruction whose second source is a register."""
-_SUM_LAST: Final = frozenset({1, 4, 5, 6})
-"""Forms whose third field is what a product is added to."""
-_THIRD: Final = 64, 8
+_SUM_IN_THIRD: Final = frozenset({1, 4, 5, 6})
+"""Forms whose third field is what a product is added to: the second source is in a register (1), or it is a number (4),
+a constant (5) or a uniform register (6). In the other forms the third field is the second factor.
+"""
+_THIRD_SOURCE: Final = 64, 8
 """First bit and width of the third source register."""
 _ZEROS: Final = frozenset({RZ, 63})
 """Registers that read as 0; up to sm_90 the last uniform one, too."""
@@ -95,17 +97,15 @@ def stay_instructions(target: GraftTarget) -> dict[int, Instruction]:
         for index, word in enumerate(target.words)
         if not word.never_runs and (stay := _stay_of(word, target.arch)) is not None
     }
-    return stays | dict.fromkeys(_loop_heads(target, stays), _OTHER)
+    return stays | dict.fromkeys(_loop_heads(target, stays), _STAY_OTHER)
 
 
 def _stay_of(word: Word, arch: int) -> Instruction | None:
     name = operation_name(word, arch)
-    if name in _BARRIERS:
-        return _OTHER
-    if word.operation in ATOMS:
-        return _OTHER
+    if name in _BARRIERS or word.operation in ATOMS:
+        return _STAY_OTHER
     if is_strong_load(word, arch) or (word.operation in ATOM | ATOMG and word.rd != RZ):
-        return _ACCESS
+        return _STAY_ACCESS
     return None
 
 
@@ -116,36 +116,38 @@ def _loop_heads(target: GraftTarget, stays: Iterable[int]) -> list[int]:
         loops = flow.loops
     except UnsupportedKernelError:
         return []
-    staying = {flow.block_at(index) for index in stays}
+    stay_blocks = {flow.block_at(index) for index in stays}
     heads = []
     for loop in loops:
         body = [target.words[index] for block in loop.blocks for index in flow.blocks[block]]
-        if not staying & loop.blocks and not _is_counted(body, target.arch):
+        if not stay_blocks & loop.blocks and not _is_counted(body, target.arch):
             head = flow.blocks[loop.header]
+            # Instruction 0 has the entry code of the probe, so it cannot have that of a site.
             heads += [index for index in head if index and target.words[index].operation not in CONTROL_FLOW][:1]
     return heads
 
 
 def _is_counted(words: Sequence[Word], arch: int) -> bool:
     """Return whether a test in a loop compares a register to which the loop adds."""
-    added, compared = set(), set()
+    counters, compared_registers = set(), set()
     for word in words:
         name = operation_name(word, arch)
         if name in _TESTS:
-            compared |= {(name[0] == "U", number) for number in _sources(word)[:-1]}
-        elif word.rd not in _ZEROS and _adds(name, word):
-            added.add((name[0] == "U", word.rd))
-    return bool(added & compared)
+            # The third field of a comparison is no register: it holds the predicate of its lower half.
+            compared_registers |= {(name[0] == "U", number) for number in _sources(word)[:-1]}
+        elif word.rd not in _ZEROS and _adds_to_destination(name, word):
+            counters.add((name[0] == "U", word.rd))
+    return bool(counters & compared_registers)
 
 
-def _adds(name: str, word: Word) -> bool:
+def _adds_to_destination(name: str, word: Word) -> bool:
     """Return whether an instruction adds to the register that it writes."""
     sources = _sources(word)
     return (name in _ADDITIONS and word.rd in sources) or (
-        name in _PRODUCTS and word.form in _SUM_LAST and word.rd == sources[-1]
+        name in _PRODUCTS and word.form in _SUM_IN_THIRD and word.rd == sources[-1]
     )
 
 
 def _sources(word: Word) -> list[int]:
     """Return the registers that an instruction reads, the third one last."""
-    return [word.ra, *([word.rb] if word.form == _REGISTER_FORM else []), word.field(*_THIRD)]
+    return [word.ra, *([word.rb] if word.form == _REGISTER_FORM else []), word.field(*_THIRD_SOURCE)]

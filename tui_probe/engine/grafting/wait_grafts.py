@@ -47,8 +47,10 @@ if TYPE_CHECKING:
     from tui_probe.sass.words import Word
 
 _COUNT: Final = "1"
-_MANY_UNIFORM: Final = 40
-"""Free uniform registers from which on the first group has all its sites: ptxas gives the exits' code a dozen."""
+_AMPLE_UNIFORM: Final = 40
+"""Minimum number of free uniform registers with which a group always has all its sites: ptxas gives the exits' code a
+dozen.
+"""
 _MAX_FOLLOWED: Final = 16
 """Producers of a wait whose addresses are followed back."""
 _CLOCKS: Final = 2
@@ -57,9 +59,11 @@ _CLOCKS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class ProbedWait:
-    """A wait site with the points of the probe that are at it. ``spills`` are the accesses of the stack in its basic
-    block, which are executed as often; of several sites there the first has them. ``parameters`` are the numbers of
-    the kernel parameters that the awaited accesses get their addresses from.
+    """A wait site with the points of the probe that are at it.
+
+    ``spills`` are the accesses of the stack in its basic block, which are executed as often; of several sites there the
+    first has them. ``parameters`` are the numbers of the kernel parameters that the awaited accesses get their
+    addresses from.
     """
 
     site: WaitSite
@@ -68,29 +72,31 @@ class ProbedWait:
     parameters: tuple[int, ...] = ()
 
     @property
-    def at(self) -> int:
+    def offset(self) -> int:
         """Byte offset in the kernel's code."""
         return self.site.at
 
 
 @dataclass(frozen=True, slots=True)
 class ProbedWaits:
-    """The wait sites that are measured; ``offsets`` of all that could be, those first that usually wait longest.
-    ``hidden`` are the offsets of instructions that may hold warps and cannot be measured, by name.
+    """The measured wait sites of a kernel.
+
+    ``measurable_offsets`` are the offsets of all sites that could be measured, the longest usual waits first.
+    ``hidden_offsets`` are those of instructions that may hold warps and cannot be measured, by name.
     """
 
     sites: list[ProbedWait]
-    offsets: tuple[int, ...]
-    hidden: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    measurable_offsets: tuple[int, ...]
+    hidden_offsets: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
         """Number of sites that could be measured."""
-        return len(self.offsets)
+        return len(self.measurable_offsets)
 
 
 def graft_waits(
-    target: GraftTarget, probe: Probe, snippets: SnippetStore, *, sampled: bool
+    target: GraftTarget, probe: Probe, snippets: SnippetStore, *, samples_blocks: bool
 ) -> tuple[Grafted, ProbedWaits]:
     """Put a probe of waits into a kernel. Raises UnsupportedKernelError and ToolchainError."""
     if target.arch < FIRST_ARCHITECTURE:
@@ -100,24 +106,26 @@ def graft_waits(
         raise UnsupportedKernelError(because("graft-calls", function=function))
     (point,) = (point for point in probe.points if any(position.is_wait for position in point.positions))
     graph = FlowGraph.of(target)
-    resources = _SiteResourceChoice.of(target, graph)
+    resources = _SiteResourceChoice.from_target(target, graph)
     sites = wait_sites(target, graph)
-    ranked = resources.usable(probe, movable_sites(target, sites))
-    grafting = _WaitCode(target, probe, snippets, point, ranked, _free_uniform(target), sampled)
+    ranked = resources.select_usable(probe, movable_sites(target, sites))
+    wait_code = _WaitCode(target, probe, snippets, point, ranked, _free_uniform(target), samples_blocks)
     groups = [int(position.modifiers[0]) for position in point.positions if position.is_wait]
-    fitted = grafting.fitted(groups, _SumRoom(MAX_SITES, MAX_SITES))
-    if groups != [1] and len(fitted.sites) < MAX_SITES and len(grafting.free_uniform) < _MANY_UNIFORM:
+    fitted_waits = wait_code.fit_sites(groups, _SumRoom(MAX_SITES, MAX_SITES))
+    if groups != [1] and len(fitted_waits.sites) < MAX_SITES and len(wait_code.free_uniform) < _AMPLE_UNIFORM:
         # A group of another size than the first one would leave sites between them.
-        size = grafting.fitted([1], _SumRoom(MAX_SITES, MAX_SITES)).room.sites
-        fitted = fitted if size == fitted.room.sites else grafting.fitted(groups, _SumRoom(size, MAX_SITES))
+        size = wait_code.fit_sites([1], _SumRoom(MAX_SITES, MAX_SITES)).room.sites
+        fitted_waits = (
+            fitted_waits if size == fitted_waits.room.sites else wait_code.fit_sites(groups, _SumRoom(size, MAX_SITES))
+        )
     spills, origins = _spills_by_block(target, graph), AddressOrigins(target, graph)
-    probed = [
+    probed_waits = [
         ProbedWait(site, (point.name,), spills.pop(graph.block_at(site.index), ()), _awaited_parameters(site, origins))
-        for site in fitted.sites
+        for site in fitted_waits.sites
     ]
     offsets = tuple(site.at for site in ranked)
-    grafted = _graft(target, fitted.uniform, fitted.sites, fitted.with_longest, resources)
-    return grafted, ProbedWaits(probed, offsets, hidden_waits(target, sites, ranked))
+    grafted = _graft(target, fitted_waits.uniform, fitted_waits.sites, fitted_waits.longest_sites, resources)
+    return grafted, ProbedWaits(probed_waits, offsets, hidden_waits(target, sites, ranked))
 
 
 @dataclass(frozen=True)
@@ -126,7 +134,7 @@ class _FittedWaits:
 
     room: _SumRoom
     sites: list[WaitSite]
-    with_longest: set[int]
+    longest_sites: set[int]
     uniform: _UniformChoice
 
 
@@ -140,26 +148,28 @@ class _WaitCode:
     point: ProbePoint
     ranked: Sequence[WaitSite]
     free_uniform: set[int]
-    sampled: bool
+    samples_blocks: bool
 
-    def fitted(self, groups: Sequence[int], room: _SumRoom) -> _FittedWaits:
+    def fit_sites(self, groups: Sequence[int], room: _SumRoom) -> _FittedWaits:
         """Return as many sites of groups as have room. Raises UnsupportedKernelError."""
         keeps_longest = LONGEST_HELPER in _save_of(self.point).values
         while True:
             sites = [site for group in groups for site in choose_group(self.ranked, group - 1, room.sites)]
-            room = _SumRoom(room.sites, min(room.longest, len(sites)) if keeps_longest else 0)
+            room = _SumRoom(room.sites, min(room.longest_waits, len(sites)) if keeps_longest else 0)
             by_rank = sorted(range(len(sites)), key=lambda number: self.ranked.index(sites[number]))
-            with_longest = set(by_rank[: room.longest])
+            with_longest = set(by_rank[: room.longest_waits])
             waits = [
-                _wait_sums(self.probe, self.point, number, longest=number in with_longest)
+                _wait_sums(self.probe, self.point, number, keeps_longest=number in with_longest)
                 for number in range(len(sites))
             ]
-            code = assemble_code(self.target, self.probe, self.snippets, waits=waits, sampled=self.sampled)
-            needed = 2 * len(sites) + room.longest
-            uniform = _UniformChoice.of(code, self.free_uniform, needed)
-            if uniform.room >= needed:
+            code = assemble_code(
+                self.target, self.probe, self.snippets, waits=waits, samples_blocks=self.samples_blocks
+            )
+            needed_registers = 2 * len(sites) + room.longest_waits
+            uniform = _UniformChoice.choose(code, self.free_uniform, needed_registers)
+            if uniform.room >= needed_registers:
                 return _FittedWaits(room, sites, with_longest, uniform)
-            room = room.within(uniform.room, len(sites))
+            room = room.shrink_to(uniform.room, len(sites))
 
 
 @dataclass(frozen=True)
@@ -174,7 +184,7 @@ class _SiteResourceChoice:
     pending: list[int]
 
     @classmethod
-    def of(cls, target: GraftTarget, graph: FlowGraph) -> _SiteResourceChoice:
+    def from_target(cls, target: GraftTarget, graph: FlowGraph) -> _SiteResourceChoice:
         grows = target.fewest_registers == target.registers and target.registers + _CLOCKS <= MAX_REGISTERS
         pending = pending_scoreboards(target.words, graph).behind if needs_scoreboard(target.arch) else []
         return cls(target, None if grows else RegisterRoom(target, graph), pending)
@@ -184,32 +194,36 @@ class _SiteResourceChoice:
         """Number of registers of the kernel with the code at its sites."""
         return self.target.registers + (_CLOCKS if self.room is None else 0)
 
-    def usable(self, probe: Probe, sites: Sequence[WaitSite]) -> list[WaitSite]:
+    def select_usable(self, probe: Probe, sites: Sequence[WaitSite]) -> list[WaitSite]:
         """Return the sites that leave the code enough. Raises UnsupportedKernelError if registers leave none."""
-        usable = [site for site in sites if self._has_registers(site) and self._has_scoreboard(site)]
-        if sites and not usable and self.room is not None:
-            left = max(len(self.room.free(site.index)) for site in sites)
-            raise UnsupportedKernelError(because("waits-registers", probe=probe.name, needed=_CLOCKS, left=left))
-        return usable
+        usable_sites = [site for site in sites if self._has_registers(site) and self._has_scoreboard(site)]
+        if sites and not usable_sites and self.room is not None:
+            free_count = max(len(self.room.free(site.index)) for site in sites)
+            raise UnsupportedKernelError(because("waits-registers", probe=probe.name, needed=_CLOCKS, left=free_count))
+        return usable_sites
 
-    def at(self, site: WaitSite) -> SiteResources:
+    def resources_at(self, site: WaitSite) -> SiteResources:
         """Return the resources of the code at a usable site."""
-        first = self.target.registers - RESERVED
-        *_, before, after = (first, first + 1) if self.room is None else self.room.free(site.index)
+        first_register = self.target.registers - RESERVED
+        *_, start_clock, end_clock = (
+            (first_register, first_register + 1) if self.room is None else self.room.free(site.index)
+        )
         if not self.pending:
-            return SiteResources(before, after)
+            return SiteResources(start_clock, end_clock)
         pending = self.pending[site.index]
         scoreboard = next(number for number in range(BARRIER_COUNT) if not pending >> number & 1)
-        return SiteResources(before, after, scoreboard)
+        return SiteResources(start_clock, end_clock, scoreboard)
 
     def refuse_large(self, code: InstructionCode) -> None:
         """Raise UnsupportedKernelError if a warp has too few registers for the code of the entry or an exit."""
         if self.room is None or self.target.fewest_registers == self.target.registers:
             return
-        needed = max(inline.registers for inline in code.all) + RESERVED
-        left = min(self.target.registers, *(self.room.limit(at // WORD_BYTES) for at in self.target.exits()))
-        if needed > left:
-            raise UnsupportedKernelError(because("graft-registers", needed=needed, left=left))
+        needed_registers = max(inline.registers for inline in code.all_code) + RESERVED
+        register_limit = min(
+            self.target.registers, *(self.room.limit(offset // WORD_BYTES) for offset in self.target.exits())
+        )
+        if needed_registers > register_limit:
+            raise UnsupportedKernelError(because("graft-registers", needed=needed_registers, left=register_limit))
 
     def _has_registers(self, site: WaitSite) -> bool:
         return self.room is None or len(self.room.free(site.index)) >= _CLOCKS
@@ -223,39 +237,39 @@ class _UniformChoice:
     """The code of entry and exits, its uniform registers, and those that are left for sums and what is kept."""
 
     code: InstructionCode
-    assigned: UniformAssignment
-    left: list[int]
+    assignment: UniformAssignment
+    free_registers: list[int]
 
     @classmethod
-    def of(cls, code: InstructionCode, free: set[int], needed: int) -> _UniformChoice:
+    def choose(cls, code: InstructionCode, free: set[int], needed_registers: int) -> _UniformChoice:
         """Choose uniform registers for code and sums. Exit code uses ordinary ones where the kernel leaves too few
         uniform ones.
         """
         try:
-            choice = cls._assigned(code, free)
+            choice = cls._assign(code, free)
         except UnsupportedKernelError:  # not even the code of exits has enough
             choice = None
-        return choice if choice and choice.room >= needed else cls._assigned(code.with_few_uniform(), free)
+        return choice if choice and choice.room >= needed_registers else cls._assign(code.with_few_uniform(), free)
 
     @classmethod
-    def _assigned(cls, code: InstructionCode, free: set[int]) -> _UniformChoice:
-        assigned = _assign_uniform(code, free)
-        taken = {pair + half for pair in assigned.exits.values() for half in (0, 1)}
-        return cls(code, assigned, sorted(free - taken, reverse=True))
+    def _assign(cls, code: InstructionCode, free: set[int]) -> _UniformChoice:
+        assignment = _assign_uniform(code, free)
+        exit_registers = {pair + half for pair in assignment.exits.values() for half in (0, 1)}
+        return cls(code, assignment, sorted(free - exit_registers, reverse=True))
 
     @property
     def room(self) -> int:
         """Number of registers for sums, counts and longest waits."""
-        return len(self.left) - 1 - self.code.ptx.words
+        return len(self.free_registers) - 1 - self.code.ptx.words
 
     @property
-    def kept(self) -> list[int]:
+    def kept_registers(self) -> list[int]:
         """Registers that keep values from the entry to the exits."""
-        return self.left[: self.code.ptx.words]
+        return self.free_registers[: self.code.ptx.words]
 
-    def registers(self, sites: int, with_longest: set[int]) -> WaitRegisters:
+    def registers(self, sites: int, longest_sites: set[int]) -> WaitRegisters:
         """Return the registers of the code at sites."""
-        return WaitRegisters.of(self.left[self.code.ptx.words :], sites, with_longest)
+        return WaitRegisters.of(self.free_registers[self.code.ptx.words :], sites, longest_sites)
 
 
 @dataclass(frozen=True)
@@ -263,31 +277,34 @@ class _SumRoom:
     """Numbers of sites of a group, and of those whose longest wait is kept."""
 
     sites: int
-    longest: int
+    longest_waits: int
 
-    def within(self, registers: int, chosen: int) -> _SumRoom:
-        """Return what fits that many registers, with ``chosen`` sites if possible. Raises UnsupportedKernelError."""
-        if registers >= 2 * chosen:
-            return _SumRoom(self.sites, registers - 2 * chosen)
+    def shrink_to(self, registers: int, site_count: int) -> _SumRoom:
+        """Return the room that so many registers give, for ``site_count`` sites if possible.
+
+        Raises UnsupportedKernelError if there is room for none.
+        """
+        if registers >= 2 * site_count:
+            return _SumRoom(self.sites, registers - 2 * site_count)
         if registers < 2:
             raise UnsupportedKernelError(because("graft-uniform"))
         return _SumRoom(registers // 2, 0)
 
 
 def _free_uniform(target: GraftTarget) -> set[int]:
-    used = used_uniform_registers(target.all_words(), target.arch)
-    return set(range(FIRST_FREE_UNIFORM, UNIFORM_REGISTERS)) - used
+    used_registers = used_uniform_registers(target.all_words(), target.arch)
+    return set(range(FIRST_FREE_UNIFORM, UNIFORM_REGISTERS)) - used_registers
 
 
 def _assign_uniform(code: InstructionCode, free: set[int]) -> UniformAssignment:
     """Return uniform registers for the entry code, where none holds anything yet, and of ``free`` ones for exits."""
-    entry, leaving = (sorted(inline.uniform_pairs()) if inline else [] for inline in (code.entry, code.exit))
-    return assign_uniform_registers(entry, leaving, set(range(UNIFORM_REGISTERS)) - free, 0, None)
+    entry_pairs, exit_pairs = (sorted(inline.uniform_pairs()) if inline else [] for inline in (code.entry, code.exit))
+    return assign_uniform_registers(entry_pairs, exit_pairs, set(range(UNIFORM_REGISTERS)) - free, 0, None)
 
 
-def _wait_sums(probe: Probe, point: ProbePoint, number: int, *, longest: bool) -> WaitSums:
+def _wait_sums(probe: Probe, point: ProbePoint, number: int, *, keeps_longest: bool) -> WaitSums:
     save = _save_of(point)
-    values = (WAIT_HELPER, _COUNT, *((LONGEST_HELPER,) if longest else ()))
+    values = (WAIT_HELPER, _COUNT, *((LONGEST_HELPER,) if keeps_longest else ()))
     marks = {value: _mark(number, place) for place, value in enumerate(values)}
     return WaitSums(probe.map_named(save.map), save.values, marks, Instruction("wait", (), (), MADE_UP))
 
@@ -322,33 +339,37 @@ def _graft(
     target: GraftTarget,
     uniform: _UniformChoice,
     sites: Sequence[WaitSite],
-    with_longest: set[int],
+    longest_sites: set[int],
     resources: _SiteResourceChoice,
 ) -> Grafted:
     """Put the code at the sites, at the entry and at the exits, which have the registers of the kernel."""
     code, arch = uniform.code, target.arch
     resources.refuse_large(code)
-    registers = uniform.registers(len(sites), with_longest)
-    mark_values = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate(uniform.kept)}
-    free = _free_registers(target, code, uniform.assigned.exits, resources)
+    registers = uniform.registers(len(sites), longest_sites)
+    mark_values = {
+        Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate(uniform.kept_registers)
+    }
+    free = _free_registers(target, code, uniform.assignment.exits, resources)
     opening = (
-        opening_words(code.entry, replace(free, uniform=uniform.assigned.entry), mark_values) if code.entry else []
+        opening_words(code.entry, replace(free, uniform=uniform.assignment.entry), mark_values) if code.entry else []
     )
     splices = [Splice(0, (*opening, *cleared_sums(registers, arch)))]
     for number, site in enumerate(sites):
-        word, own = target.words[site.index], resources.at(site)
-        splices.append(wait_splice(site.at, word, number, registers, own, arch, waits_itself=site.own is not None))
-    leaving = _leaving_words(code, free, mark_values, registers)
-    splices += [Splice(at, leaving) for at in target.exits()]
-    flags = [flag for inline in code.all for flag in inline.flags]
+        word, site_resources = target.words[site.index], resources.resources_at(site)
+        splices.append(
+            wait_splice(site.at, word, number, registers, site_resources, arch, waits_itself=site.own is not None)
+        )
+    exit_words = _exit_words(code, free, mark_values, registers)
+    splices += [Splice(offset, exit_words) for offset in target.exits()]
+    flags = [flag for inline in code.all_code for flag in inline.flags]
     rewritten = with_read_barriers(target.words)
     grafted = apply_splices(target, splices, len(code.ptx.parameters()), free.registers, rewritten, flags)
-    pairs = {number & ~1 for number in {*registers.uniform, *uniform.kept}}
-    refuse_changes(target, grafted, uniform.assigned.pairs | pairs)
+    pairs = {number & ~1 for number in {*registers.uniform, *uniform.kept_registers}}
+    refuse_changes(target, grafted, uniform.assignment.pairs | pairs)
     return grafted
 
 
-def _leaving_words(
+def _exit_words(
     code: InstructionCode, free: FreeRegisters, values: dict[int, MarkValue], registers: WaitRegisters
 ) -> tuple[Word, ...]:
     """Return the code of the exits. Behind it the sums are 0 again, for lanes of the warp that leave later."""
@@ -366,7 +387,7 @@ def _free_registers(
 ) -> FreeRegisters:
     """Return the registers of the entry and exit code, which has those of the kernel, and its uniform predicates."""
     words, barriers = list(target.all_words()), _convergence_barriers(code)
-    convergence, *others = lane_registers.free_barriers(words, 1 + len(barriers))
+    convergence, *snippet_barriers = lane_registers.free_barriers(words, 1 + len(barriers))
     end = target.registers - RESERVED + _CLOCKS
     return FreeRegisters(
         arch=target.arch,
@@ -379,10 +400,10 @@ def _free_registers(
         barriers=least_used_barriers(words),
         predicate_barriers=lane_registers.late_predicates(words),
         convergence=convergence,
-        convergence_barriers=dict(zip(barriers, others, strict=True)),
-        registers=max(resources.registers, *(inline.registers + RESERVED for inline in code.all)),
+        convergence_barriers=dict(zip(barriers, snippet_barriers, strict=True)),
+        registers=max(resources.registers, *(inline.registers + RESERVED for inline in code.all_code)),
     )
 
 
 def _convergence_barriers(code: InstructionCode) -> list[int]:
-    return sorted({number for inline in code.all for number in inline.convergence_barriers()})
+    return sorted({number for inline in code.all_code for number in inline.convergence_barriers()})

@@ -35,32 +35,34 @@ def bounds_register(helper: str, names: UnusedNames) -> tuple[str, str]:
 def bounds_lines(address: str, size: str, names: UnusedNames) -> list[str]:
     """Return the code that fills all registers. ``size`` is a number, or a register of 32 bits."""
     registers = {helper: bounds_register(helper, names)[0] for helper in sorted(BOUNDS_HELPERS)}
-    table, last, entry = (names.temporary(f"bounds_{name}", "b64") for name in ("table", "last", "entry"))
-    low, high, middle = (names.temporary(f"bounds_{name}", "b32") for name in ("low", "high", "middle"))
-    is_done, again, done = names.temporary("bounds_is_done", "pred"), names.new_label(), names.new_label()
+    table, border, entry = (names.temporary(f"bounds_{name}", "b64") for name in ("table", "last", "entry"))
+    lower_index, upper_index, middle_index = (
+        names.temporary(f"bounds_{name}", "b32") for name in ("low", "high", "middle")
+    )
+    is_done, loop_label, end_label = names.temporary("bounds_is_done", "pred"), names.new_label(), names.new_label()
     return [
         f"ld.param.u64 {table}, [{names.parameter(*ALLOCATIONS_PARAMETER)}];",
-        f"ld.global.u32 {high}, [{table}];",
-        f"mov.u32 {low}, 0;",
-        f"{again}:",
-        f"sub.u32 {middle}, {high}, {low};",
-        f"setp.le.u32 {is_done}, {middle}, 1;",
-        f"@{is_done} bra {done};",
-        f"shr.u32 {middle}, {middle}, 1;",
-        f"add.u32 {middle}, {middle}, {low};",
-        f"mad.wide.u32 {entry}, {middle}, {_ENTRY_BYTES}, {table};",
-        f"ld.global.u64 {last}, [{entry}+{_FIRST_ENTRY}];",
-        f"setp.gt.u64 {is_done}, {last}, {address};",
-        f"selp.b32 {high}, {middle}, {high}, {is_done};",
-        f"selp.b32 {low}, {low}, {middle}, {is_done};",
-        f"bra {again};",
-        f"{done}:",
-        f"mad.wide.u32 {entry}, {low}, {_ENTRY_BYTES}, {table};",
+        f"ld.global.u32 {upper_index}, [{table}];",
+        f"mov.u32 {lower_index}, 0;",
+        f"{loop_label}:",
+        f"sub.u32 {middle_index}, {upper_index}, {lower_index};",
+        f"setp.le.u32 {is_done}, {middle_index}, 1;",
+        f"@{is_done} bra {end_label};",
+        f"shr.u32 {middle_index}, {middle_index}, 1;",
+        f"add.u32 {middle_index}, {middle_index}, {lower_index};",
+        f"mad.wide.u32 {entry}, {middle_index}, {_ENTRY_BYTES}, {table};",
+        f"ld.global.u64 {border}, [{entry}+{_FIRST_ENTRY}];",
+        f"setp.gt.u64 {is_done}, {border}, {address};",
+        f"selp.b32 {upper_index}, {middle_index}, {upper_index}, {is_done};",
+        f"selp.b32 {lower_index}, {lower_index}, {middle_index}, {is_done};",
+        f"bra {loop_label};",
+        f"{end_label}:",
+        f"mad.wide.u32 {entry}, {lower_index}, {_ENTRY_BYTES}, {table};",
         f"ld.global.u64 {registers['BELOW']}, [{entry}+{_FIRST_ENTRY}];",
         f"ld.global.u64 {registers['BELOW_END']}, [{entry}+{_FIRST_ENTRY + 8}];",
         f"ld.global.u64 {registers['BELOW_LIMIT']}, [{entry}+{_FIRST_ENTRY + 16}];",
         f"ld.global.u64 {registers['ABOVE']}, [{entry}+{_FIRST_ENTRY + _ENTRY_BYTES}];",
-        f"cvt.u64.u32 {last}, {size};" if size.startswith("%") else f"mov.u64 {last}, {size};",
-        f"add.u64 {last}, {last}, {address};",
-        f"setp.gt.u64 {registers[OUTSIDE_HELPER]}, {last}, {registers['BELOW_END']};",
+        f"cvt.u64.u32 {border}, {size};" if size.startswith("%") else f"mov.u64 {border}, {size};",
+        f"add.u64 {border}, {border}, {address};",
+        f"setp.gt.u64 {registers[OUTSIDE_HELPER]}, {border}, {registers['BELOW_END']};",
     ]

@@ -79,7 +79,9 @@ class Helpers:
         function: Function,
         named_space: str = "",
     ) -> None:
-        """``named_space`` is that of the variable which an instruction without a state space names."""
+        """Read the operands; ``named_space`` is the state space of the variable that the instruction names, if it has
+        no state space of its own.
+        """
         self._instruction = instruction
         self._types = types
         self._names = names
@@ -96,7 +98,7 @@ class Helpers:
         if helper == "MULTIPLY_ADDS":
             return self._multiply_adds()
         if helper in BOX_HELPERS:
-            return self._of_box(helper)
+            return self._box_value(helper)
         if helper == "WORST_IN":
             return self._worst_input()
         if helper in NONFINITE_HELPERS:
@@ -108,7 +110,7 @@ class Helpers:
         index = _OPERANDS[helper]
         operands = self._instruction.operands
         if index >= len(operands):
-            raise self._absent(f"{helper}: the instruction has only {len(operands)} operands")
+            raise self._absent_error(f"{helper}: the instruction has only {len(operands)} operands")
         operand = operands[index]
         if isinstance(operand, Memory | Element):
             return self._address(operand, helper)
@@ -120,8 +122,8 @@ class Helpers:
             return HelperValue(target, f"b{bits}", [line], sources)
         return HelperValue(print_operand(operand), types.pop() if len(types) == 1 else "", [], sources)
 
-    def tells(self, snippet: Snippet) -> bool:
-        """Return whether a snippet applies here: one that uses NONFINITE does only where numbers are stored."""
+    def applies_to(self, snippet: Snippet) -> bool:
+        """Return whether the instruction has the helpers of a snippet: NONFINITE only where numbers are stored."""
         if "WORST_IN" in snippet.helpers and self._inputs() is None:
             return False
         if snippet.helpers & BOUNDS_HELPERS and not self._has_bounds():
@@ -159,7 +161,7 @@ class Helpers:
         return {name: register_type(name, self._types) for name, _ in numbers}
 
     def _worst_input(self) -> HelperValue:
-        """The rank of the worst number that an instruction reads."""
+        """Return the rank of the worst number that an instruction reads."""
         worst = self._names.temporary("worst_in", "b32")
         lines = [f"mov.b32 {worst}, 0;"]
         inputs = self._inputs() or []
@@ -173,7 +175,7 @@ class Helpers:
     def _nonfinite(self, helper: str) -> HelperValue:
         nonfinite = self._find_nonfinite(ranks=helper == "WORST_OUT")
         if nonfinite is None:
-            raise self._absent(f"{helper}: the instruction stores no numbers of a known type")
+            raise self._absent_error(f"{helper}: the instruction stores no numbers of a known type")
         match helper:
             case "NONFINITE":
                 return HelperValue(nonfinite.result, "pred", nonfinite.lines)
@@ -183,24 +185,27 @@ class Helpers:
                 return HelperValue(nonfinite.value, nonfinite.value_type)
         return HelperValue(str(nonfinite.kind), "b32")
 
-    def overwritten(self) -> frozenset[str]:
-        """The registers that the instruction writes."""
-        first = self._instruction.operands[:1]
+    def written_registers(self) -> frozenset[str]:
+        """Return the registers that the instruction writes."""
+        destinations = self._instruction.operands[:1]
         return frozenset(
-            name for operand in first if not isinstance(operand, _ADDRESSES) for name in _operand_registers(operand)
+            name
+            for operand in destinations
+            if not isinstance(operand, _ADDRESSES)
+            for name in _operand_registers(operand)
         )
 
     @property
     def _full_opcode(self) -> str:
         return ".".join((self._instruction.opcode, *self._instruction.modifiers))
 
-    def _absent(self, helper: str) -> UnsupportedKernelError:
-        """Return the error for a helper that the instruction has not; ``helper`` names it and the reason."""
+    def _absent_error(self, helper: str) -> UnsupportedKernelError:
+        """Return the error for a helper that the instruction does not have; ``helper`` names it and the reason."""
         line = self._instruction.span.line
         return UnsupportedKernelError(because("helper-absent", line=line, instruction=self._full_opcode, helper=helper))
 
     def _global_operand(self) -> Memory | Element:
-        """The memory operand in global memory: ``cp.async.ca.shared.global [dst], [src]`` names spaces in order."""
+        """Return the operand in global memory; ``cp.async.ca.shared.global [dst], [src]`` names spaces in order."""
         addresses = [operand for operand in self._instruction.operands if isinstance(operand, _ADDRESSES)]
         if not addresses:
             line = self._instruction.span.line
@@ -210,41 +215,41 @@ class Helpers:
         return addresses[min(index, len(addresses) - 1)]
 
     def _address(self, operand: Memory | Element, helper: str) -> HelperValue:
-        """The address of a memory operand in a 64-bit register."""
+        """Return the address of a memory operand in a 64-bit register."""
         target = self._names.temporary(helper.lower(), "b64")
         if isinstance(operand, Element):
-            lines = [f"mov.u64 {target}, {print_operand(operand)};", *self._made_generic(target)]
+            lines = [f"mov.u64 {target}, {print_operand(operand)};", *self._generic_lines(target)]
             return HelperValue(target, "b64", lines, frozenset(_operand_registers(operand)))
         match operand.base:
             case Register(name=name):
-                wide = TYPE_BITS.get(register_type(name, self._types), 64) == 64
-                if wide and not operand.offset:
+                is_wide = TYPE_BITS.get(register_type(name, self._types), 64) == 64
+                if is_wide and not operand.offset:
                     return HelperValue(name, "b64", [], frozenset({name}))
-                widen = [] if wide else [f"cvt.u64.u32 {target}, {name};"]
-                add = [f"add.s64 {target}, {name if wide else target}, {operand.offset};"] if operand.offset else []
+                widen = [] if is_wide else [f"cvt.u64.u32 {target}, {name};"]
+                add = [f"add.s64 {target}, {name if is_wide else target}, {operand.offset};"] if operand.offset else []
                 return HelperValue(target, "b64", widen + add, frozenset({name}))
             case Symbol(name=name):
                 add = [f"add.s64 {target}, {target}, {operand.offset};"] if operand.offset else []
-                return HelperValue(target, "b64", [f"mov.u64 {target}, {name};", *add, *self._made_generic(target)])
+                return HelperValue(target, "b64", [f"mov.u64 {target}, {name};", *add, *self._generic_lines(target)])
             case None:
                 return HelperValue(target, "b64", [f"mov.u64 {target}, {operand.offset};"])
 
-    def _made_generic(self, address: str) -> list[str]:
-        """Lines that turn the offset of a variable in its space into the address that a generic access has."""
+    def _generic_lines(self, address: str) -> list[str]:
+        """Return the lines that turn the offset of a variable in its space into a generic address."""
         is_offset = self._named_space in _OFFSETS
         return [f"cvta.{self._named_space}.u64 {address}, {address};"] if is_offset else []
 
     def _bytes(self) -> HelperValue:
         opcode, modifiers = self._instruction.opcode, self._instruction.modifiers
         if self.is_tensor_copy:
-            return self._of_box("BYTES")
+            return self._box_value("BYTES")
         if opcode == "cp" and "async" in modifiers:
             return self._copied_bytes()
         if opcode == "wmma" and (share := fragment_bytes(self._instruction)) is not None:
             return HelperValue(str(share), "b32")
         size = access_bytes(self._instruction)
         if size is None:
-            raise self._absent("known BYTES")
+            raise self._absent_error("known BYTES")
         return HelperValue(str(size), "b32")
 
     @property
@@ -252,14 +257,14 @@ class Helpers:
         """Return True if the instruction copies a box by tensor map."""
         return self._instruction.opcode == "cp" and {"bulk", "tensor"} <= set(self._instruction.modifiers)
 
-    def _of_box(self, helper: str) -> HelperValue:
+    def _box_value(self, helper: str) -> HelperValue:
         """BYTES, SECTORS and rows of a copy by tensor map, 0 if UNSIZED is 1."""
         operand = next(
             (operand for operand in self._instruction.operands if isinstance(operand, Memory) and operand.coordinates),
             None,
         )
         if not self.is_tensor_copy or operand is None:
-            raise self._absent(f"{helper}: the instruction does not copy by tensor map")
+            raise self._absent_error(f"{helper}: the instruction does not copy by tensor map")
         address = self._address(replace(operand, coordinates=()), "box")
         box = BoxLines(self._instruction, operand, address.operand, self._names, self._kernel.map_layout)
         has_address = isinstance(operand.base, Register)  # other bases may have no generic address
@@ -276,33 +281,35 @@ class Helpers:
     def _multiply_adds(self) -> HelperValue:
         share = multiply_adds(self._instruction)
         if share is None:
-            raise self._absent("MULTIPLY_ADDS: the instruction is not a matrix product with a shape such as .m16n8k16")
+            raise self._absent_error(
+                "MULTIPLY_ADDS: the instruction is not a matrix product with a shape such as .m16n8k16"
+            )
         return HelperValue(str(share), "b32")
 
     def _copied_bytes(self) -> HelperValue:
         """Bytes that ``cp.async`` reads: its size, or less by its fourth operand; the size of ``cp.async.bulk``."""
         match self._instruction.operands:
-            case (Memory(), Memory(), Immediate(), Immediate() as read, *_):
-                return HelperValue(read.text, "b32")
+            case (Memory(), Memory(), Immediate(), Immediate() as read_size, *_):
+                return HelperValue(read_size.text, "b32")
             case (Memory(), Memory(), Immediate() as size, Register(name=name), *_):
-                return self._partial_copy(size.text, name)
+                return self._partial_copy_bytes(size.text, name)
             case (Memory(), Memory(), Immediate(text=text), *_):
                 return HelperValue(text, "b32")
             case (Memory(), Memory(), Register(name=name), *_) | (Memory(), Register(name=name), *_):
                 return HelperValue(name, "b32", [], frozenset({name}))
             case (Memory(), Immediate(text=text), *_):  # a prefetch
                 return HelperValue(text, "b32")
-        raise self._absent("known BYTES, because no operand gives the size")
+        raise self._absent_error("known BYTES, because no operand gives the size")
 
-    def _partial_copy(self, size: str, fourth: str) -> HelperValue:
+    def _partial_copy_bytes(self, size: str, operand: str) -> HelperValue:
         """``cp.async`` reads nothing under a predicate, or as much as a 32-bit register says; 64 bits are a policy."""
-        kind = register_type(fourth, self._types)
+        kind = register_type(operand, self._types)
         if kind == "pred":
             target = self._names.temporary("bytes", "b32")
-            return HelperValue(target, "b32", [f"selp.b32 {target}, 0, {size}, {fourth};"], frozenset({fourth}))
+            return HelperValue(target, "b32", [f"selp.b32 {target}, 0, {size}, {operand};"], frozenset({operand}))
         if "bulk" in self._instruction.modifiers or TYPE_BITS.get(kind) != 32:
             return HelperValue(size, "b32")
-        return HelperValue(fourth, "b32", [], frozenset({fourth}))
+        return HelperValue(operand, "b32", [], frozenset({operand}))
 
 
 def _operand_registers(operand: Operand | None) -> Iterator[str]:

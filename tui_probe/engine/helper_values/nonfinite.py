@@ -43,28 +43,28 @@ class NonfiniteTest:
 
 
 def nonfinite_test(
-    stored: list[tuple[str, Elements | None]], types: dict[str, str], names: UnusedNames
+    registers: list[tuple[str, Elements | None]], types: dict[str, str], names: UnusedNames
 ) -> NonfiniteTest | None:
-    """Return code to find a number that is not finite among ``stored`` registers and what is in each.
+    """Return code to find a number that is not finite among ``registers`` registers and what is in each.
 
     ``types`` has the PTX type of each register. None if they do not all hold numbers of one type.
     """
-    split = _split_numbers(stored, types, names)
-    if split is None:
+    typed_numbers = _split_numbers(registers, types, names)
+    if typed_numbers is None:
         return None
-    kind, numbers = split
+    kind, numbers = typed_numbers
     bits = 64 if kind == "f64" else 32
     predicate, is_nonfinite, value, masked = (
-        names.temporary(f"{name}{suffix}", held)
-        for name, suffix, held in (
+        names.temporary(f"{name}{suffix}", ptx_type)
+        for name, suffix, ptx_type in (
             ("nonfinite", "", "pred"), ("found", "", "pred"),
             ("value", f"_b{bits}", f"b{bits}"), ("masked", f"_b{bits}", f"b{bits}"),
         )
     )  # fmt: skip
     lines: list[str] = [f"mov.b{bits} {value}, 0;", f"setp.ne.u32 {predicate}, 0, 0;"]
     exponent = _EXPONENT_MASKS[kind]
-    for *before, name in reversed(numbers):  # so that the first of several is the value at the end
-        lines += before
+    for *number_lines, name in reversed(numbers):  # so that the first of several is the value at the end
+        lines += number_lines
         lines += [
             f"and.b{bits} {masked}, {name}, {exponent};",
             f"setp.eq.u{bits} {is_nonfinite}, {masked}, {exponent};",
@@ -82,26 +82,26 @@ def rank_test(
     Without its sign, the bits of a number that is not finite are larger than those of all that rank below it. None as
     for ``nonfinite_test``; ``has_value``: whether the worst number is kept.
     """
-    split = _split_numbers(numbers, types, names)
-    if split is None:
+    typed_numbers = _split_numbers(numbers, types, names)
+    if typed_numbers is None:
         return None
-    kind, parts = split
+    kind, parts = typed_numbers
     bits, infinity = 64 if kind == "f64" else 32, _EXPONENT_MASKS[kind]
     is_larger, rank = names.temporary("found", "pred"), names.temporary("rank", "b32")
-    value, size, largest = (names.temporary(f"{name}_b{bits}", f"b{bits}") for name in ("value", "masked", "largest"))
-    (*first, name), *others = parts
+    value, size, maximum = (names.temporary(f"{name}_b{bits}", f"b{bits}") for name in ("value", "masked", "largest"))
+    (*first_lines, name), *other_numbers = parts
     unsigned = (1 << FLOAT_BITS[kind] - 1) - 1
-    lines = [*first, f"and.b{bits} {largest}, {name}, {unsigned};", f"mov.b{bits} {value}, {name};"]
-    for *before, name in others:
-        lines += [*before, f"and.b{bits} {size}, {name}, {unsigned};"]
+    lines = [*first_lines, f"and.b{bits} {maximum}, {name}, {unsigned};", f"mov.b{bits} {value}, {name};"]
+    for *number_lines, name in other_numbers:
+        lines += [*number_lines, f"and.b{bits} {size}, {name}, {unsigned};"]
         if has_value:
-            lines += [f"setp.gt.u{bits} {is_larger}, {size}, {largest};",
+            lines += [f"setp.gt.u{bits} {is_larger}, {size}, {maximum};",
                       f"selp.b{bits} {value}, {name}, {value}, {is_larger};"]  # fmt: skip
-        lines.append(f"max.u{bits} {largest}, {largest}, {size};")
+        lines.append(f"max.u{bits} {maximum}, {maximum}, {size};")
     lines += [
-        f"setp.ge.u{bits} {is_larger}, {largest}, {infinity};",
+        f"setp.ge.u{bits} {is_larger}, {maximum}, {infinity};",
         f"selp.b32 {rank}, 1, 0, {is_larger};",
-        f"setp.gt.u{bits} {is_larger}, {largest}, {infinity};",
+        f"setp.gt.u{bits} {is_larger}, {maximum}, {infinity};",
         f"selp.b32 {rank}, 2, {rank}, {is_larger};",
     ]
     return NonfiniteTest(lines, rank, value, f"b{bits}", NONFINITE_KINDS[kind])
@@ -114,39 +114,41 @@ def _split_numbers(
     kinds = {element for _, elements in registers for element in elements or ("",)}
     if len(kinds) != 1 or (kind := kinds.pop()) not in NONFINITE_KINDS:
         return None
-    held = {name: 8 * TYPE_BYTES.get(types[name], 0) for name, _ in registers}
-    if any(not FLOAT_BITS[kind] <= bits <= _MAX_BITS for bits in held.values()):
+    register_bits = {name: 8 * TYPE_BYTES.get(types[name], 0) for name, _ in registers}
+    if any(not FLOAT_BITS[kind] <= bits <= _MAX_BITS for bits in register_bits.values()):
         return None
     return kind, [
-        lines for name, elements in registers for lines in _number_lines(name, elements or (), kind, held[name], names)
+        lines
+        for name, elements in registers
+        for lines in _number_lines(name, elements or (), kind, register_bits[name], names)
     ]
 
 
-def _number_lines(register: str, elements: Elements, kind: str, held: int, names: UnusedNames) -> Iterator[list[str]]:
-    """Yield, per number in a register of ``held`` bits, the lines that move it into one of 32 or 64 bits, then that
-    name.
-    """
+def _number_lines(
+    register: str, elements: Elements, kind: str, register_bits: int, names: UnusedNames
+) -> Iterator[list[str]]:
+    """Yield per number in a register the lines that move it into one of 32 or 64 bits, then the name of that one."""
     width = FLOAT_BITS[kind]
-    wide, part = names.temporary("bits_b64", "b64"), names.temporary("bits_b32", "b32")
-    if held == 16:
+    wide_register, number = names.temporary("bits_b64", "b64"), names.temporary("bits_b32", "b32")
+    if register_bits == 16:
         half = names.temporary("bits_b16", "b16")
-        yield [f"mov.b16 {half}, {register};", f"cvt.u32.u16 {part}, {half};", part]
+        yield [f"mov.b16 {half}, {register};", f"cvt.u32.u16 {number}, {half};", number]
         return
-    if width == held:
-        same = wide if held == 64 else part
-        yield [f"mov.b{held} {same}, {register};", same]
+    if width == register_bits:
+        target = wide_register if register_bits == 64 else number
+        yield [f"mov.b{register_bits} {target}, {register};", target]
         return
     for place in range(len(elements)):
-        shift = f"shr.b{held} {{target}}, {{source}}, {place * width};"
-        if held == 64:
-            yield [f"mov.b64 {wide}, {register};", shift.format(target=wide, source=wide),
-                   f"cvt.u32.u64 {part}, {wide};", *_low_bits(part, width), part]  # fmt: skip
+        shift = f"shr.b{register_bits} {{target}}, {{source}}, {place * width};"
+        if register_bits == 64:
+            yield [f"mov.b64 {wide_register}, {register};", shift.format(target=wide_register, source=wide_register),
+                   f"cvt.u32.u64 {number}, {wide_register};", *_low_bits(number, width), number]  # fmt: skip
         else:
             yield [
-                f"mov.b32 {part}, {register};",
-                shift.format(target=part, source=part),
-                *_low_bits(part, width),
-                part,
+                f"mov.b32 {number}, {register};",
+                shift.format(target=number, source=number),
+                *_low_bits(number, width),
+                number,
             ]
 
 

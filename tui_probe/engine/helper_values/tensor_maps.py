@@ -73,28 +73,28 @@ class BoxLines:
         return not any(part.startswith(_OTHER_FORMS) for part in self._instruction.modifiers)
 
     def unsized(self) -> BoxValue:
-        """1 if the map is one whose boxes have no known size, else 0."""
+        """Return 1 if the boxes of the map have no known size, else 0."""
         result, steps = self._name("box_unsized"), self._name("box_steps")
-        differs = self._name("box_differs", "pred")
-        known = sum(1 << number for number in self._fields.element_sizes)
+        has_steps = self._name("box_differs", "pred")
+        sized_types = sum(1 << number for number in self._fields.element_sizes)
         return BoxValue(result, [
-            *self._read("t0", result),
-            f"shr.u32 {result}, {known}, {result};",
+            *self._read_parameter("t0", result),
+            f"shr.u32 {result}, {sized_types}, {result};",
             f"and.b32 {result}, {result}, 1;",
             *self._find_steps(steps),
-            f"setp.ne.u32 {differs}, {steps}, 0;",
-            f"selp.b32 {result}, 0, {result}, {differs};",
+            f"setp.ne.u32 {has_steps}, {steps}, 0;",
+            f"selp.b32 {result}, 0, {result}, {has_steps};",
             f"xor.b32 {result}, {result}, 1;",
         ])  # fmt: skip
 
     def bytes(self) -> BoxValue:
-        """The bytes of the box that are inside the tensor; 0 if their number is not known."""
+        """Return the bytes of the box that are inside the tensor; 0 if their number is unknown."""
         unsized, total, size = self.unsized(), self._name("box_bytes"), self._name("box_size")
         counts = [self._count(dimension) for dimension in range(self._rank)]
         return BoxValue(total, [
             *unsized.lines,
             *self._element_size(size),
-            *self._insides(),
+            *self._inner_extents(),
             f"mov.b32 {total}, {counts[0]};",
             *(f"mul.lo.u32 {total}, {total}, {count};" for count in counts[1:]),
             f"shl.b32 {total}, {total}, {size};",
@@ -102,26 +102,26 @@ class BoxLines:
         ])  # fmt: skip
 
     def sectors(self) -> BoxValue:
-        """The sectors that the rows of the box touch inside the tensor; 0 if their number is not known.
+        """Return the sectors that the rows of the box touch inside the tensor; 0 if their number is unknown.
 
-        Strides are multiples of 16 bytes, so rows begin at two places within sectors: ``alike`` as the first row does,
-        and the others 16 bytes further. Of a dimension with an odd stride, the surplus of the former is 1 or 0.
+        Strides are multiples of 16 bytes, so rows begin at two places within sectors: ``aligned_rows`` at that of the
+        first row, the others 16 bytes further. In a dimension with an odd stride, the surplus of the former is 1 or 0.
         """
-        bytes_, rows, alike, start, row = self.bytes(), *(
+        bytes_, rows, aligned_rows, start, row = self.bytes(), *(
             self._name(f"box_{name}") for name in ("rows", "alike", "start", "row")
         )  # fmt: skip
         stride, is_odd = self._name("box_stride"), self._name("box_differs", "pred")
-        lines = [*bytes_.lines, *self._start_bits(start), f"mov.b32 {rows}, 1;", f"mov.b32 {alike}, 1;"]
+        lines = [*bytes_.lines, *self._start_bits(start), f"mov.b32 {rows}, 1;", f"mov.b32 {aligned_rows}, 1;"]
         for dimension in range(1, self._rank):
-            lines += self._count_rows(dimension, rows, alike)
+            lines += self._count_rows(dimension, rows, aligned_rows)
         lines += [
-            f"add.u32 {alike}, {alike}, {rows};",
-            f"shr.u32 {alike}, {alike}, 1;",
-            f"sub.u32 {rows}, {rows}, {alike};",
+            f"add.u32 {aligned_rows}, {aligned_rows}, {rows};",
+            f"shr.u32 {aligned_rows}, {aligned_rows}, 1;",
+            f"sub.u32 {rows}, {rows}, {aligned_rows};",
             f"shl.b32 {row}, {self._count(0)}, {self._name('box_size')};",
             f"add.u32 {row}, {row}, {SECTOR_BYTES - 1};",
         ]
-        for number in (alike, rows):
+        for number in (aligned_rows, rows):
             lines += [
                 f"add.u32 {stride}, {row}, {start};",
                 f"shr.u32 {stride}, {stride}, 5;",
@@ -129,29 +129,30 @@ class BoxLines:
                 f"xor.b32 {start}, {start}, {_HALF_SECTOR};",
             ]
         lines += [
-            f"add.u32 {rows}, {rows}, {alike};",
+            f"add.u32 {rows}, {rows}, {aligned_rows};",
             f"setp.eq.u32 {is_odd}, {bytes_.register}, 0;",
             f"selp.b32 {rows}, 0, {rows}, {is_odd};",
         ]
         return BoxValue(rows, lines)
 
-    def _count_rows(self, dimension: int, rows: str, alike: str) -> list[str]:
-        """Lines that multiply ``rows`` by the rows of a dimension, ``alike`` by their surplus if the stride is odd."""
+    def _count_rows(self, dimension: int, rows: str, aligned_rows: str) -> list[str]:
+        """Multiply ``rows`` by the rows of a dimension, ``aligned_rows`` by their surplus if the stride is odd."""
         stride, is_odd, count = self._name("box_stride"), self._name("box_differs", "pred"), self._count(dimension)
         return [
             f"mul.lo.u32 {rows}, {rows}, {count};",
-            *self._read(f"s{dimension - 1}", stride),
+            *self._read_parameter(f"s{dimension - 1}", stride),
             f"and.b32 {stride}, {stride}, {_HALF_SECTOR};",
             f"setp.ne.u32 {is_odd}, {stride}, 0;",
             f"and.b32 {stride}, {count}, 1;",
             f"selp.b32 {stride}, {stride}, {count}, {is_odd};",
-            f"mul.lo.u32 {alike}, {alike}, {stride};",
+            f"mul.lo.u32 {aligned_rows}, {aligned_rows}, {stride};",
         ]
 
     def rows(self, *, is_known: bool) -> dict[str, BoxValue]:
-        """The rows of the box inside the tensor, as ``BOX_FIELDS``; START and ROW are 0 unless the size ``is_known``.
+        """Return the rows of the box inside the tensor by name in ``BOX_FIELDS``; START and ROW are 0 unless the size
+        ``is_known``.
 
-        All have the same lines, which need to be there once.
+        All values have the same lines, which are needed once.
         """
         size = self._name("box_size")
         registers = {name: self._name(name.lower(), kind) for name, kind in BOX_FIELDS.items()}
@@ -162,7 +163,7 @@ class BoxLines:
             lines += [
                 *unsized.lines,
                 *self._element_size(size),
-                *self._insides(),
+                *self._inner_extents(),
                 f"shl.b32 {row}, {self._count(0)}, {size};",
                 *self._start(registers, size),
                 *self._unless_unsized(unsized.register, row),
@@ -174,13 +175,13 @@ class BoxLines:
         """Set the address of the first byte inside the tensor, the counts and the strides."""
         start, part = registers["BOX_START"], self._name("box_part", "b64")
         offset = self._name("box_stride")
-        yield from self._read_wide("a0", start)
+        yield from self._read_wide_parameter("a0", start)
         yield f"shl.b32 {offset}, {self._name('box_first0')}, {size};"
         yield f"cvt.u64.u32 {part}, {offset};"
         yield f"add.u64 {start}, {start}, {part};"
         for dimension in range(1, self._rank):
             stride = registers[f"BOX_STRIDE{dimension}"]
-            yield from self._read_wide(f"s{dimension - 1}", stride)
+            yield from self._read_wide_parameter(f"s{dimension - 1}", stride)
             yield f"cvt.u64.u32 {part}, {self._name(f'box_first{dimension}')};"
             yield f"mad.lo.u64 {start}, {part}, {stride}, {start};"
             yield f"mov.b32 {registers[f'BOX_COUNT{dimension}']}, {self._count(dimension)};"
@@ -197,62 +198,62 @@ class BoxLines:
         return self._name(f"box_count{dimension}")
 
     def _unless_unsized(self, unsized: str, value: str) -> Iterator[str]:
-        differs = self._name("box_differs", "pred")
-        yield f"setp.ne.u32 {differs}, {unsized}, 0;"
-        yield f"selp.b32 {value}, 0, {value}, {differs};"
+        is_unsized = self._name("box_differs", "pred")
+        yield f"setp.ne.u32 {is_unsized}, {unsized}, 0;"
+        yield f"selp.b32 {value}, 0, {value}, {is_unsized};"
 
     def _find_steps(self, result: str) -> Iterator[str]:
         """Set a register to 0 if all element strides are 1."""
-        word, masks, ones = self._name("box_word"), dict[int, int](), dict[int, int]()
+        word, masks, unit_bits = self._name("box_word"), dict[int, int](), dict[int, int]()
         for field in (self._fields.fields.get(f"e{dimension}") for dimension in range(self._rank)):
             for run in field.runs if field else ():
                 masks[run.word] = masks.get(run.word, 0) | run.mask
-                lowest = 0 if field is None or field.bias or run.shift else 1 << run.bit % WORD_BITS
-                ones[run.word] = ones.get(run.word, 0) | lowest
+                unit_bit = 0 if field is None or field.bias or run.shift else 1 << run.bit % WORD_BITS
+                unit_bits[run.word] = unit_bits.get(run.word, 0) | unit_bit
         yield f"mov.b32 {result}, 0;"
-        for at, mask in masks.items():
-            yield from self._load(at, word)
+        for index, mask in masks.items():
+            yield from self._load(index, word)
             yield f"and.b32 {word}, {word}, {mask};"
-            yield f"xor.b32 {word}, {word}, {ones[at]};"
+            yield f"xor.b32 {word}, {word}, {unit_bits[index]};"
             yield f"or.b32 {result}, {result}, {word};"
 
     def _element_size(self, result: str) -> Iterator[str]:
         """Set a register to the binary logarithm of an element's bytes, from a table with two bits for each type."""
         table = self._name("box_table", "b64")
-        yield from self._read("t0", result)
+        yield from self._read_parameter("t0", result)
         yield f"mov.b64 {table}, {sum(size << 2 * number for number, size in self._fields.element_sizes.items())};"
         yield f"shl.b32 {result}, {result}, 1;"
         yield f"shr.u64 {table}, {table}, {result};"
         yield f"cvt.u32.u64 {result}, {table};"
         yield f"and.b32 {result}, {result}, 3;"
 
-    def _insides(self) -> Iterator[str]:
-        """Set, of each dimension, how many places of the box are inside the tensor, and the first of these."""
-        last, extent = self._name("box_last"), self._name("box_extent")
+    def _inner_extents(self) -> Iterator[str]:
+        """Set the number of elements of the box inside the tensor, and the first of these, per dimension."""
+        end, extent = self._name("box_last"), self._name("box_extent")
         for dimension, coordinate in enumerate(self._coordinates):
-            first, count = self._name(f"box_first{dimension}"), self._count(dimension)
-            yield from self._read(f"b{dimension}", count)
-            yield from self._read(f"d{dimension}", extent)
+            start, count = self._name(f"box_first{dimension}"), self._count(dimension)
+            yield from self._read_parameter(f"b{dimension}", count)
+            yield from self._read_parameter(f"d{dimension}", extent)
             yield f"min.u32 {extent}, {extent}, {_MAX_EXTENT};"
-            yield f"mov.b32 {first}, {coordinate};"
-            yield f"add.sat.s32 {last}, {first}, {count};"
-            yield f"min.s32 {last}, {last}, {extent};"
-            yield f"max.s32 {first}, {first}, 0;"
-            yield f"sub.s32 {count}, {last}, {first};"
+            yield f"mov.b32 {start}, {coordinate};"
+            yield f"add.sat.s32 {end}, {start}, {count};"
+            yield f"min.s32 {end}, {end}, {extent};"
+            yield f"max.s32 {start}, {start}, 0;"
+            yield f"sub.s32 {count}, {end}, {start};"
             yield f"max.s32 {count}, {count}, 0;"
 
     def _start_bits(self, result: str) -> Iterator[str]:
         """Set a register to the place within its sector of the first byte of the box that is inside the tensor."""
         part = self._name("box_stride")
-        yield from self._read("a0", result)
+        yield from self._read_parameter("a0", result)
         yield f"shl.b32 {part}, {self._name('box_first0')}, {self._name('box_size')};"
         yield f"add.u32 {result}, {result}, {part};"
         for dimension in range(1, self._rank):
-            yield from self._read(f"s{dimension - 1}", part)
+            yield from self._read_parameter(f"s{dimension - 1}", part)
             yield f"mad.lo.u32 {result}, {part}, {self._name(f'box_first{dimension}')}, {result};"
         yield f"and.b32 {result}, {result}, {SECTOR_BYTES - 1};"
 
-    def _read(self, name: str, result: str) -> Iterator[str]:
+    def _read_parameter(self, name: str, result: str) -> Iterator[str]:
         """Set a register to the low 32 bits of a parameter of the map."""
         field, word = self._fields.fields[name], self._name("box_word")
         yield f"mov.b32 {result}, {field.bias};"
@@ -266,7 +267,7 @@ class BoxLines:
                 yield f"shl.b32 {word}, {word}, {run.shift};"
             yield f"add.u32 {result}, {result}, {word};"
 
-    def _read_wide(self, name: str, result: str) -> Iterator[str]:
+    def _read_wide_parameter(self, name: str, result: str) -> Iterator[str]:
         """Set a register to all 64 bits of a parameter of the map."""
         field, word, part = self._fields.fields[name], self._name("box_word"), self._name("box_part", "b64")
         yield f"mov.b64 {result}, {field.bias};"

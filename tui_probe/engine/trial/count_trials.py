@@ -1,9 +1,9 @@
 """Cases of the graft self-test that count: at basic blocks and at single instructions, with counts worked out on paper.
 
-Blocks: the known kernel gets a loop, which each lane goes through another number of times and whose turns take one of
-two ways: so its lanes part and meet again, and there are blocks of nothing but branches. What each way computes is
-counted by lanes, a barrier by warps. The number of all instructions is the compiler's choice, but the classes must add
-up to it.
+Blocks: the known kernel gets a loop, whose number of iterations differs between lanes, with a branch to one of two
+paths: so its lanes diverge and reconverge, and there are blocks of nothing but branches. The operations of each path
+are counted by lanes, a barrier by warps. The number of all instructions is the compiler's choice, but the classes must
+add up to it.
 
 Instructions: requests are instructions that a warp executes with at least one lane; sectors and words are distinct
 pieces of 32 and of 4 bytes that they touch. Stores are counted in bytes only: how many lanes leave a loop together is
@@ -97,12 +97,12 @@ _BLOCK_POINTS: Final = {
 
 
 def block_cubin(arch: int, assembler: Assembler) -> Cubin:
-    """The trial's kernel with the loop in it. Raises ToolchainError."""
+    """Return the trial's kernel with the loop in it. Raises ToolchainError."""
     return trial_cubin(arch, assembler, loop=_LOOP_PTX)
 
 
 def block_trial() -> TrialCase:
-    """Counts of blocks, and of instructions that are counted by blocks."""
+    """Return the case that counts blocks, and instructions that are counted by blocks."""
     registers: dict[str, str] = {}
     points = [_block_sums(registers)]
     for name, (position, text) in _BLOCK_POINTS.items():
@@ -122,9 +122,9 @@ def check_blocks(content: bytes) -> None:
             _BLOCK_FIELDS, (sum(values) for values in zip(*BLOCK_RECORD.iter_unpack(content), strict=True)), strict=True
         )
     )
-    for name, wanted in (EXPECTED_BLOCK_COUNTS | {"classes": sums["instructions"]}).items():
-        if sums[name] != wanted:
-            raise TrialFailedError(f"the probed kernel counted {sums[name]} {name}, not {wanted}")
+    for name, expected_sum in (EXPECTED_BLOCK_COUNTS | {"classes": sums["instructions"]}).items():
+        if sums[name] != expected_sum:
+            raise TrialFailedError(f"the probed kernel counted {sums[name]} {name}, not {expected_sum}")
     if sums["instructions"] <= len(_TURNS) // WARP_SIZE:
         raise TrialFailedError(f"the probed kernel counted {sums['instructions']} instructions, which are too few")
 
@@ -135,11 +135,11 @@ def _block_sums(registers: dict[str, str]) -> ProbePoint:
     declared = f".reg .b32 {', '.join(name for name in fields if name != '%products')}, %below;\n.reg .b64 %products;\n"
     begin = declared + "mov.u32 %below, %lanemask_lt;\n"
     begin += "".join(f"mov.{'u64' if name == '%products' else 'u32'} {name}, 0;\n" for name in fields)
-    before = parse_snippet(begin, FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
+    entry_code = parse_snippet(begin, FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
     values = ", ".join("1" if name == "threads" else f"%{name}" for name in _BLOCK_FIELDS)
-    after = parse_snippet(f"ADD [ {TRIAL_KERNEL} ] {{{values}}};", FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
-    registers.update(before.registers)
-    return ProbePoint("sums", parse_positions("kernel"), before.snippet, after.snippet)
+    exit_code = parse_snippet(f"ADD [ {TRIAL_KERNEL} ] {{{values}}};", FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
+    registers.update(entry_code.registers)
+    return ProbePoint("sums", parse_positions("kernel"), entry_code.snippet, exit_code.snippet)
 
 
 _FULL_WARPS: Final = ACTIVE_THREADS // WARP_SIZE
@@ -190,7 +190,7 @@ _COUNT_KINDS: Final = {
 
 
 def instruction_trials() -> list[TrialCase]:
-    """Sums in registers that live while the kernel runs, and a record for each instruction."""
+    """Return the cases with sums in registers that live while the kernel runs, and with a record per instruction."""
     by_warp = TrialCase(_count_probe(Level.WARP), (_WARPS * INSTRUCTION_RECORD.size,), check_counts)
     return [by_warp, TrialCase(_count_probe(Level.SITE), (_SITE_MAP_BYTES,), check_counts_of_sites)]
 
@@ -205,11 +205,11 @@ def check_counts_of_sites(content: bytes) -> None:
     _compare_counts(content, EXPECTED_INSTRUCTION_COUNTS | {"threads": 0})
 
 
-def _compare_counts(content: bytes, expected: dict[str, int]) -> None:
+def _compare_counts(content: bytes, expected_counts: dict[str, int]) -> None:
     sums = [sum(values) for values in zip(*INSTRUCTION_RECORD.iter_unpack(content), strict=True)]
-    for (name, wanted), total in zip(expected.items(), sums, strict=True):
-        if total != wanted:
-            raise TrialFailedError(f"the probed kernel counted {total} {name.replace('_', ' ')}, not {wanted}")
+    for (name, expected_sum), total in zip(expected_counts.items(), sums, strict=True):
+        if total != expected_sum:
+            raise TrialFailedError(f"the probed kernel counted {total} {name.replace('_', ' ')}, not {expected_sum}")
 
 
 def _count_probe(level: Level) -> Probe:
@@ -225,23 +225,23 @@ def _count_probe(level: Level) -> Probe:
 def _instruction_sums(registers: dict[str, str]) -> ProbePoint:
     """Return the code at the entry and at the exits."""
     names = [f"%{name}" for name in EXPECTED_INSTRUCTION_COUNTS if name != "threads"]
-    set_ = f".reg .b32 {', '.join(names)};\n" + "".join(f"mov.u32 {name}, 0;\n" for name in names)
-    before = parse_snippet(set_, FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
-    after = parse_snippet(
+    clear_text = f".reg .b32 {', '.join(names)};\n" + "".join(f"mov.u32 {name}, 0;\n" for name in names)
+    entry_code = parse_snippet(clear_text, FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
+    exit_code = parse_snippet(
         f"ADD [ {TRIAL_KERNEL} ] {{{', '.join(names)}, 1}};", FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL
     )
-    registers.update(before.registers)
-    return ProbePoint("sums", (Position(""),), before.snippet, after.snippet)
+    registers.update(entry_code.registers)
+    return ProbePoint("sums", (Position(""),), entry_code.snippet, exit_code.snippet)
 
 
 def _count_point(kind: str, level: Level, registers: dict[str, str]) -> ProbePoint:
     positions, names, shift = _COUNT_KINDS[kind]
-    counted = {name: value for name, value in zip(names, ("%request", "%own", "%size"), strict=True) if name}
+    registers_by_name = {name: value for name, value in zip(names, ("%request", "%own", "%size"), strict=True) if name}
     text = _COUNT_REGISTERS + _COUNT_SNIPPET.replace("SHIFT", str(shift))
     if level is Level.WARP:
-        text += "".join(f"add.u32 %{name}, %{name}, {value};\n" for name, value in counted.items())
+        text += "".join(f"add.u32 %{name}, %{name}, {value};\n" for name, value in registers_by_name.items())
     else:
-        values = ", ".join(counted.get(name, "0") for name in EXPECTED_INSTRUCTION_COUNTS)
+        values = ", ".join(registers_by_name.get(name, "0") for name in EXPECTED_INSTRUCTION_COUNTS)
         text += f"ADD [ {TRIAL_KERNEL} ] {{{values}}};\n"
     parsed = parse_snippet(text, FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
     registers.update(parsed.registers)

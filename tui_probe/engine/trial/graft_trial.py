@@ -1,11 +1,11 @@
 """Self-test of grafts on this machine's GPU: run a known kernel with and without a probe in its SASS, and compare.
 
-``python -m tui_probe.engine.trial.graft_trial --arch 90`` says in a line of JSON how it went: ``passed``, ``failed``
-with words, or ``impossible`` with words; and how it went with values kept in ``slots``, with probes at
-``instructions``, with the kernel ``pruned`` out of a cubin with others, with several ``records`` saved by each thread,
-with counts of basic ``blocks``, with ``short_records`` of phases, and with bulk ``copies`` only. It says so anew
-before each part of it, so that what went well is known even where a later part never ends. It has a process of its own,
-so that nothing that goes wrong reaches the program.
+``python -m tui_probe.engine.trial.graft_trial --arch 90`` prints the outcome as a line of JSON: ``passed``, ``failed``
+with words, or ``impossible`` with words; and the outcome of each part: values kept in ``slots``, probes at
+``instructions``, the kernel ``pruned`` out of a cubin with others, several ``records`` saved by each thread, counts of
+basic ``blocks``, ``short_records`` of phases, and bulk ``copies`` only. It prints the line again before each part, so
+that the outcome of earlier parts is known even if a later part never ends. It has a process of its own, so that no
+fault reaches the program.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from tui_probe.binaries.cubin import Cubin
 
 ROUND_COUNT: Final = 4
-"""Launches: what goes wrong by chance of timing may need several."""
+"""Launches: a fault that depends on timing may need several."""
 _NOT_ENDED: Final = "the test did not finish"
 _NOT_TRIED: Final = "not run, because the previous test did not finish"
 _WARP_RECORD: Final = struct.Struct("<QIIIxxxxxxxxxxxx")
@@ -85,23 +85,23 @@ _MINOR: Final = 76
 class _OptionalPart(NamedTuple):
     """A part of the self-test that few kernels or probes need, by its name in the outcome.
 
-    ``pruned``: the kernel is taken out of its cubin first; ``in_slots``: values are kept in slots.
+    ``is_pruned``: the kernel is taken out of its cubin first; ``in_slots``: values are kept in slots.
     """
 
     name: str
-    trials: Callable[[], Sequence[tuple[Cubin, TrialCase]]]
+    make_trials: Callable[[], Sequence[tuple[Cubin, TrialCase]]]
     in_slots: bool = False
-    pruned: bool = False
+    is_pruned: bool = False
 
     def run(self, cuda: CudaContext, assembler: Assembler) -> None:
         """Raise ProbeError where the part fails or cannot be tried."""
-        for cubin, case in self.trials():
-            pruned = prune_cubin(cubin, TRIAL_KERNEL, cut_table) if self.pruned else None
-            run_trial(cuda, cubin, assembler, case, in_slots=self.in_slots, pruned=pruned)
+        for cubin, case in self.make_trials():
+            pruned = prune_cubin(cubin, TRIAL_KERNEL, cut_table) if self.is_pruned else None
+            run_trial(cuda, cubin, assembler, case, in_slots=self.in_slots, pruned_cubin=pruned)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the trial and say how it went."""
+    """Run the trial and print its outcome. Return exit status 0."""
     parser = argparse.ArgumentParser(prog="tui_probe.engine.trial.graft_trial")
     parser.add_argument("--arch", type=int, required=True, help="90 for a device of sm_90")
     parser.add_argument("--driver", default=DRIVER_LIBRARY)
@@ -120,13 +120,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _optional_parts(arch: int, assembler: Assembler, plain: Cubin) -> list[_OptionalPart]:
+def _optional_parts(arch: int, assembler: Assembler, cubin: Cubin) -> list[_OptionalPart]:
     """Return the parts in the order in which they are tried: those that most probes need come first."""
     parts = [
-        _OptionalPart("slots", lambda: [(plain, entry_trial())], in_slots=True),
-        _OptionalPart("instructions", lambda: [(plain, trial) for trial in instruction_trials()]),
-        _OptionalPart("pruned", lambda: [(trial_cubin(arch, assembler, others=True), entry_trial())], pruned=True),
-        _OptionalPart("records", lambda: [(plain, record_trial())]),
+        _OptionalPart("slots", lambda: [(cubin, entry_trial())], in_slots=True),
+        _OptionalPart("instructions", lambda: [(cubin, trial) for trial in instruction_trials()]),
+        _OptionalPart(
+            "pruned", lambda: [(trial_cubin(arch, assembler, with_others=True), entry_trial())], is_pruned=True
+        ),
+        _OptionalPart("records", lambda: [(cubin, record_trial())]),
         _OptionalPart("blocks", lambda: [(block_cubin(arch, assembler), block_trial())]),
     ]
     if arch in RECORD_ARCHITECTURES:
@@ -137,7 +139,7 @@ def _optional_parts(arch: int, assembler: Assembler, plain: Cubin) -> list[_Opti
 
 def _phases_trials(arch: int, assembler: Assembler) -> list[tuple[Cubin, TrialCase]]:
     """Return starts of phases in registers above those of the kernel, and in registers that are free at each start."""
-    cubins = [phases_cubin(arch, assembler, few_registers=few) for few in (False, True)]
+    cubins = [phases_cubin(arch, assembler, few_registers=few_registers) for few_registers in (False, True)]
     return [(cubin, phases_trial(cubin)) for cubin in cubins]
 
 
@@ -173,24 +175,26 @@ def run_trial(
     trial: TrialCase,
     *,
     in_slots: bool = False,
-    pruned: Cubin | None = None,
+    pruned_cubin: Cubin | None = None,
 ) -> None:
     """Raise TrialFailedError where a grafted kernel does something else, ProbeError where there can be no trial.
 
-    ``pruned`` is the kernel in a cubin of its own; if given, the graft goes into that.
+    ``pruned_cubin`` is the kernel in a cubin of its own; if given, the graft goes into that.
     """
-    made = Grafter(trial.probe, assembler, sampled=False).graft(pruned or cubin, TRIAL_KERNEL, in_slots=in_slots)
+    grafted_kernel = Grafter(trial.probe, assembler, samples_blocks=False).graft(
+        pruned_cubin or cubin, TRIAL_KERNEL, in_slots=in_slots
+    )
     original = cuda.load(cubin.image)
-    image = bytearray(made.probed)
-    for patch in made.grafted.patches:
+    image = bytearray(grafted_kernel.probed_image)
+    for patch in grafted_kernel.grafted.patches:
         address = original.variable(patch.name) + patch.addend
         size, shift = (8, 0) if patch.kind == "abs64" else (4, 32 if patch.kind == "abs32hi" else 0)
         image[patch.offset : patch.offset + size] = (address >> shift).to_bytes(8, "little")[:size]
     try:
         grafted = cuda.load(bytes(image))
-        for turn in range(ROUND_COUNT):  # with the code for launches of any shape, and with that for flat ones
-            flat = THREADS // WARP_SIZE if trial.is_marked and turn % 2 else 0
-            _run_and_compare(cuda, original, grafted, made.grafted.constants, trial, flat)
+        for round_number in range(ROUND_COUNT):  # with the code for launches of any shape, and with that for flat ones
+            flat_warps = THREADS // WARP_SIZE if trial.is_marked and round_number % 2 else 0
+            _run_and_compare(cuda, original, grafted, grafted_kernel.grafted.constants, trial, flat_warps)
     except TrialFailedError:
         raise
     except ProbeError as error:
@@ -198,7 +202,7 @@ def run_trial(
 
 
 def entry_trial() -> TrialCase:
-    """The probe of entries and exits."""
+    """Return the case of a probe of entries and exits."""
     return TrialCase(
         trial_probe(), (THREADS_OF_GRID // WARP_SIZE * _WARP_RECORD.size,), check_warp_records, is_marked=True
     )
@@ -207,7 +211,7 @@ def entry_trial() -> TrialCase:
 def trial_probe() -> Probe:
     """Return the probe of the trial: it records when and where each warp ran."""
     place = FileLocation("trial", 0)
-    before, after = (
+    entry_code, exit_code = (
         parse_snippet(_ENTRY_SNIPPET, place, TRIAL_KERNEL),
         parse_snippet(_EXIT_SNIPPET, place, TRIAL_KERNEL),
     )
@@ -217,9 +221,9 @@ def trial_probe() -> Probe:
         Path("trial"),
         "",
         "",
-        before.registers | after.registers,
+        entry_code.registers | exit_code.registers,
         (Map(TRIAL_KERNEL, Level.WARP, fields, 16),),
-        (ProbePoint(TRIAL_KERNEL, (Position(""),), before.snippet, after.snippet),),
+        (ProbePoint(TRIAL_KERNEL, (Position(""),), entry_code.snippet, exit_code.snippet),),
     )
 
 
@@ -229,32 +233,32 @@ def _run_and_compare(
     grafted: CudaModule,
     constants: Sequence[tuple[str, int]],
     trial: TrialCase,
-    flat: int,
+    flat_warps: int,
 ) -> None:
-    """Run both kernels, and compare what they leave behind."""
+    """Run both kernels, and compare the memory that they wrote. Raises TrialFailedError."""
     cuda.write(original.variable("trial_table"), _TABLE_BYTES)
     records = [cuda.allocate_zeros(size) for size in trial.map_bytes]
-    left = []
-    for module, added in ((original, []), (grafted, [record + flat for record in records])):
+    results = []
+    for module, added_parameters in ((original, []), (grafted, [record + flat_warps for record in records])):
         output, total = cuda.allocate_zeros(THREADS_OF_GRID * 4), original.variable("trial_total")
         cuda.write(output, _INPUT_BYTES)
         cuda.write(total, bytes(4))
-        for name, size in constants if added else ():
+        for name, size in constants if added_parameters else ():
             cuda.write(grafted.variable(name), cuda.read(original.variable(name), size))
-        cuda.launch(module.function(TRIAL_KERNEL), BLOCKS, THREADS, [output, ACTIVE_THREADS, *added])
-        left.append((cuda.read(output, THREADS_OF_GRID * 4), cuda.read(total, 4)))
-    if left[0] != left[1]:
-        what = "its output" if left[0][0] != left[1][0] else "a variable"
-        raise TrialFailedError(f"the probed kernel changed {what}")
+        cuda.launch(module.function(TRIAL_KERNEL), BLOCKS, THREADS, [output, ACTIVE_THREADS, *added_parameters])
+        results.append((cuda.read(output, THREADS_OF_GRID * 4), cuda.read(total, 4)))
+    if results[0] != results[1]:
+        changed_memory = "its output" if results[0][0] != results[1][0] else "a variable"
+        raise TrialFailedError(f"the probed kernel changed {changed_memory}")
     trial.check(b"".join(map(cuda.read, records, trial.map_bytes)))
 
 
 def check_warp_records(content: bytes) -> None:
     """Raise TrialFailedError unless every warp left one record that can be true."""
     records = list(_WARP_RECORD.iter_unpack(content))
-    missing = sum(mark != 1 for *_, mark in records)
-    if missing:
-        raise TrialFailedError(f"{missing} of {len(records)} warps saved no record")
+    missing_records = sum(mark != 1 for *_, mark in records)
+    if missing_records:
+        raise TrialFailedError(f"{missing_records} of {len(records)} warps saved no record")
     for start, elapsed, sm, _ in records:
         if not start or not elapsed or sm >= MAX_SMS:
             raise TrialFailedError(
@@ -284,17 +288,17 @@ class CudaContext(CudaDevice):
         return CudaModule(self, self.load_module(image))
 
     def allocate_zeros(self, size: int) -> int:
-        """The address of that many bytes of device memory, all 0."""
+        """Allocate device memory, set it to 0, and return its address."""
         address = self.allocate(size)
         self.call("cuMemsetD8_v2", address, ctypes.c_ubyte(0), c_size_t(size))
         return address.value
 
     def read(self, address: int, size: int) -> bytes:
-        """Bytes of device memory."""
+        """Return ``size`` bytes of device memory."""
         return self.read_memory(c_uint64(address), size)
 
     def write(self, address: int, content: bytes) -> None:
-        """Change device memory."""
+        """Write bytes to device memory."""
         self.call("cuMemcpyHtoD_v2", c_uint64(address), c_char_p(content), c_size_t(len(content)))
 
     def launch(self, function: c_void_p, grid: int, block: int, parameters: Sequence[int]) -> None:
@@ -311,11 +315,11 @@ class CudaModule:
         self._handle = handle
 
     def function(self, name: str) -> c_void_p:
-        """A kernel."""
+        """Return the handle of a kernel."""
         return self._cuda.module_function(self._handle, name)
 
     def variable(self, name: str) -> int:
-        """The address of a variable."""
+        """Return the address of a variable."""
         address, size = c_uint64(), c_size_t()
         self._cuda.call("cuModuleGetGlobal_v2", byref(address), byref(size), self._handle, c_char_p(name.encode()))
         return address.value

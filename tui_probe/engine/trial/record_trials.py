@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.assembler import Assembler
 
 MAX_RECORDS: Final = 4
-"""Records of a thread: a load, a store, an addition, and room for one that must not be."""
+"""Records of a thread: a load, a store, an addition, and room for one that would be a fault."""
 _WARP_RECORD: Final = struct.Struct("<QIxxxxI12x")
 _ACCESS_RECORD: Final = struct.Struct("<QII")
 COUNT_WORD: Final = struct.Struct("<I")
@@ -62,7 +62,7 @@ _ACCESS_POSITIONS: Final = (
     Position("red", ("global",), ("bulk",)),
 )
 RECORD_WARPS: Final = THREADS_OF_GRID // WARP_SIZE
-BEGUN_BYTES: Final = RECORD_WARPS * _WARP_RECORD.size
+ENTRY_BYTES: Final = RECORD_WARPS * _WARP_RECORD.size
 _COUNT_BYTES: Final = WARP_SIZE * COUNT_WORD.size
 _COUNT_ROW_BYTES: Final = WARP_SIZE * _ACCESS_RECORD.size
 """The counts are at its start: see ``probe_model.storage``."""
@@ -77,8 +77,8 @@ class AccessRecord(NamedTuple):
 
 
 def record_trial() -> TrialCase:
-    """Records of warps and of threads, in one launch."""
-    begun = Map("begun", Level.WARP, (Field("start", "u64", 0), Field("smid", "u32", 8)), 16)
+    """Return the case that saves records of warps and of threads in one launch."""
+    entry_map = Map("begun", Level.WARP, (Field("start", "u64", 0), Field("smid", "u32", 8)), 16)
     fields = Field("address", "u64", 0), Field("clock", "u32", 8), Field("line", "u32", 12)
     accesses = Map("accesses", Level.THREAD, fields, _ACCESS_RECORD.size, MAX_RECORDS)
     entry = parse_snippet("SAVE [ begun ] {%clock64, %smid};", FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
@@ -87,35 +87,36 @@ def record_trial() -> TrialCase:
         ProbePoint("entry", (Position(""),), entry.snippet, None),
         ProbePoint("access", _ACCESS_POSITIONS, access.snippet, None),
     )
-    probe = Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", {}, (begun, accesses), points)
-    sizes = BEGUN_BYTES, RECORD_WARPS * storage_of(probe, accesses).slot_bytes
+    probe = Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", {}, (entry_map, accesses), points)
+    sizes = ENTRY_BYTES, RECORD_WARPS * storage_of(probe, accesses).slot_bytes
     return TrialCase(probe, sizes, check_access_records)
 
 
 def check_access_records(content: bytes) -> None:
     """Raise TrialFailedError unless warps and threads left the records that they must."""
-    check_begun_warps(content[:BEGUN_BYTES])
-    threads = _thread_records(content[BEGUN_BYTES:])
-    first = threads[0]
-    if not first:
+    check_warp_entries(content[:ENTRY_BYTES])
+    threads = _thread_records(content[ENTRY_BYTES:])
+    first_thread = threads[0]
+    if not first_thread:
         raise TrialFailedError("the probed kernel saved no access of its first thread")
-    output = first[0].address
-    others = {record.address for number, records in enumerate(threads) for record in records} - {
+    output = first_thread[0].address
+    atomic_addresses = {record.address for number, records in enumerate(threads) for record in records} - {
         output + OUTPUT_WORD * number for number in range(THREADS_OF_GRID)
     }
-    if len(others) != 1:
+    if len(atomic_addresses) != 1:
         raise TrialFailedError(
-            f"besides its output, the probed kernel saved accesses to {len(others)} addresses, not to 1 address"
+            f"besides its output, the probed kernel saved accesses to {len(atomic_addresses)} addresses, "
+            "not to 1 address"
         )
     for number, records in enumerate(threads):
-        _check_thread_records(number, records, output + OUTPUT_WORD * number, others)
+        _check_thread_records(number, records, output + OUTPUT_WORD * number, atomic_addresses)
     for warp in range(-(-ACTIVE_THREADS // WARP_SIZE)):
         lanes = threads[warp * WARP_SIZE : (warp + 1) * WARP_SIZE]
-        if not any(record.address in others for records in lanes for record in records):
+        if not any(record.address in atomic_addresses for records in lanes for record in records):
             raise TrialFailedError(f"warp {warp} of the probed kernel saved no atomic access")
 
 
-def check_begun_warps(content: bytes) -> None:
+def check_warp_entries(content: bytes) -> None:
     """Raise TrialFailedError unless each warp saved when it began."""
     for start, sm, mark in _WARP_RECORD.iter_unpack(content):
         if mark != 1 or not start or sm >= MAX_SMS:
@@ -123,7 +124,7 @@ def check_begun_warps(content: bytes) -> None:
 
 
 def _thread_records(content: bytes) -> list[list[AccessRecord]]:
-    """The records of each thread, in the order in which it saved them."""
+    """Return the records of each thread, in the order in which it saved them."""
     by_thread: list[list[AccessRecord]] = []
     pitch = _COUNT_ROW_BYTES + MAX_RECORDS * WARP_SIZE * _ACCESS_RECORD.size
     for warp in range(RECORD_WARPS):
@@ -141,19 +142,23 @@ def _thread_records(content: bytes) -> list[list[AccessRecord]]:
     return by_thread
 
 
-def _is_later(clock: int, earlier: int) -> bool:
+def _is_later(clock: int, reference: int) -> bool:
     """Return whether a clock of 32 bits, which wraps around, was read after another one, or in the same cycle."""
-    return (clock - earlier) % (2 * _HALF_RANGE) < _HALF_RANGE
+    return (clock - reference) % (2 * _HALF_RANGE) < _HALF_RANGE
 
 
-def _check_thread_records(number: int, records: Sequence[AccessRecord], own: int, others: set[int]) -> None:
+def _check_thread_records(
+    number: int, records: Sequence[AccessRecord], word_address: int, atomic_addresses: set[int]
+) -> None:
     """An odd thread loads and stores its own word, an even one stores it; those that leave immediately do nothing."""
-    expected = 0 if number >= ACTIVE_THREADS else 1 + number % 2
-    at_own = [record for record in records if record.address == own]
-    if len(at_own) != expected or any(record.address not in {own, *others} for record in records):
-        raise TrialFailedError(f"thread {number} saved {len(at_own)} accesses to its word, not {expected}")
-    for before, after in itertools.pairwise(records):
-        if not _is_later(after.clock, before.clock):
+    expected_count = 0 if number >= ACTIVE_THREADS else 1 + number % 2
+    word_records = [record for record in records if record.address == word_address]
+    if len(word_records) != expected_count or any(
+        record.address not in {word_address, *atomic_addresses} for record in records
+    ):
+        raise TrialFailedError(f"thread {number} saved {len(word_records)} accesses to its word, not {expected_count}")
+    for record, next_record in itertools.pairwise(records):
+        if not _is_later(next_record.clock, record.clock):
             raise TrialFailedError(f"thread {number} saved accesses in the wrong order")
     if any(not record.place or record.place % WORD_BYTES for record in records):
         raise TrialFailedError(f"thread {number} saved an access with a wrong instruction offset")
@@ -194,40 +199,47 @@ _START: Final = struct.Struct("<II")
 
 
 def phases_cubin(arch: int, assembler: Assembler, *, few_registers: bool) -> Cubin:
-    """The trial's kernel with marks; with ``few_registers`` warps give registers away. Raises ToolchainError."""
+    """Return the trial's kernel with marks. With ``few_registers`` its warps release registers.
+
+    Raises ToolchainError.
+    """
     return trial_cubin(arch, assembler, loop=_MARKED_LOOP_PTX, few_registers=few_registers)
 
 
 def phases_trial(cubin: Cubin) -> TrialCase:
-    """Starts of phases in this kernel, at offsets that its code gives. Raises UnsupportedKernelError."""
-    starts = Map("starts", Level.WARP, (Field("clock", "u32", 0), Field("line", "u32", 4)), _START.size, MAX_STARTS)
-    starts = replace(starts, leader=True)
+    """Return the case that saves starts of phases in this kernel. Raises UnsupportedKernelError."""
+    start_map = Map("starts", Level.WARP, (Field("clock", "u32", 0), Field("line", "u32", 4)), _START.size, MAX_STARTS)
+    start_map = replace(start_map, leader=True)
     snippet = parse_snippet("SAVE [ starts ] {%clock, LINE};", FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL).snippet
     point = ProbePoint("start", parse_positions("phase"), snippet, None)
-    probe = Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", {}, (starts,), (point,))
+    probe = Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", {}, (start_map,), (point,))
     phases, _ = sass_phases(probe, GraftTarget.of(cubin, TRIAL_KERNEL))
-    marks = {phase.at: phase.start.work for phase in phases if phase.start.first.opcode == MARK}
-    sizes = (RECORD_WARPS * storage_of(probe, starts).slot_bytes,)
+    marks = {phase.offset: phase.start.work for phase in phases if phase.start.first.opcode == MARK}
+    sizes = (RECORD_WARPS * storage_of(probe, start_map).slot_bytes,)
     return TrialCase(probe, sizes, lambda content: check_starts(content, marks))
 
 
 def check_starts(content: bytes, marks: Mapping[int, str]) -> None:
     """Raise TrialFailedError unless each warp left the starts that it must. ``marks`` are works by offset."""
     pitch = QUEUE_HEADER + 2 * MAX_STARTS * _START.size
-    others_of: dict[bool, int] = {}  # starts that are not marks, of warps that skip the loop and of the others
+    unmarked_counts: dict[bool, int] = {}  # starts that are not marks, of warps that skip the loop and of the others
     for warp in range(RECORD_WARPS - 1):  # the last one leaves before the loop
         turns = warp & MAX_TURNS
         slot = content[warp * pitch : (warp + 1) * pitch]
         attempts = COUNT_WORD.unpack_from(slot)[0] - 1
-        starts = list(_START.iter_unpack(slot[QUEUE_HEADER:]))[: min(attempts, MAX_STARTS)]
-        expected = ["pmevent 1", "pmevent 2"] * turns
-        saved = [marks[line] for _, line in starts if line in marks]
-        others = others_of.setdefault(turns > 0, len(starts) - len(saved))
-        if attempts != others + len(expected):
-            raise TrialFailedError(f"warp {warp} counted {attempts} starts of phases, not {others + len(expected)}")
-        if saved != expected[: len(saved)] or len(saved) < min(len(expected), MAX_STARTS - others):
-            raise TrialFailedError(f"the saved phases of warp {warp} are wrong: {', '.join(saved) or 'none'}")
-        if not all(_is_later(after, before) for (before, _), (after, _) in itertools.pairwise(starts)):
+        start_records = list(_START.iter_unpack(slot[QUEUE_HEADER:]))[: min(attempts, MAX_STARTS)]
+        expected_marks = ["pmevent 1", "pmevent 2"] * turns
+        saved_marks = [marks[line] for _, line in start_records if line in marks]
+        unmarked_count = unmarked_counts.setdefault(turns > 0, len(start_records) - len(saved_marks))
+        if attempts != unmarked_count + len(expected_marks):
+            raise TrialFailedError(
+                f"warp {warp} counted {attempts} starts of phases, not {unmarked_count + len(expected_marks)}"
+            )
+        if saved_marks != expected_marks[: len(saved_marks)] or len(saved_marks) < min(
+            len(expected_marks), MAX_STARTS - unmarked_count
+        ):
+            raise TrialFailedError(f"the saved phases of warp {warp} are wrong: {', '.join(saved_marks) or 'none'}")
+        if not all(_is_later(next_clock, clock) for (clock, _), (next_clock, _) in itertools.pairwise(start_records)):
             raise TrialFailedError(f"warp {warp} saved starts of phases in the wrong order")
 
 
@@ -265,49 +277,51 @@ _UNIT: Final = 16
 
 
 def copies_cubin(arch: int, assembler: Assembler) -> Cubin:
-    """The trial's kernel with prefetches; warps give registers away. Raises ToolchainError."""
+    """Return the trial's kernel with prefetches; its warps release registers. Raises ToolchainError."""
     return trial_cubin(arch, assembler, loop=_PREFETCH_LOOP_PTX, few_registers=True)
 
 
 def copies_trial(cubin: Cubin) -> TrialCase:
-    """Records of bulk copies in this kernel, whose instructions its code tells."""
+    """Return the case that saves records of bulk copies in this kernel."""
     probe = replace(record_trial().probe, records_copies=True)
     sites = copy_sites(GraftTarget.of(cubin, TRIAL_KERNEL))
-    sizes = BEGUN_BYTES, RECORD_WARPS * storage_of_copies()
-    return TrialCase(probe, sizes, lambda content: check_copies(content, [site.at for site in sites]))
+    sizes = ENTRY_BYTES, RECORD_WARPS * storage_of_copies()
+    return TrialCase(probe, sizes, lambda content: check_copies(content, [site.offset for site in sites]))
 
 
-def check_copies(content: bytes, places: Sequence[int]) -> None:
-    """Raise TrialFailedError unless each warp left the copies that it must. ``places`` are the offsets of the two
+def check_copies(content: bytes, offsets: Sequence[int]) -> None:
+    """Raise TrialFailedError unless each warp left the copies that it must. ``offsets`` are the offsets of the two
     instructions.
     """
-    check_begun_warps(content[:BEGUN_BYTES])
-    pitch, first = storage_of_copies(), None
+    check_warp_entries(content[:ENTRY_BYTES])
+    pitch, input_address = storage_of_copies(), None
     for warp in range(RECORD_WARPS - 1):  # the last one leaves before the loop
-        at = BEGUN_BYTES + warp * pitch
-        attempts = COUNT_WORD.unpack_from(content, at)[0] - 1
-        records = [_COPY.unpack_from(content, at + QUEUE_HEADER + _COPY.size * index) for index in range(attempts)]
-        copies = [(*begin, *more) for begin, more in zip(records[::2], records[1::2], strict=False)]
-        expected = list(expected_copies(warp, places))
+        slot_offset = ENTRY_BYTES + warp * pitch
+        attempts = COUNT_WORD.unpack_from(content, slot_offset)[0] - 1
+        records = [
+            _COPY.unpack_from(content, slot_offset + QUEUE_HEADER + _COPY.size * index) for index in range(attempts)
+        ]
+        copies = [(*header, *operands) for header, operands in zip(records[::2], records[1::2], strict=False)]
+        expected = list(expected_copies(warp, offsets))
         if len(copies) != len(expected) or attempts % 2:
             raise TrialFailedError(f"warp {warp} saved {attempts} records of bulk copies, not {2 * len(expected)}")
         for copy, (place, offset, size) in zip(copies, expected, strict=True):
-            clock, line, low, high, units, following = copy[:6]
-            address = low | high << 32
-            first = address - offset if first is None else first
-            if (line, following, address - first, (units & 0xFFFF) * _UNIT) != (place, place | 1, offset, size):
+            clock, line, low_word, high_word, units, following = copy[:6]
+            address = low_word | high_word << 32
+            input_address = address - offset if input_address is None else input_address
+            if (line, following, address - input_address, (units & 0xFFFF) * _UNIT) != (place, place | 1, offset, size):
                 raise TrialFailedError(f"warp {warp} saved a record of a bulk copy at {line:#x} that it did not make")
             if not clock:
                 raise TrialFailedError(f"warp {warp} saved a record of a bulk copy without a time")
 
 
-def expected_copies(warp: int, places: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+def expected_copies(warp: int, offsets: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     """Yield the place, the offset in the input and the bytes of each copy of a warp."""
     start = warp * WARP_SIZE * OUTPUT_WORD
     for turn in range(warp & MAX_TURNS):
-        yield places[0], start + turn * _UNIT, _UNIT
+        yield offsets[0], start + turn * _UNIT, _UNIT
         if turn % 2:
-            yield places[1], start, (turn + 1) * _UNIT
+            yield offsets[1], start, (turn + 1) * _UNIT
 
 
 def storage_of_copies() -> int:

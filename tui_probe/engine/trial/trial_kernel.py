@@ -1,9 +1,9 @@
 """The known kernel of the graft self-test.
 
-What it has in it is what grafts could break: lanes that leave early while others continue, at several places, in a loop
-too; values in registers and in uniform registers across them; a barrier; loads and stores of global memory, some of
-them guarded; shared memory; a store right before the end; a module variable and a constant, which the grafted module
-must share with the original.
+It has whatever a graft could break: lanes that leave early while others continue, at several places, in a loop too;
+values in registers and in uniform registers across them; a barrier; loads and stores of global memory, some of them
+guarded; shared memory; a store right before the end; a module variable and a constant, which the grafted module must
+share with the original.
 """
 
 from __future__ import annotations
@@ -95,8 +95,9 @@ $goes_on:
 	ret;
 }
 """
-
-
+"""Each thread reads the shared word of the thread at the other end of its block (508: the offset of the last word). The
+odd multiplier 2654435761 gives each thread another word.
+"""
 _OTHERS_PTX: Final = """\
 .visible .global .align 4 .u32 other_total;
 .visible .global .align 8 .u64 other_address = other_total;
@@ -129,10 +130,17 @@ _OTHERS_PTX: Final = """\
 """
 """A second kernel, a function, and variables, for a cubin for which the trial's kernel is only a part."""
 _SUM_PTX: Final = "	add.u32 %r18, %r11, %r15;\n"
+"""Last addition of the kernel, which the form with other functions replaces by ``_CALL_PTX``."""
 _LOOP_LABEL_PTX: Final = "$again:\n"
-_BODY_PTX: Final = "{\n"
-_EXCHANGE_PTX: Final = ".maxnreg 64\n{\n\tsetmaxnreg.dec.sync.aligned.u32 40;\n"
-_EXCHANGE_VERSION: Final = "8.0"
+"""Head of the kernel's loop: the loop of a case is inserted in front of it."""
+_BODY_PTX: Final = ".param .u64 count)\n{\n"
+"""Start of the kernel's body."""
+_RELEASE_PTX: Final = ".param .u64 count)\n.maxnreg 64\n{\n\tsetmaxnreg.dec.sync.aligned.u32 40;\n"
+"""Start of a body whose warps release registers: 40 of 64 are enough for the kernel, but code of records may use none
+above the kernel's.
+"""
+_RELEASE_VERSION: Final = "8.0"
+"""First PTX version with ``setmaxnreg``."""
 _CALL_PTX: Final = """\
 	{
 	.param .b32 left, right, mixed;
@@ -145,38 +153,42 @@ _CALL_PTX: Final = """\
 
 
 class TrialFailedError(ProbeError):
-    """A grafted kernel did something else than the original."""
+    """Raised if a grafted kernel behaves differently from the original."""
 
 
 class TrialCase(NamedTuple):
-    """A probe to try, the bytes of each of its maps, and what raises TrialFailedError for records that cannot be."""
+    """A probe to try, the bytes of each of its maps, and a check that raises TrialFailedError for wrong records."""
 
     probe: Probe
     map_bytes: tuple[int, ...]
     check: Callable[[bytes], None]
     is_marked: bool = False
-    """True if it is a marked map of warps, whose address tells flat launches."""
+    """True if it has a marked map of warps, whose address marks flat launches."""
 
 
 def trial_cubin(
-    arch: int, assembler: Assembler, *, others: bool = False, loop: str = "", few_registers: bool = False
+    arch: int, assembler: Assembler, *, with_others: bool = False, loop: str = "", few_registers: bool = False
 ) -> Cubin:
-    """The kernel without a probe; with ``others``, next to another kernel and a function, which it calls. ``loop`` is
-    what else each thread does before its own. With ``few_registers`` warps give registers away.
+    """Assemble the kernel without a probe.
 
-    Raises ToolchainError.
+    ``with_others`` puts it next to another kernel and a function, which it calls. ``loop`` is PTX that each thread runs
+    in front of the kernel's own loop. With ``few_registers`` its warps release registers. Raises ToolchainError.
     """
     version, target = ptx_version(arch), f"sm_{arch}"
-    text = (
-        _OTHERS_PTX + _PTX.replace(_SUM_PTX, _CALL_PTX)
-        if others
-        else _PTX.replace(_LOOP_LABEL_PTX, loop + _LOOP_LABEL_PTX)
-    )
+    text = _replace_once(_PTX, _LOOP_LABEL_PTX, loop + _LOOP_LABEL_PTX)
+    if with_others:
+        text = _OTHERS_PTX + _replace_once(text, _SUM_PTX, _CALL_PTX)
     if few_registers:
-        version, target = _EXCHANGE_VERSION, f"{target}a"
-        text = text.replace(_BODY_PTX, _EXCHANGE_PTX, 1)
+        version, target = _RELEASE_VERSION, f"{target}a"
+        text = _replace_once(text, _BODY_PTX, _RELEASE_PTX)
     with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
         source, binary = Path(folder) / "trial.ptx", Path(folder) / "trial.bin"
         source.write_text(f".version {version}\n.target {target}\n.address_size 64\n{text}")
         assembler.assemble(source, binary, target, TRIAL_KERNEL)
         return Cubin.read(binary.read_bytes())
+
+
+def _replace_once(text: str, part: str, replacement: str) -> str:
+    """Replace the only occurrence of a part: without it, the self-test would pass on a kernel that lacks the case."""
+    assert text.count(part) == 1, f"the kernel of the self-test has {part!r} {text.count(part)} times"
+    return text.replace(part, replacement)
