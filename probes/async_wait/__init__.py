@@ -118,38 +118,38 @@ _LAUNCH_METRICS: Final = (
 METRICS: Final = metrics_by_line(_LAUNCH_METRICS, "most cycles")
 
 
-def findings(of: ProbeResult, analysis: CountsByLine[AsyncWaits]) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: CountsByLine[AsyncWaits]) -> Iterator[Finding]:
     """The place that costs most, then all."""
     if analysis.worst is not None:
         line = analysis.worst[0]
-        mean, barrier = of_line(line).cycles_per_wait, _barriers(of).get(line.line, "")
+        mean, barrier = of_line(line).cycles_per_wait, _barriers(probe_result).get(line.line, "")
         values = {"cycles_per_wait": timed(mean)}
         longest = longest_waits("worst_wait", "longest waits", line, analysis.whole.waited, mean, values)
         named = {**longest.values, "barrier": barrier}
         yield replace(longest, words=f"{longest.words} (mbarrier {barrier})", values=named) if barrier else longest
-    yield _all_waits(of, analysis.whole)
+    yield _all_waits(probe_result, analysis.whole)
 
 
-def _all_waits(of: ProbeResult, analysis: AsyncWaits) -> Finding:
+def _all_waits(probe_result: ProbeResult, analysis: AsyncWaits) -> Finding:
     text = "no warp waited for asynchronous work"
     if analysis.waits:
-        mean = cycles_text(analysis.cycles_per_wait or 0, of.clock_khz)
+        mean = cycles_text(analysis.cycles_per_wait or 0, probe_result.clock_khz)
         text = f"{units.counted(analysis.waits, 'warp wait')}, average {mean}"
     values = {"waited": timed(analysis.waited), "waits": counted(analysis.waits)}
     return Finding("async_waits", "waits", text, "", values=values)
 
 
-def _rows(of: ProbeResult, counted: CountsByLine[AsyncWaits]) -> LineRows:
-    barriers = _barriers(of)
+def _rows(probe_result: ProbeResult, counted: CountsByLine[AsyncWaits]) -> LineRows:
+    barriers = _barriers(probe_result)
     rows = ranked_rows(
         counted.lines, lambda line: of_line(line).waited, lambda line: _line_values(line, barriers.get(line.line, ""))
     )
     return LineRows(rows, ["cycles from the start to the end of each wait, summed over all warps"])
 
 
-def _barriers(of: ProbeResult) -> dict[int, str]:
+def _barriers(probe_result: ProbeResult) -> dict[int, str]:
     """Return the names of the mbarriers at which warps wait, by line."""
-    waits = probed_sites(of.kernel.folder).instructions()
+    waits = probed_sites(probe_result.kernel.folder).instructions()
     return {instruction.line: instruction.barrier for instruction in waits if instruction.barrier}
 
 

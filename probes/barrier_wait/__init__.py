@@ -113,25 +113,25 @@ def _whole_of_sums(sums: dict[str, int]) -> BarrierWaits:
     return BarrierWaits(**sums, longest=None, threads_missing=0)
 
 
-def findings(of: ProbeResult, analysis: BarrierWaits) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: BarrierWaits) -> Iterator[Finding]:
     """All barriers together."""
-    yield _all_barriers(of, analysis, "latency", "barriers" if analysis.barriers else "")
+    yield _all_barriers(probe_result, analysis, "latency", "barriers" if analysis.barriers else "")
 
 
-def findings_by_line(of: ProbeResult, analysis: CountsByLine[BarrierWaits]) -> Iterator[Finding]:
+def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[BarrierWaits]) -> Iterator[Finding]:
     """The barrier that costs most, then all."""
     if analysis.worst is not None:
         line = analysis.worst[0]
         mean = of_line(line).cycles_per_barrier
         values = {"cycles_per_barrier": timed(mean)}
         yield longest_waits("worst_barrier", "worst barrier", line, analysis.whole.waited, mean, values)
-    yield _all_barriers(of, analysis.whole, "", "")
+    yield _all_barriers(probe_result, analysis.whole, "", "")
 
 
-def _all_barriers(of: ProbeResult, analysis: BarrierWaits, page: str, asks: str) -> Finding:
+def _all_barriers(probe_result: ProbeResult, analysis: BarrierWaits, page: str, asks: str) -> Finding:
     text = "no barrier was executed"
     if analysis.barriers:
-        mean = cycles_text(analysis.cycles_per_barrier or 0, of.clock_khz)
+        mean = cycles_text(analysis.cycles_per_barrier or 0, probe_result.clock_khz)
         text = f"{units.count(analysis.barriers)} warp arrivals, average wait {mean}"
     values = {
         "waited": timed(analysis.waited),
@@ -141,8 +141,8 @@ def _all_barriers(of: ProbeResult, analysis: BarrierWaits, page: str, asks: str)
     return Finding("barriers", "barriers", text, page, asks=asks, values=values)
 
 
-def _rows(of: ProbeResult, counted: CountsByLine[BarrierWaits]) -> LineRows:
-    del of
+def _rows(probe_result: ProbeResult, counted: CountsByLine[BarrierWaits]) -> LineRows:
+    del probe_result
     rows = ranked_rows(counted.lines, lambda line: of_line(line).waited, _line_values)
     return LineRows(rows, ["cycles from arrival at a barrier to its release, summed over all warps"])
 
@@ -168,30 +168,30 @@ LINES: Final = LineSpec(
 )
 
 
-def waits(of: ProbeResult, progress: Progress) -> Waits:
+def waits(probe_result: ProbeResult, progress: Progress) -> Waits:
     """Cycles that each warp waited in all, and on average at a barrier; not known of a launch whose sums were kept."""
     progress(0.0)
-    if of.result.group(0) is not None:
-        return _of_sums(of)
-    records = warp_records(of.result, RECORD, of.probe)
+    if probe_result.result.group(0) is not None:
+        return _of_sums(probe_result)
+    records = warp_records(probe_result.result, RECORD, probe_result.probe)
     left = records[records["threads"] > 0]
     waited, barriers = left["waited"].astype(np.int64), left["barriers"].astype(np.int64)
     met = barriers > 0
     values = dict(zip(_LABELS, (waited, waited[met] // barriers[met]), strict=True))
     text = f"{units.counted(len(left), 'warp')}, {units.counted(int(barriers.sum()), 'barrier')}"
-    missing = of.result.threads - int(left["threads"].sum(dtype=np.int64))
-    return Waits(of.which, values, text + _left_out(of, missing))
+    missing = probe_result.result.threads - int(left["threads"].sum(dtype=np.int64))
+    return Waits(probe_result.which, values, text + _left_out(probe_result, missing))
 
 
-def _of_sums(of: ProbeResult) -> Waits:
-    waits = analyse(of.result)
-    text = units.counted(waits.barriers, "barrier") + _left_out(of, waits.threads_missing)
-    return Waits(of.which, {}, f"{text}; for each warp's waits, {DETAIL_ADVICE}", _LABELS)
+def _of_sums(probe_result: ProbeResult) -> Waits:
+    waits = analyse(probe_result.result)
+    text = units.counted(waits.barriers, "barrier") + _left_out(probe_result, waits.threads_missing)
+    return Waits(probe_result.which, {}, f"{text}; for each warp's waits, {DETAIL_ADVICE}", _LABELS)
 
 
-def _left_out(of: ProbeResult, threads_missing: int) -> str:
+def _left_out(probe_result: ProbeResult, threads_missing: int) -> str:
     text = f", excluding {units.counted(threads_missing, 'thread')} that did not exit" if threads_missing else ""
-    return text + (f"; {sampled_blocks_text(of.result.sample)}" if of.result.sample else "")
+    return text + (f"; {sampled_blocks_text(probe_result.result.sample)}" if probe_result.result.sample else "")
 
 
 PROBES: Final = (

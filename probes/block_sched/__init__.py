@@ -62,20 +62,20 @@ METRICS: Final = (
 )
 
 
-def findings(of: ProbeResult, schedule: BlockSchedule) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, schedule: BlockSchedule) -> Iterator[Finding]:
     """All of it, in this order."""
-    timeline = timeline_of(of.result, device_sms=of.sms, has_shared_clock=of.simulated)
-    yield _slots(of, schedule)
+    timeline = timeline_of(probe_result.result, device_sms=probe_result.sms, has_shared_clock=probe_result.simulated)
+    yield _slots(probe_result, schedule)
     yield from tail_finding(timeline, "stragglers")
-    yield from _slowest_block(of, timeline)
+    yield from _slowest_block(probe_result, timeline)
     yield from idle_sms_findings(timeline)
-    yield from _waves(of, timeline)
+    yield from _waves(probe_result, timeline)
 
 
-def _slots(of: ProbeResult, schedule: BlockSchedule) -> Finding:
+def _slots(probe_result: ProbeResult, schedule: BlockSchedule) -> Finding:
     span = schedule.span or 1.0
     parts = {name: getattr(schedule, name) / span for name in SLOT_TIME_LABELS}
-    cycles = f"{cycles_text(schedule.span, of.clock_khz)} per SM"
+    cycles = f"{cycles_text(schedule.span, probe_result.clock_khz)} per SM"
     one_wave = schedule.is_one_wave
     text = f"{_one_wave_text(schedule)}; {cycles}" if one_wave else f"{_slot_shares_text(parts)} of {cycles}"
     much = parts["scheduling"] > _FLAGGED_SHARE
@@ -100,17 +100,17 @@ def _one_wave_text(schedule: BlockSchedule) -> str:
     return f"one wave: {units.counted(schedule.blocks, 'block')} on {sms}, none waited for a slot"
 
 
-def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
+def _slowest_block(probe_result: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     blocks, lengths = timeline.blocks, distribution(timeline.blocks.duration)
     if lengths is None or not lengths.median:
         return
     worst = int(blocks.duration.argmax())
     times = float(blocks.duration[worst]) / lengths.median
-    name = launch_timeline(of, timeline).block_words
-    text = f"all take {cycles_text(lengths.median, of.clock_khz)}"
+    name = launch_timeline(probe_result, timeline).block_words
+    text = f"all take {cycles_text(lengths.median, probe_result.clock_khz)}"
     if lengths.most > lengths.least:
         text = f"{name(int(blocks.block[worst]))} on SM {blocks.sm[worst]}, {times:.2f}× the median of "
-        text += cycles_text(lengths.median, of.clock_khz)
+        text += cycles_text(lengths.median, probe_result.clock_khz)
     cycles = timed(int(blocks.duration[worst]), ideal=lengths.median)
     values = {"block": derived(int(blocks.block[worst])), "cycles": cycles, "median": timed(lengths.median)}
     label = "slowest block" if lengths.most > lengths.least else "blocks"
@@ -121,15 +121,15 @@ def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     yield Finding("slowest_block", label, text, "timeline", None, late, asks, values, block=block)
 
 
-def _waves(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
+def _waves(probe_result: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     """Yield the number of waves of the grid; the last wave is seldom full."""
-    probed = of.kernel.blocks_per_sm_probed
-    at_once = of.kernel.blocks_per_sm or probed
-    if not at_once or not of.sms:
+    probed = probe_result.kernel.blocks_per_sm_probed
+    at_once = probe_result.kernel.blocks_per_sm or probed
+    if not at_once or not probe_result.sms:
         return
-    waves = timeline.grid_blocks / (at_once * of.sms)
+    waves = timeline.grid_blocks / (at_once * probe_result.sms)
     blocks = units.counted(timeline.grid_blocks, "block")
-    text = f"{waves:.2f}: {blocks} on {of.sms} SMs, at most {at_once} blocks per SM"
+    text = f"{waves:.2f}: {blocks} on {probe_result.sms} SMs, at most {at_once} blocks per SM"
     text += f" ({probed} with the probe)" if probed and probed != at_once else ""
     yield Finding("waves", "waves", text, values={"waves": derived(waves, "waves")})
 
@@ -142,7 +142,7 @@ PROBES: Final = (
         question=Question("schedule", "how much SM time do gaps and the tail cost?", 0),
         findings=findings,
         timeline=of_launch,
-        waits=lambda of, progress: timeline_waits(of_launch(of, progress)),
+        waits=lambda probe_result, progress: timeline_waits(of_launch(probe_result, progress)),
         views=(BLOCKS,),
         pages=(REPORT,),
         line=schedule_line,

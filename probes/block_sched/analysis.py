@@ -297,7 +297,10 @@ def timeline_of(result: Result, *, device_sms: int | None = None, has_shared_clo
         raise TraceError(f"{result.path}: {error}") from error
 
 
-def of_launch(of: ProbeResult, progress: Progress) -> LaunchTimeline:
+def of_launch(probe_result: ProbeResult, progress: Progress) -> LaunchTimeline:
     """Return the timeline of a launch with the facts that its page shows."""
     progress(0.0)
-    return launch_timeline(of, timeline_of(of.result, device_sms=of.sms, has_shared_clock=of.simulated))
+    return launch_timeline(
+        probe_result,
+        timeline_of(probe_result.result, device_sms=probe_result.sms, has_shared_clock=probe_result.simulated),
+    )

@@ -159,17 +159,19 @@ METRICS: Final = (
 _OF_SIMULATOR: Final = frozenset({"out_of_bounds", "use_after_free"})
 
 
-def _illegal_access(of: ProbeResult, bounds: Bounds) -> OutsideAccess | None:
+def _illegal_access(probe_result: ProbeResult, bounds: Bounds) -> OutsideAccess | None:
     """Return the access at which the GPU ended the context: the last one of the last launch to unknown memory."""
-    failed = of.kernel.trace.state.context_failed
+    failed = probe_result.kernel.trace.state.context_failed
     unknown = [access for access in bounds.accesses if not access.fault]
-    is_last = of.launch is not None and of.launch.number == of.kernel.trace.launches[-1].number
+    is_last = (
+        probe_result.launch is not None and probe_result.launch.number == probe_result.kernel.trace.launches[-1].number
+    )
     return unknown[-1] if failed and failed.error == ILLEGAL_ADDRESS and is_last and unknown else None
 
 
-def findings(of: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
     """The access that ended the context, the first fault of each line, then the first access to unknown memory."""
-    illegal = _illegal_access(of, bounds)
+    illegal = _illegal_access(probe_result, bounds)
     if illegal is not None:
         text = f"{_access_text(illegal)}; then the GPU ended the kernel with the error “illegal address”"
         yield Finding("illegal", "illegal address", text, "lines", illegal.line, True, brief="illegal address",
@@ -207,8 +209,8 @@ def _access_text(access: OutsideAccess) -> str:
     )
 
 
-def _rows(of: ProbeResult, bounds: Bounds) -> LineRows:
-    del of
+def _rows(probe_result: ProbeResult, bounds: Bounds) -> LineRows:
+    del probe_result
     rows = [
         LineRow(
             access.line,
@@ -239,7 +241,7 @@ LINES: Final = LineSpec(
 PROBES: Final = (
     Probe(
         name="bounds_check",
-        analyse=lambda of: analyse(of.result, of.kernel.folder),
+        analyse=lambda probe_result: analyse(probe_result.result, probe_result.kernel.folder),
         metrics=METRICS,
         question=Question(
             "out of bounds", "which access is outside of its allocation?", 36, r"\b(ld|st)\b", of_program=True

@@ -141,15 +141,15 @@ def lanes_per_execution(line: LineSums) -> float | None:
     return ratio(lanes, executions)
 
 
-def findings(of: ProbeResult, analysis: Divergence) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: Divergence) -> Iterator[Finding]:
     """Yield the mean number of active lanes."""
-    del of
+    del probe_result
     yield _active_lanes(analysis, "divergence")
 
 
-def findings_by_line(of: ProbeResult, analysis: CountsByLine[Divergence]) -> Iterator[Finding]:
+def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[Divergence]) -> Iterator[Finding]:
     """The worst lines of source, then all. Lanes that are idle while one lane issues copies are not avoidable."""
-    del of
+    del probe_result
     lanes = WARP_SIZE * (analysis.whole.branches + analysis.whole.accesses)
     others = _without_elected(analysis)
     lines = sums_by_source(others, _idle_lanes)
@@ -206,8 +206,8 @@ def _active_lanes(analysis: Divergence, asks: str, others: Divergence | None = N
     return Finding("lanes", "active lanes", text, stands_out=much, asks=asks, values=values)
 
 
-def _rows(of: ProbeResult, counted: CountsByLine[Divergence]) -> LineRows:
-    del of
+def _rows(probe_result: ProbeResult, counted: CountsByLine[Divergence]) -> LineRows:
+    del probe_result
     rows = []
     for line in counted.lines:
         executions, lanes = executions_and_lanes(line)

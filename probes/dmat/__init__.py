@@ -108,9 +108,9 @@ def dmat_metrics(analysis: AccessTable | AccessCount) -> tuple[MetricValue, ...]
     return metric_values(_TABLE_METRICS if isinstance(analysis, AccessTable) else _COUNT_METRICS, analysis)
 
 
-def findings(of: ProbeResult, analysis: AccessTable | AccessCount) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: AccessTable | AccessCount) -> Iterator[Finding]:
     """Yield the findings of the table, or of the count."""
-    del of
+    del probe_result
     if isinstance(analysis, AccessCount):
         yield _access_count(analysis, "")
     elif analysis.requests is None or analysis.sectors is None:
@@ -120,9 +120,9 @@ def findings(of: ProbeResult, analysis: AccessTable | AccessCount) -> Iterator[F
         yield _all_accesses(analysis, analysis.requests, analysis.sectors)
 
 
-def findings_of_compact(of: ProbeResult, analysis: AccessTable | AccessCount) -> Iterator[Finding]:
+def findings_of_compact(probe_result: ProbeResult, analysis: AccessTable | AccessCount) -> Iterator[Finding]:
     """Yield the number of accesses; compact records do not show which are uncoalesced."""
-    del of
+    del probe_result
     if isinstance(analysis, AccessCount):
         yield _access_count(analysis, "coalescing")
 
@@ -185,9 +185,13 @@ def _all_accesses(table: AccessTable, requests: int, sectors: int) -> Finding:
     return Finding("accesses", "accesses", text, "dmat", values=values)
 
 
-def _rows(of: ProbeResult, analysis: AccessTable | AccessCount) -> LineRows:
+def _rows(probe_result: ProbeResult, analysis: AccessTable | AccessCount) -> LineRows:
     """Read the table of a launch; a large result takes a while."""
-    table = by_line(accesses_of(of), of.kernel.folder) if isinstance(analysis, AccessCount) else analysis
+    table = (
+        by_line(accesses_of(probe_result), probe_result.kernel.folder)
+        if isinstance(analysis, AccessCount)
+        else analysis
+    )
     rows = [
         LineRow(
             row.line,
@@ -260,8 +264,8 @@ LINES: Final = LineSpec(
 )
 
 
-def _analyse(of: ProbeResult) -> AccessTable | AccessCount:
-    return table_or_count(accesses_of(of), of.kernel.folder)
+def _analyse(probe_result: ProbeResult) -> AccessTable | AccessCount:
+    return table_or_count(accesses_of(probe_result), probe_result.kernel.folder)
 
 
 _EXPLANATION: Final = (
@@ -312,7 +316,7 @@ PROBES: Final = (
         lines=LINES,
         views=(DMAT,),
         metric_values=dmat_metrics,
-        stamps=lambda of: Stamps(began_ns(of.result)),
+        stamps=lambda probe_result: Stamps(began_ns(probe_result.result)),
     ),
     Probe(
         name=COMPACT_NAME,

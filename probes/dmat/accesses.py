@@ -381,15 +381,17 @@ def _records_of(result: Result, places: Sequence[int], dtype: np.dtype[Any]) -> 
     return Records(result, places[0], *result.form(places[0], dtype))
 
 
-def accesses_of(of: ProbeResult, memory: LaunchMemory | None = None) -> Accesses:
+def accesses_of(probe_result: ProbeResult, memory: LaunchMemory | None = None) -> Accesses:
     """The accesses of a result, of this probe or its compact variant. ``memory`` names what addresses are of."""
     return read_accesses(
-        of.result,
-        compact=of.probe == COMPACT_NAME,
+        probe_result.result,
+        compact=probe_result.probe == COMPACT_NAME,
         memory=memory or LaunchMemory(),
-        simulated=of.simulated,
-        clock_khz=of.clock_khz,
-        copies=read_copies(of.result, of.kernel.folder, of.kernel.trace, of.launch),
+        simulated=probe_result.simulated,
+        clock_khz=probe_result.clock_khz,
+        copies=read_copies(
+            probe_result.result, probe_result.kernel.folder, probe_result.kernel.trace, probe_result.launch
+        ),
     )
 
 

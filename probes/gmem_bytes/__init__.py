@@ -123,9 +123,11 @@ def analyse_copies(copies: BulkCopies) -> MemoryBytes:
     return MemoryBytes(None, None, None, loaded, stored, *unknown, WARP_SIZE * copies.warps_missing)
 
 
-def _analyse(of: ProbeResult) -> MemoryBytes:
-    copies = read_copies(of.result, of.kernel.folder, of.kernel.trace, of.launch)
-    return analyse(of.result) if copies is None else analyse_copies(copies)
+def _analyse(probe_result: ProbeResult) -> MemoryBytes:
+    copies = read_copies(
+        probe_result.result, probe_result.kernel.folder, probe_result.kernel.trace, probe_result.launch
+    )
+    return analyse(probe_result.result) if copies is None else analyse_copies(copies)
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[MemoryBytes]:
@@ -195,7 +197,7 @@ METRICS: Final = (
 BY_LINE: Final = metrics_by_line(METRICS, "most bytes")
 
 
-def findings(of: ProbeResult, analysis: MemoryBytes) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: MemoryBytes) -> Iterator[Finding]:
     """Yield the bytes that were read and written."""
     if analysis.has_copies_only:
         yield _bulk_finding(analysis)
@@ -203,9 +205,9 @@ def findings(of: ProbeResult, analysis: MemoryBytes) -> Iterator[Finding]:
     read, written = analysis.read, analysis.written
     text = f"{units.size(read)} read, {units.size(written)} written (requested, before caches)"
     speed = None
-    if read is not None and written is not None and of.timed_ms:
-        speed = (read + written) / (of.timed_ms * 1e-3)
-        text += f"; {units.size(speed)}/s at the unprobed time of {units.duration(of.timed_ms * 1e-3)}"
+    if read is not None and written is not None and probe_result.timed_ms:
+        speed = (read + written) / (probe_result.timed_ms * 1e-3)
+        text += f"; {units.size(speed)}/s at the unprobed time of {units.duration(probe_result.timed_ms * 1e-3)}"
     elif read is None or written is None:
         text += "; the sizes of some tensor-map copies are unknown"
     values = {"read": counted(read, "B"), "written": counted(written, "B"), "bytes_per_second": timed(speed, "B/s")}
@@ -228,9 +230,9 @@ def _reason_of(analysis: MemoryBytes) -> str:
     return copies_text(has_all=analysis.bulk_loaded is not None)
 
 
-def findings_by_line(of: ProbeResult, analysis: CountsByLine[MemoryBytes]) -> Iterator[Finding]:
+def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[MemoryBytes]) -> Iterator[Finding]:
     """Yield the findings, then the line with most bytes."""
-    yield from findings(of, analysis.whole)
+    yield from findings(probe_result, analysis.whole)
     if analysis.worst is not None:
         line, moved = analysis.worst
         total = (analysis.whole.read or 0) + (analysis.whole.written or 0)
@@ -241,8 +243,8 @@ def findings_by_line(of: ProbeResult, analysis: CountsByLine[MemoryBytes]) -> It
         yield Finding("most_bytes", "most bytes", text, "lines", line.line, values=values)
 
 
-def _rows(of: ProbeResult, counted: CountsByLine[MemoryBytes]) -> LineRows:
-    del of
+def _rows(probe_result: ProbeResult, counted: CountsByLine[MemoryBytes]) -> LineRows:
+    del probe_result
     line_bytes = [(line, bytes_of(line)) for line in counted.lines]
     known = [moved for _, moved in line_bytes if moved is not None]
     total = sum(known) if len(known) == len(line_bytes) else None

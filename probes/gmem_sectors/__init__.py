@@ -140,9 +140,9 @@ METRICS: Final = (
 BY_LINE: Final = metrics_by_line(METRICS, "most sectors per request")
 
 
-def findings(of: ProbeResult, sectors: MemorySectors) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, sectors: MemorySectors) -> Iterator[Finding]:
     """Loads and stores; bulk copies where nothing else is recorded."""
-    del of
+    del probe_result
     if sectors.has_copies_only:
         yield _bulk_finding(sectors)
         return
@@ -157,10 +157,10 @@ def _bulk_finding(sectors: MemorySectors) -> Finding:
     return Finding("bulk_sectors", "bulk copies", text, "sectors", values=values)
 
 
-def findings_by_line(of: ProbeResult, counts: CountsByLine[MemorySectors]) -> Iterator[Finding]:
+def findings_by_line(probe_result: ProbeResult, counts: CountsByLine[MemorySectors]) -> Iterator[Finding]:
     """The worst lines of source, then all accesses."""
     sectors = sum(requests_and_sectors(line)[1] for line in counts.lines)
-    lines = waste_by_source(counts.lines, of.kernel.folder)
+    lines = waste_by_source(counts.lines, probe_result.kernel.folder)
     much = sum(line.sums["wasted"] for line in lines) > _FLAGGED_SHARE * sectors
     yield from notable_lines((_line_waste(line, sectors) for line in lines), much=much)
     yield from _sectors(counts.whole, "")
@@ -241,9 +241,9 @@ def _sector_values(requests: int, sectors: int, ideal: int | None) -> dict[str, 
     }
 
 
-def _rows(of: ProbeResult, counts: CountsByLine[MemorySectors]) -> LineRows:
+def _rows(probe_result: ProbeResult, counts: CountsByLine[MemorySectors]) -> LineRows:
     rows = []
-    for waste in waste_of_lines(counts.lines, of.kernel.folder):
+    for waste in waste_of_lines(counts.lines, probe_result.kernel.folder):
         values: dict[str, LineValue] = {
             "wasted sectors": waste.wasted,
             "wasted": waste.share,
@@ -284,19 +284,23 @@ def notes(sectors: MemorySectors) -> list[str]:
     return [*sentences, _SECTORS_SCALE] if sentences else []
 
 
-def _analyse(of: ProbeResult) -> MemorySectors:
-    copies = read_copies(of.result, of.kernel.folder, of.kernel.trace, of.launch)
-    return _without_older_copies(of, analyse(of.result)) if copies is None else analyse_copies(copies)
+def _analyse(probe_result: ProbeResult) -> MemorySectors:
+    copies = read_copies(
+        probe_result.result, probe_result.kernel.folder, probe_result.kernel.trace, probe_result.launch
+    )
+    return (
+        _without_older_copies(probe_result, analyse(probe_result.result)) if copies is None else analyse_copies(copies)
+    )
 
 
-def _analyse_lines(of: ProbeResult) -> CountsByLine[MemorySectors]:
-    counts = analyse_lines(of.result, of.sites, of.kernel.folder)
-    return replace(counts, whole=_without_older_copies(of, counts.whole))
+def _analyse_lines(probe_result: ProbeResult) -> CountsByLine[MemorySectors]:
+    counts = analyse_lines(probe_result.result, probe_result.sites, probe_result.kernel.folder)
+    return replace(counts, whole=_without_older_copies(probe_result, counts.whole))
 
 
-def _without_older_copies(of: ProbeResult, sectors: MemorySectors) -> MemorySectors:
+def _without_older_copies(probe_result: ProbeResult, sectors: MemorySectors) -> MemorySectors:
     """Return the sectors without those of bulk copies if a kernel in SASS has none: older versions left them out."""
-    info = of.kernel.read_info()
+    info = probe_result.kernel.read_info()
     if info is None or info.graft is None or sectors.bulk_copies or sectors.unsized_copies:
         return sectors
     return replace(sectors, bulk_copies=None, bulk_load_sectors=None, bulk_store_sectors=None, unsized_copies=None)

@@ -144,15 +144,15 @@ METRICS: Final = (
 BY_LINE: Final = metrics_by_line(METRICS, "executed most")
 
 
-def findings(of: ProbeResult, analysis: InstructionMix) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: InstructionMix) -> Iterator[Finding]:
     """Classes and arithmetic."""
-    del of
+    del probe_result
     yield from _mix(analysis)
 
 
-def findings_by_line(of: ProbeResult, analysis: CountsByLine[InstructionMix]) -> Iterator[Finding]:
+def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[InstructionMix]) -> Iterator[Finding]:
     """Yield the findings, then the line that is executed most."""
-    del of
+    del probe_result
     totals = analysis.whole
     yield from _mix(totals)
     kinds = ("fp64",) if totals.executed["fp64"] else CLASSES
@@ -180,8 +180,8 @@ def _mix(analysis: InstructionMix) -> Iterator[Finding]:
         yield Finding("arithmetic", "arithmetic", text, stands_out=doubles > 0, asks=asks, values=values)
 
 
-def _rows(of: ProbeResult, counted: CountsByLine[InstructionMix]) -> LineRows:
-    del of
+def _rows(probe_result: ProbeResult, counted: CountsByLine[InstructionMix]) -> LineRows:
+    del probe_result
     rows = ranked_rows(
         counted.lines,
         executions_of,

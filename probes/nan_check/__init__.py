@@ -166,9 +166,9 @@ METRICS: Final = (
 _ADVICE: Final = "to find the instruction that first computed a NaN or an infinity, run with -p nan_check_birth"
 
 
-def findings(of: ProbeResult, analysis: NanCheck) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: NanCheck) -> Iterator[Finding]:
     """The first, all, and what nothing is known of."""
-    del of
+    del probe_result
     first, values = analysis.first, {"stores": counted(analysis.stores, ideal=0)}
     if first is None:
         yield Finding("stores", "stores", _clean_text(analysis), "lines", values=values)
@@ -194,9 +194,9 @@ def _clean_text(analysis: NanCheck) -> str:
     return "no NaN or infinity was stored"
 
 
-def _rows(of: ProbeResult, analysis: NanCheck) -> LineRows:
+def _rows(probe_result: ProbeResult, analysis: NanCheck) -> LineRows:
     """The stores with such a number, then those that were not checked, then those that were, without one."""
-    del of
+    del probe_result
     rows = [
         LineRow(
             store.line,
@@ -234,7 +234,9 @@ LINES: Final = LineSpec(
 PROBES: Final = (
     Probe(
         name=_NAME,
-        analyse=lambda of: analyse(of.result, of.kernel.folder, has_sites=not of.kernel.matched_nothing),
+        analyse=lambda probe_result: analyse(
+            probe_result.result, probe_result.kernel.folder, has_sites=not probe_result.kernel.matched_nothing
+        ),
         metrics=METRICS,
         question=Question(
             "first NaN",

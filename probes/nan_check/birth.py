@@ -159,7 +159,7 @@ METRICS: Final = (
 )  # fmt: skip
 
 
-def findings(of: ProbeResult, analysis: Births) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: Births) -> Iterator[Finding]:
     """The first birth, and how many there were."""
     first = analysis.first
     if first is None:
@@ -177,11 +177,11 @@ def findings(of: ProbeResult, analysis: Births) -> Iterator[Finding]:
     )  # fmt: skip
     text = f"{units.counted(analysis.total, 'new NaN or infinite result')}, counted per warp"
     yield Finding("births", "births", text, "lines", values={"total": counted(analysis.total, ideal=0)})
-    del of
+    del probe_result
 
 
-def _rows(of: ProbeResult, analysis: Births) -> LineRows:
-    del of
+def _rows(probe_result: ProbeResult, analysis: Births) -> LineRows:
+    del probe_result
     rows = [
         LineRow(
             birth.line,
@@ -201,7 +201,7 @@ def _rows(of: ProbeResult, analysis: Births) -> LineRows:
 
 BIRTHS: Final = Probe(
     name="nan_check_birth",
-    analyse=lambda of: analyse(of.result, of.kernel.folder),
+    analyse=lambda probe_result: analyse(probe_result.result, probe_result.kernel.folder),
     metrics=METRICS,
     findings=findings,
     fault_in_any_launch=True,

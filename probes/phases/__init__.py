@@ -68,12 +68,12 @@ METRICS: Final = (
 )  # fmt: skip
 
 
-def findings(of: ProbeResult, launch: Phases) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, launch: Phases) -> Iterator[Finding]:
     """The longest wait for other warps, then the longest phases."""
     from .tables import rows_of
     from .waits import waits_of
 
-    del of
+    del probe_result
     waits = [wait for wait in waits_of(launch) if wait.late_share is not None]
     if waits:
         yield _wait_finding(_main_wait(waits))
@@ -162,10 +162,10 @@ PHASES_VIEW: Final = probe_view(
 )
 
 
-def _analyse(of: ProbeResult) -> Phases:
+def _analyse(probe_result: ProbeResult) -> Phases:
     from .analysis import analyse_launch
 
-    return analyse_launch(of)
+    return analyse_launch(probe_result)
 
 
 PROBES: Final = (

@@ -320,12 +320,12 @@ def analyse(result: Result, folder: Path | None) -> Phases:
     )
 
 
-def analyse_launch(of: ProbeResult) -> Phases:
+def analyse_launch(probe_result: ProbeResult) -> Phases:
     """The phases of a result, with the names of the memory that they access. Raises TraceError."""
-    launch = analyse(of.result, of.kernel.folder)
+    launch = analyse(probe_result.result, probe_result.kernel.folder)
     if not any(phase.parameters for phase in launch.phases):
         return launch
-    names = parameter_names(of.kernel.trace, of.launch)
+    names = parameter_names(probe_result.kernel.trace, probe_result.launch)
     phases = (
         replace(phase, tensors=tuple(dict.fromkeys(names[number] for number in phase.parameters if number in names)))
         for phase in launch.phases

@@ -120,12 +120,12 @@ def moved_instructions(image: bytes, name: str, probe: Probe, works: Mapping[int
     return moved
 
 
-def moved_in_trace(of: ProbeResult, sites: Sequence[Site]) -> Counter[str] | None:
+def moved_in_trace(probe_result: ProbeResult, sites: Sequence[Site]) -> Counter[str] | None:
     """Return the moves of a kernel of a trace; None if a file is missing or damaged, or the user named no phases."""
     if not any(site.phase is not None and site.phase.named for site in sites):
         return None
-    parts = ("probe.toml",) if of.kernel.probe is None else ("probes", f"{of.kernel.probe}.toml")
-    binary, file = of.kernel.file("probed.bin"), of.kernel.trace.file(*parts)
+    parts = ("probe.toml",) if probe_result.kernel.probe is None else ("probes", f"{probe_result.kernel.probe}.toml")
+    binary, file = probe_result.kernel.file("probed.bin"), probe_result.kernel.trace.file(*parts)
     if binary is None or file is None:
         return None
     try:
@@ -134,7 +134,7 @@ def moved_in_trace(of: ProbeResult, sites: Sequence[Site]) -> Counter[str] | Non
     except (OSError, ProbeFileError):
         return None
     works = {site.instruction.line: site.phase.work for site in sites if site.phase is not None}
-    return moved_instructions(image, of.kernel.name, probe, works)
+    return moved_instructions(image, probe_result.kernel.name, probe, works)
 
 
 class _ClockRead(NamedTuple):

@@ -60,7 +60,7 @@ class Sentences:
     waits that another probe measured at single instructions.
     """
 
-    of: ProbeResult
+    probe_result: ProbeResult
     launch: Phases
     block: int
     moved: Counter[str] | None
@@ -149,17 +149,19 @@ class Sentences:
         launch = self.launch
         if launch.sample is not None:
             yield sampled_blocks_text(launch.sample)
-        slowdown = self.of.kernel.slowdown
+        slowdown = self.probe_result.kernel.slowdown
         if slowdown is not None:
             yield f"slowdown with the probe: {slowdown:.2f}×"
-        if self.of.simulated:
+        if self.probe_result.simulated:
             yield "simulated: cycles of a model"
 
     def _tensor_notes(self) -> Iterator[str]:
         """Sentences on the tensor cores: a role's rate over the whole block, and in each phase that issues products."""
         if TensorRates.of(self.launch, self.block) is not None:
-            of = "an SM's tensor-core peak" if self.of.products_per_clock else "the highest rate in the row"
-            yield f"row “tensor”: multiply-adds issued per cycle, in tenths of {of}"
+            basis = (
+                "an SM's tensor-core peak" if self.probe_result.products_per_clock else "the highest rate in the row"
+            )
+            yield f"row “tensor”: multiply-adds issued per cycle, in tenths of {basis}"
         for role in self.launch.roles:
             rows = [row for row in rows_of(self.launch) if row.role == role]
             issuing = [row for row in rows if row.multiply_adds]
@@ -227,11 +229,11 @@ class Sentences:
 
     def _is_above_peak(self, row: PhaseRow) -> bool:
         """Return whether a phase issues asynchronous products faster than they execute."""
-        peak = self.of.products_per_clock
+        peak = self.probe_result.products_per_clock
         return peak is not None and (row.per_clock() or 0) > peak
 
     def _rate(self, per_clock: float) -> str:
-        peak = self.of.products_per_clock
+        peak = self.probe_result.products_per_clock
         if peak is None:
             return f"{units.count(round(per_clock))} tensor-core multiply-adds per cycle"
         return f"{percent(per_clock, peak)} of an SM's tensor-core peak"
@@ -291,8 +293,8 @@ def _mbarrier_text(wait: Wait) -> str:
     """Return ``mbarrier for bulk copy of K``: the purpose of a barrier, which its name does not tell."""
     if wait.phase.work != MBARRIER or not wait.phase.barriers:
         return ""
-    of = ", ".join(wait.phase.tensors)
-    return f"mbarrier for {wait.signal.work} of {of}" if of and wait.signal is not None else "mbarrier"
+    tensors = ", ".join(wait.phase.tensors)
+    return f"mbarrier for {wait.signal.work} of {tensors}" if tensors and wait.signal is not None else "mbarrier"
 
 
 def _prompt_text(wait: Wait) -> str:

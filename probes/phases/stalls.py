@@ -82,7 +82,7 @@ class PhaseStalls:
         return sum(wait.share for wait in self.elsewhere)
 
 
-def stalls_of(source: ViewSource, of: ProbeResult, launch: Phases) -> PhaseStalls | None:
+def stalls_of(source: ViewSource, probe_result: ProbeResult, launch: Phases) -> PhaseStalls | None:
     """Return the waits that another probe of the run measured in this kernel; None if none did."""
     of_kernel = ViewSource(source.trace, source.kernel.kernel, source.launch)
     for other in unjoined_sources(of_kernel):
@@ -95,7 +95,7 @@ def stalls_of(source: ViewSource, of: ProbeResult, launch: Phases) -> PhaseStall
         except TraceError as error:
             return PhaseStalls({}, (), "", str(error))
         offsets = [_position(wait) for wait in waits]
-        phase_at = _phase_finder(of.kernel, joined.results[0].kernel, launch, offsets)
+        phase_at = _phase_finder(probe_result.kernel, joined.results[0].kernel, launch, offsets)
         return _by_phase(waits, phase_at, joined.which)
     return None
 

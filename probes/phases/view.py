@@ -119,9 +119,9 @@ _BARRIER_COLUMNS: Final[tuple[Column[Wait], ...]] = (
 class PhasesView(Document):
     """One launch, drawn for its block of median length."""
 
-    def __init__(self, of: ProbeResult, launch: Phases, stalls: PhaseStalls | None = None) -> None:
+    def __init__(self, probe_result: ProbeResult, launch: Phases, stalls: PhaseStalls | None = None) -> None:
         """``stalls``: waits of single instructions, if another probe of the run measured them."""
-        self.of, self.name = of, demangle(of.name)
+        self.probe_result, self.name = probe_result, demangle(probe_result.name)
         self.title = f"Phases of {self.name}"
         self.launch = launch
         self.rows = rows_of(launch)
@@ -129,17 +129,17 @@ class PhasesView(Document):
         self.waits = waits_of(launch)
         self.overlap = overlap_of(launch)
         self.block = launch.median_block
-        self.moved = moved_in_trace(of, launch.sites)
+        self.moved = moved_in_trace(probe_result, launch.sites)
         """Instructions of SASS that are of other named phases, by phase; None if unknown."""
         self.stalls = stalls
-        self.sentences = Sentences(of, launch, self.block, self.moved, stalls)
+        self.sentences = Sentences(probe_result, launch, self.block, self.moved, stalls)
         self._first_row = 0
         """Line of the first row of the table, of the lines that were made last."""
 
     def _head(self, cells: int) -> str:
         """Return the kernel, its name cut to fit, and the block that is drawn."""
         cycles = units.count(self.launch.block_cycles[self.block])
-        about = f", {self.of.which}: block {self.block}, {cycles} cycles"
+        about = f", {self.probe_result.which}: block {self.block}, {cycles} cycles"
         unknown = "; ?: not recorded" if self.launch.sampled_text or self.launch.unrecorded else ""
         if len(about) + len(unknown) + _MIN_NAME <= cells:
             about += unknown
@@ -173,7 +173,7 @@ class PhasesView(Document):
         table = titled_table(head, self._columns(head), self._table_rows, (), width)
         waits = [((f" {part}", ""),) for note in self.sentences.longest_wait() for part in wrap(note, width - 1)]
         notes = (((f" {part}", "dim"),) for note in self.sentences.others() for part in wrap(note, width - 1))
-        drawn = list(lanes(self.launch, self.block, width, self.of.products_per_clock))
+        drawn = list(lanes(self.launch, self.block, width, self.probe_result.products_per_clock))
         above: list[Line] = [((f" {head}", "title"),), *drawn, (), *([*waits, ()] if waits else [])]
         self._first_row = len(above) + _TITLES
         return [*above, *table[1:], *self._barrier_table(width), *notes]
@@ -247,7 +247,7 @@ class PhasesView(Document):
             "starts_not_recorded": launch.phases_missing,
             "moved_in_sass": self.moved,
             "multiply_adds": multiply_adds(launch),
-            "tensor_peak": self.of.products_per_clock,
+            "tensor_peak": self.probe_result.products_per_clock,
             "tensor": self._tensor_record(),
             "overlap": None
             if overlap is None
@@ -302,13 +302,15 @@ class PhasesView(Document):
         }
 
     def trace_events(self) -> Iterator[dict[str, Any]]:
-        return trace_events(self.launch, self.waits, f"{self.of.which} {self.name}", self.of.clock_khz)
+        return trace_events(
+            self.launch, self.waits, f"{self.probe_result.which} {self.name}", self.probe_result.clock_khz
+        )
 
     def trace_facts(self) -> dict[str, Any]:
         return {
-            "simulated": self.of.simulated,
+            "simulated": self.probe_result.simulated,
             "time": "cycles since the block began, at the device's highest clock"
-            if self.of.clock_khz
+            if self.probe_result.clock_khz
             else "cycles: the clock rate is unknown, so 1 ns in this file stands for 1 cycle",
             "blocks": self.launch.some_blocks,
         }
@@ -367,7 +369,7 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
 def open_view(source: ViewSource, progress: Progress) -> PhasesView:
     """Read the phases of a launch."""
     progress(0.0)
-    of = probe_results.read_result(source)
-    launch = analyse_launch(of)
+    probe_result = probe_results.read_result(source)
+    launch = analyse_launch(probe_result)
     progress(0.5)
-    return PhasesView(of, launch, stalls_of(source, of, launch))
+    return PhasesView(probe_result, launch, stalls_of(source, probe_result, launch))

@@ -165,9 +165,9 @@ METRICS: Final = (
 )
 
 
-def findings(of: ProbeResult, analysis: ProgramProgress) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: ProgramProgress) -> Iterator[Finding]:
     """The hottest block, and the time that is not known."""
-    del of
+    del probe_result
     if analysis.blocks:
         first = analysis.blocks[0]
         text = f"basic block at {place(first.line, first.source)}, {percent(first.cycles, analysis.cycles)} of all warp"
@@ -183,8 +183,8 @@ def findings(of: ProbeResult, analysis: ProgramProgress) -> Iterator[Finding]:
         yield Finding("unknown", "not known", text, "lines", values={"unknown": timed(analysis.unknown)})
 
 
-def _rows(of: ProbeResult, analysis: ProgramProgress) -> LineRows:
-    del of
+def _rows(probe_result: ProbeResult, analysis: ProgramProgress) -> LineRows:
+    del probe_result
     rows = [
         LineRow(
             block.line,
@@ -222,11 +222,11 @@ LINES: Final = LineSpec(
 PROBES: Final = (
     Probe(
         name="program_progress",
-        analyse=lambda of: analyse(of.result, of.clock_khz, of.kernel.folder),
+        analyse=lambda probe_result: analyse(probe_result.result, probe_result.clock_khz, probe_result.kernel.folder),
         metrics=METRICS,
         question=Question("hot code", "which parts of the code take most time?", 30),
         findings=findings,
         lines=LINES,
-        stamps=lambda of: Stamps(*stamped(of.result, of.clock_khz)),
+        stamps=lambda probe_result: Stamps(*stamped(probe_result.result, probe_result.clock_khz)),
     ),
 )

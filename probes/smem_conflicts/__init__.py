@@ -122,15 +122,15 @@ def of_line(line: LineSums) -> BankConflicts:
     return BankConflicts(**line.sums, threads_missing=0)
 
 
-def findings(of: ProbeResult, analysis: BankConflicts) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: BankConflicts) -> Iterator[Finding]:
     """All accesses together."""
-    del of
+    del probe_result
     yield _conflicts(analysis, "bank conflicts")
 
 
-def findings_by_line(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> Iterator[Finding]:
+def findings_by_line(probe_result: ProbeResult, counted: CountsByLine[BankConflicts]) -> Iterator[Finding]:
     """The worst lines of source, then all accesses."""
-    del of
+    del probe_result
     passes = counted.whole.passes
     lines = sums_by_source(counted.lines, lambda line: line.sums["conflicts"])
     all_lines = _conflicts(counted.whole, "")
@@ -170,8 +170,8 @@ def _conflicts(analysis: BankConflicts, asks: str) -> Finding:
     return Finding("shared_memory", "shared memory", text, stands_out=much, asks=asks, values=values, gain=gain)
 
 
-def _rows(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> LineRows:
-    del of
+def _rows(probe_result: ProbeResult, counted: CountsByLine[BankConflicts]) -> LineRows:
+    del probe_result
     conflicts = [(line, of_line(line)) for line in counted.lines]
     rows = [
         LineRow(

@@ -76,9 +76,9 @@ _QUESTION: Final = Question(
 )
 
 
-def findings(of: ProbeResult, analysis: Stalls) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: Stalls) -> Iterator[Finding]:
     """The line with the longest waits and its cause, the line with most spills, then the rest of warp life."""
-    del of
+    del probe_result
     worst = analysis.worst
     if worst is not None and 100 * (analysis.worst_share or 0) >= LEAST_PERCENT:
         site = worst.longest
@@ -184,8 +184,8 @@ def _measured_waits(analysis: Stalls) -> MeasuredWaits:
     return MeasuredWaits(tuple(waits), unmeasured)
 
 
-def _rows(of: ProbeResult, analysis: Stalls) -> LineRows:
-    del of
+def _rows(probe_result: ProbeResult, analysis: Stalls) -> LineRows:
+    del probe_result
     rows = [
         LineRow(
             site.line,

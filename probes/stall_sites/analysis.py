@@ -368,11 +368,11 @@ def measured_text(stalls: Stalls, unmeasured: str) -> str:
     return f"{text}; remaining {percent(stalls.remaining, 1)}: {other}"
 
 
-def with_tensors(stalls: Stalls, of: ProbeResult) -> Stalls:
+def with_tensors(stalls: Stalls, probe_result: ProbeResult) -> Stalls:
     """Return the waits of a result with the names of the memory that warps wait for. TraceError for a damaged log."""
     if not any(site.wait and site.wait.parameters for site in stalls.sites):
         return stalls
-    names = parameter_names(of.kernel.trace, of.launch)
+    names = parameter_names(probe_result.kernel.trace, probe_result.launch)
     sites = (
         replace(site, tensors=tuple(dict.fromkeys(names[number] for number in site.wait.parameters if number in names)))
         if site.wait

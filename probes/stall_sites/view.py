@@ -316,9 +316,9 @@ def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]], *, has_executio
     """Yield the warps whose executions the rows have, and how long they lived."""
     counts = Counter(stalls.sample for _, stalls in results if stalls.sample)
     texts = [
-        f"{units.count(of.blocks)} of {units.count(of.launched)} blocks in{' each of' if launches > 1 else ''}"
-        f" {units.counted(launches, 'launch')}, {units.count(of.warps)} warps per block"
-        for of, launches in counts.items()
+        f"{units.count(sample.blocks)} of {units.count(sample.launched)} blocks in{' each of' if launches > 1 else ''}"
+        f" {units.counted(launches, 'launch')}, {units.count(sample.warps)} warps per block"
+        for sample, launches in counts.items()
     ]
     if texts:
         executions = ". “executions”: sum over these warps in the launch of the row" if has_executions else ""

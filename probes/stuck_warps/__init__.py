@@ -38,12 +38,12 @@ METRICS: Final = (
 )
 
 
-def findings(of: ProbeResult, analysis: StuckWarps) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: StuckWarps) -> Iterator[Finding]:
     """The most likely cause, after the ranks for which others wait."""
     cause = likely_cause(analysis)
     if cause is None:
         return
-    place, end = cause.warp.place, launch_end(of)
+    place, end = cause.warp.place, launch_end(probe_result)
     what = f"interrupted after {end.seconds:.1f} s" if end is not None and end.is_interrupted else "does not end"
     values: dict[str, Number | Evidence] = {
         "cause": cause.key,
@@ -54,7 +54,9 @@ def findings(of: ProbeResult, analysis: StuckWarps) -> Iterator[Finding]:
         "seconds": timed(None if end is None else end.seconds, "s"),
     }
     text, advice = cause.text, cause.advice
-    ranks = cause_among_ranks(of.kernel.trace, None if of.launch is None else of.launch.number)
+    ranks = cause_among_ranks(
+        probe_result.kernel.trace, None if probe_result.launch is None else probe_result.launch.number
+    )
     if ranks is not None:
         values |= {"ranks_cause": ranks.key, "missing_ranks": units.number_ranges(ranks.missing) or None}
         text, advice = f"{ranks.text}; {text}", ranks.advice
@@ -65,8 +67,8 @@ def findings(of: ProbeResult, analysis: StuckWarps) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _rows(of: ProbeResult, analysis: StuckWarps) -> LineRows:
-    del of
+def _rows(probe_result: ProbeResult, analysis: StuckWarps) -> LineRows:
+    del probe_result
     rows = [
         LineRow(group.place.line, group.place.source, {"stuck warps": len(group.warps), "kind": group.place.kind})
         for group in analysis.groups
@@ -83,7 +85,7 @@ LINES: Final = LineSpec(
 PROBES: Final = (
     Probe(
         name="stuck_warps",
-        analyse=lambda of: analyse(of.result, of.kernel.folder),
+        analyse=lambda probe_result: analyse(probe_result.result, probe_result.kernel.folder),
         metrics=METRICS,
         findings=findings,
         lines=LINES,

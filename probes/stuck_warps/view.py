@@ -62,11 +62,14 @@ class LaunchEnd:
         return not self.is_deadlock and self.seconds < float(f"{self.limit:.1f}")
 
 
-def launch_end(of: ProbeResult) -> LaunchEnd | None:
+def launch_end(probe_result: ProbeResult) -> LaunchEnd | None:
     """Return how long the launch of a result had run; None if the log does not say."""
-    run, number = of.kernel.trace.run_info, None if of.launch is None else of.launch.number
+    run, number = (
+        probe_result.kernel.trace.run_info,
+        None if probe_result.launch is None else probe_result.launch.number,
+    )
     limit = run.options.get("watchdog") if run is not None else None
-    stuck = next((event for event in of.kernel.trace.state.stuck if event.launch == number), None)
+    stuck = next((event for event in probe_result.kernel.trace.state.stuck if event.launch == number), None)
     if stuck is None or not isinstance(limit, int | float):
         return None
     return LaunchEnd(stuck.seconds, limit, stuck.is_deadlock)

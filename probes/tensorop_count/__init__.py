@@ -110,16 +110,18 @@ def _operations(result: Result, sums: dict[str, int], threads_missing: int) -> T
     return TensorOperations(sums["multiply_adds"], **counts, threads_missing=threads_missing)
 
 
-def findings(of: ProbeResult, analysis: TensorOperations) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: TensorOperations) -> Iterator[Finding]:
     """Yield the operations of the tensor cores."""
     text, speed = "no matrix instruction was executed", None
     if analysis.operations:
         kinds = [f"{units.count(count)} {name}" for name, count in
                  (("mma", analysis.mma), ("wmma", analysis.wmma), ("wgmma", analysis.wgmma)) if count]  # fmt: skip
         text = f"{_scaled_count(analysis.operations)} operations in {', '.join(kinds)}"
-        if of.timed_ms:
-            speed = analysis.operations / (of.timed_ms * 1e-3)
-            text += f"; {speed / 1e12:.3g} TFLOP/s at the unprobed time of {units.duration(of.timed_ms * 1e-3)}"
+        if probe_result.timed_ms:
+            speed = analysis.operations / (probe_result.timed_ms * 1e-3)
+            text += (
+                f"; {speed / 1e12:.3g} TFLOP/s at the unprobed time of {units.duration(probe_result.timed_ms * 1e-3)}"
+            )
     values = {
         "operations": counted(analysis.operations),
         "operations_per_second": timed(speed, "1/s"),
@@ -127,9 +129,9 @@ def findings(of: ProbeResult, analysis: TensorOperations) -> Iterator[Finding]:
     yield Finding("operations", "tensor cores", text, values=values)
 
 
-def findings_by_line(of: ProbeResult, analysis: CountsByLine[TensorOperations]) -> Iterator[Finding]:
+def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[TensorOperations]) -> Iterator[Finding]:
     """Yield the findings, then the line with most operations."""
-    yield from findings(of, analysis.whole)
+    yield from findings(probe_result, analysis.whole)
     if analysis.worst is not None:
         line, multiply_adds = analysis.worst
         part = percent(multiply_adds, analysis.whole.multiply_adds)
@@ -145,8 +147,8 @@ def _scaled_count(number: int) -> str:
     return units.count(number)
 
 
-def _rows(of: ProbeResult, counted: CountsByLine[TensorOperations]) -> LineRows:
-    del of
+def _rows(probe_result: ProbeResult, counted: CountsByLine[TensorOperations]) -> LineRows:
+    del probe_result
     rows = ranked_rows(
         counted.lines,
         multiply_adds_of,

@@ -115,22 +115,22 @@ METRICS: Final = (
 )  # fmt: skip
 
 
-def findings(of: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
     """All of it, in this order."""
-    yield from _slowest_warp(of, analysis)
-    yield from _main_loop(of, analysis)
-    timeline = timeline_of(analysis, device_sms=of.sms, has_shared_clock=of.simulated)
+    yield from _slowest_warp(probe_result, analysis)
+    yield from _main_loop(probe_result, analysis)
+    timeline = timeline_of(analysis, device_sms=probe_result.sms, has_shared_clock=probe_result.simulated)
     yield from tail_finding(timeline, "schedule")
     yield from idle_sms_findings(timeline)
 
 
-def _slowest_warp(of: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
+def _slowest_warp(probe_result: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
     lengths = distribution(analysis.warps["elapsed"][analysis.ran].astype(np.int64))
     if lengths is None or not lengths.median:
         return
     late = analysis.stragglers()
     spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (p1–p99)"
-    text = f"{units.count(lengths.count)}, median {cycles_text(lengths.median, of.clock_khz)}{spread}"
+    text = f"{units.count(lengths.count)}, median {cycles_text(lengths.median, probe_result.clock_khz)}{spread}"
     values = {
         "warps": counted(lengths.count),
         "median": timed(lengths.median),
@@ -141,7 +141,7 @@ def _slowest_warp(of: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
     if len(late):
         block, warp = (int(number) for number in late[0])
         times = float(analysis.warps["elapsed"][block, warp]) / lengths.median
-        block = of.result.blocks[block]
+        block = probe_result.result.blocks[block]
         text = (
             f"{units.counted(len(late), 'warp')}; the slowest, block {block} warp {warp}, takes {times:.2f}× the median"
         )
@@ -150,13 +150,13 @@ def _slowest_warp(of: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
         yield Finding("stragglers", "stragglers", text, "progress", None, True, asks, values, block=block, warp=warp)
 
 
-def _main_loop(of: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
+def _main_loop(probe_result: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
     loop = analysis.main_loop
     if loop is None or loop.cycles_per_iteration is None:
         return
-    known = probed_sites(of.kernel.folder)
+    known = probed_sites(probe_result.kernel.folder)
     text = f"{place(loop.line, known.following(loop.line))}, {units.counted(loop.iterations, 'iteration')} of "
-    text += cycles_text(loop.cycles_per_iteration, of.clock_khz)
+    text += cycles_text(loop.cycles_per_iteration, probe_result.clock_khz)
     values = {
         "iterations": counted(loop.iterations),
         "cycles_per_iteration": timed(loop.cycles_per_iteration),
@@ -164,8 +164,8 @@ def _main_loop(of: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
     yield Finding("main_loop", "main loop", text, "lines", loop.line, values=values)
 
 
-def _rows(of: ProbeResult, analysis: WarpProgress) -> LineRows:
-    known = probed_sites(of.kernel.folder)
+def _rows(probe_result: ProbeResult, analysis: WarpProgress) -> LineRows:
+    known = probed_sites(probe_result.kernel.folder)
     rows = [
         LineRow(
             timed.line,
@@ -226,8 +226,8 @@ PROBES: Final = (
         findings=findings,
         lines=LINES,
         timeline=of_launch,
-        stamps=lambda of: Stamps(*stamped(of.result, of.clock_khz)),
-        waits=lambda of, progress: timeline_waits(of_launch(of, progress)),
+        stamps=lambda probe_result: Stamps(*stamped(probe_result.result, probe_result.clock_khz)),
+        waits=lambda probe_result, progress: timeline_waits(of_launch(probe_result, progress)),
         views=(PROGRESS,),
     ),
 )

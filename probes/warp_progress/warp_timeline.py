@@ -66,25 +66,27 @@ def timeline_of(progress: WarpProgress, *, device_sms: int | None = None, has_sh
     )
 
 
-def analyse(of: ProbeResult) -> WarpProgress:
+def analyse(probe_result: ProbeResult) -> WarpProgress:
     """Analyse the warps of a launch. Raises TraceError if the maps are not a start and a pace for each warp."""
-    return replace(warp_pace.analyse(of.result, of.clock_khz), timed=not of.simulated)
+    return replace(warp_pace.analyse(probe_result.result, probe_result.clock_khz), timed=not probe_result.simulated)
 
 
-def warp_timeline(of: ProbeResult, progress: Progress) -> WarpTimeline:
+def warp_timeline(probe_result: ProbeResult, progress: Progress) -> WarpTimeline:
     """Return the timeline of a launch with the paces; with the measured clock, if there is one."""
     progress(0.0)
-    warps = analyse(of)
-    launch = launch_timeline(of, timeline_of(warps, device_sms=of.sms, has_shared_clock=of.simulated))
+    warps = analyse(probe_result)
+    launch = launch_timeline(
+        probe_result, timeline_of(warps, device_sms=probe_result.sms, has_shared_clock=probe_result.simulated)
+    )
     aligned = warps.alignment
-    if aligned is not None and aligned.rate_error is not None and not of.simulated:
+    if aligned is not None and aligned.rate_error is not None and not probe_result.simulated:
         launch = replace(launch, clock_khz=round(1e6 / aligned.ns_per_cycle), clock_words="as measured")
     return WarpTimeline(launch, warps)
 
 
-def of_launch(of: ProbeResult, progress: Progress) -> LaunchTimeline:
+def of_launch(probe_result: ProbeResult, progress: Progress) -> LaunchTimeline:
     """Return the timeline only."""
-    return warp_timeline(of, progress).launch
+    return warp_timeline(probe_result, progress).launch
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,9 +179,9 @@ METRICS: Final = (
 )
 
 
-def findings(of: ProbeResult, analysis: UnitDemand) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: UnitDemand) -> Iterator[Finding]:
     """Memory, then arithmetic."""
-    del of
+    del probe_result
     yield from _memory(analysis)
     yield from _arithmetic(analysis)
 

@@ -14,21 +14,21 @@ from tui_probe.records.counter_sums import CounterSums, sum_records
 from .records import RECORD
 
 
-def findings(of: ProbeResult, found: CounterSums) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, analysis: CounterSums) -> Iterator[Finding]:
     """Stores per thread."""
-    stored = found.totals["stored"]
-    summary = f"{stored} by {of.result.threads} threads"
+    stored = analysis.totals["stored"]
+    summary = f"{stored} by {probe_result.result.threads} threads"
     yield Finding("stores", "stores", summary, "stores", stands_out=True, values={"stored": stored})
 
 
 PROBES = (
     Probe(
         name="store_count",
-        analyse=lambda of: sum_records(of.result, RECORD, "store_count"),
-        metrics=(Metric("stored", "stores", better="lower", read=lambda found: found.totals["stored"]),),
+        analyse=lambda probe_result: sum_records(probe_result.result, RECORD, "store_count"),
+        metrics=(Metric("stored", "stores", better="lower", read=lambda analysis: analysis.totals["stored"]),),
         question=Question("stores", "how many stores are there?", 5, r"st\.global"),
         findings=findings,
         views=(count_kind("stores", "Stores", "stores of each launch", ("Stores that threads executed.",), 1),),
-        notes=lambda found: [f"{found.totals['stored']} stores in all"],
+        notes=lambda analysis: [f"{analysis.totals['stored']} stores in all"],
     ),
 )
