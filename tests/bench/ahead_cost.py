@@ -82,7 +82,7 @@ def run_engine(folder: Path, images: list[bytes], options: argparse.Namespace) -
     cache = Cache(folder / "cache")
     with patch.object(preparer, "GraftGate", lambda *_: OpenGate()), receive_at(engine) as source:
         server = EngineServer(
-            engine, first, its_options, assembler=Assembler(cache=cache), cache=cache, others=others,
+            engine, first, its_options, assembler=Assembler(cache=cache), cache=cache, other_probes=others,
             fused=places_to_fuse(probes, run), patience=PROBE_PATIENCE, images=source, ahead_workers=options.workers,
         )  # fmt: skip
         with server:

@@ -88,7 +88,7 @@ def prepare(image: Path, arch: int, names: list[str], probe: str) -> Cost:
         answer = preparer.prepare(directory, f"sm_{arch}", name)
         seconds.append(time.monotonic() - begun)
         if answer.outcome != "ok":
-            refused.append(answer.written)
+            refused.append(answer.reply_text)
     return Cost(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, refused)
 
 

@@ -402,7 +402,12 @@ def test_the_newest_that_the_assembler_knows(work_folder: Path) -> None:
     known = tool_architectures(Tool(tool, (12, 0), "12.0"))
     assert known == {80, 90}
     image = read_kernel_file(DATA / "image.size.fatbin").images[0]
-    assert (image.newest(known), image.newest({80}), image.newest({70}), image.newest(())) == (90, 80, 90, 90)
+    assert (image.newest_arch(known), image.newest_arch({80}), image.newest_arch({70}), image.newest_arch(())) == (
+        90,
+        80,
+        90,
+        90,
+    )
 
 
 KNOWING = """#!/bin/sh

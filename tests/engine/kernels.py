@@ -109,7 +109,7 @@ def probed_with_sites(
     names, edits = UnusedNames(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
     sites = insert_probe(kernel, probe, names, edits, shared).sites
-    return kernel.edited(edits), shared, sites
+    return kernel.apply_edits(edits), shared, sites
 
 
 def inserted(text: str) -> list[str]:

@@ -192,10 +192,10 @@ def test_image_of_a_library_is_left_to_launches(tmp_path: Path, ptxas: Tool, cou
 
 
 def test_choice_has_kernels_as_the_hook_filters_them() -> None:
-    choice = KernelChoice(["gemm"], ["split"], closed=False)
-    assert [choice.has(name) for name in ("my_gemm", "gemm_splitk", "saxpy", "cublas_gemm")] == [1, 0, 0, 0]
-    assert KernelChoice([], [], closed=True).has("_ZN6cublas4gemvE")
-    assert not KernelChoice([], [], closed=False).has("_ZN6cublas4gemvE")
+    choice = KernelChoice(["gemm"], ["split"], includes_closed=False)
+    assert [choice.includes(name) for name in ("my_gemm", "gemm_splitk", "saxpy", "cublas_gemm")] == [1, 0, 0, 0]
+    assert KernelChoice([], [], includes_closed=True).includes("_ZN6cublas4gemvE")
+    assert not KernelChoice([], [], includes_closed=False).includes("_ZN6cublas4gemvE")
 
 
 def test_closed_names_are_those_of_the_hook() -> None:
@@ -234,7 +234,7 @@ def test_probes_that_are_ready_soon_come_before_those_that_take_long(tmp_path: P
     with (
         receive_at(path) as images,
         EngineServer(
-            path, *options[0], assembler=Assembler([ptxas]), cache=cache, others=options[1:], fused=(0, 1),
+            path, *options[0], assembler=Assembler([ptxas]), cache=cache, other_probes=options[1:], fused=(0, 1),
             patience=0, images=images, ahead_workers=1,
         ),
     ):  # fmt: skip

@@ -225,7 +225,7 @@ def test_kernel_of_two_images_is_assembled_once(tmp_path: Path) -> None:
     for number, text in enumerate([HEADER + STORE, HEADER + STORE, HEADER + STORE.replace("store", "other")]):
         ptx, binary = tmp_path / f"{number}.ptx", tmp_path / f"{number}.bin"
         ptx.write_text(text)
-        assembler = Assembler([counting], cache=Cache(tmp_path / "cache"), kept_seconds=0)
+        assembler = Assembler([counting], cache=Cache(tmp_path / "cache"), min_cached_seconds=0)
         reports.append(assembler.assemble(ptx, binary, "sm_80", "store"))
     assembled = (tmp_path / "tool" / "assembled").read_text().splitlines()
     assert assembled == [str(tmp_path / f"{number}.ptx") for number in (0, 2)]
@@ -240,7 +240,7 @@ def test_other_target_or_options_are_assembled_anew(tmp_path: Path, arch: str, *
     counting = counting_tool(tmp_path / "tool")
     ptx = tmp_path / "kernel.ptx"
     ptx.write_text(HEADER + STORE)
-    assembler = Assembler([counting], cache=Cache(tmp_path / "cache"), kept_seconds=0)
+    assembler = Assembler([counting], cache=Cache(tmp_path / "cache"), min_cached_seconds=0)
     assembler.assemble(ptx, tmp_path / "kernel.bin", "sm_80", "store")
     assembler.assemble(ptx, tmp_path / "kernel.bin", arch, "store", lines=lines)
     assert len((tmp_path / "tool" / "assembled").read_text().splitlines()) == 2
@@ -248,6 +248,6 @@ def test_other_target_or_options_are_assembled_anew(tmp_path: Path, arch: str, *
 
 def test_binary_that_was_ready_soon_is_not_kept(tmp_path: Path, ptx: Path) -> None:
     cache = Cache(tmp_path / "cache")
-    assembler = Assembler([counting_tool(tmp_path / "tool")], cache=cache, kept_seconds=3600)
+    assembler = Assembler([counting_tool(tmp_path / "tool")], cache=cache, min_cached_seconds=3600)
     assembler.assemble(ptx, tmp_path / "kernel.bin", "sm_80", "store")
     assert cache.usage().entries == 0

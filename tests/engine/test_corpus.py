@@ -63,4 +63,4 @@ def test_the_kernels_own_text_is_unchanged(path: CorpusFile) -> None:
         kernel = Kernel.of(module, entry.name)
         names, edits = UnusedNames(kernel.pruned), Edits(module.source)
         insert_probe(kernel, BLOCK_SCHED, names, edits)
-        assert words(without_insertions(kernel.edited(edits))) == words(kernel.pruned)
+        assert words(without_insertions(kernel.apply_edits(edits))) == words(kernel.pruned)

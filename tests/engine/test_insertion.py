@@ -20,7 +20,7 @@ from tests.engine.kernels import (
 )
 from tests.golden import golden
 from tui_probe.engine.insertion import probed_kernel
-from tui_probe.engine.kernel import Kernel, inserted_instructions
+from tui_probe.engine.kernel import Kernel, count_inserted_instructions
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
@@ -325,7 +325,7 @@ $tp_0: // tui-probe: own
 	// SAVE // tui-probe: own
 	ret;
 """
-    assert inserted_instructions(text) == 2
+    assert count_inserted_instructions(text) == 2
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def run(kernel: Kernel, probe: Probe | None, arch: int = 90) -> tuple[np.ndarray
         kernel, probe = fit_to_probe(kernel, probe, arch)
         names, edits = UnusedNames(kernel.pruned), Edits(kernel.module.source)
         sites = insert_probe(kernel, probe, names, edits).sites
-        text = kernel.edited(edits)
+        text = kernel.apply_edits(edits)
         maps = DeviceMaps(
             probe, (1,), (100,), {own_map.name: 64 for own_map in probe.maps if own_map.cap is None}, sites
         )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.grafting.graft_gate import TrialPart
     from tui_probe.engine.kernel_cache import MachineCode
-    from tui_probe.engine.kernel_work import Begun
+    from tui_probe.engine.kernel_work import StartCallback
     from tui_probe.reasons import Reason
 
 NAMES = ("one", "two", "three")
@@ -99,7 +99,7 @@ def test_each_probe_is_found_in_the_cache(tmp_path: Path, ptxas: Tool) -> None:
 
 def test_a_server_answers_once_for_each_probe(tmp_path: Path) -> None:
     socket = tmp_path / "engine"
-    server = EngineServer(socket, *PROBES[0], assembler=Assembler([]), others=PROBES[1:])
+    server = EngineServer(socket, *PROBES[0], assembler=Assembler([]), other_probes=PROBES[1:])
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), "k")
     with server, connected(socket) as hook:
         first = hook.send(f"prepare\t7\t{directory}\tsm_80\tstore\t256\n".encode())
@@ -128,7 +128,9 @@ def test_a_form_for_samples_is_made_on_demand(tmp_path: Path, ptxas: Tool) -> No
 def test_a_server_makes_forms_for_samples(tmp_path: Path) -> None:
     socket = tmp_path / "engine"
     others = [(ANY_BLOCK, PrepareOptions(folder="two"))]
-    server = EngineServer(socket, BLOCK_SCHED, PrepareOptions(folder="one"), assembler=Assembler([]), others=others)
+    server = EngineServer(
+        socket, BLOCK_SCHED, PrepareOptions(folder="one"), assembler=Assembler([]), other_probes=others
+    )
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), "k")
     for name in ("one", "two"):
         (directory / name).mkdir()
@@ -194,7 +196,7 @@ def test_kernel_with_many_snippets_gets_them_in_its_machine_code(
     """Two probes at 60 accesses: 120 snippets. A run that waits for everything, or is to leave machine code alone,
     takes the PTX.
     """
-    monkeypatch.setattr(multi_preparer, "MAX_ASSEMBLED", most)
+    monkeypatch.setattr(multi_preparer, "MAX_ASSEMBLED_SNIPPETS", most)
     monkeypatch.setattr(Preparer, "_graft_gate", lambda _: OpenGate())
     directory = kernel_directory(tmp_path, LONG_KERNEL.encode(), "k")
     names = ("gmem_sectors_by_line", "divergence_by_line", "block_sched")
@@ -222,7 +224,7 @@ class UntestedGate(OpenGate):
 def test_kernel_with_many_snippets_does_not_wait_for_the_self_test(
     tmp_path: Path, ptxas: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multi_preparer, "MAX_ASSEMBLED", 100)
+    monkeypatch.setattr(multi_preparer, "MAX_ASSEMBLED_SNIPPETS", 100)
     monkeypatch.setattr(Preparer, "_graft_gate", lambda _: UntestedGate())
     directory = kernel_directory(tmp_path, LONG_KERNEL.encode(), "k")
     names = ("gmem_sectors_by_line", "divergence_by_line", "block_sched")
@@ -239,7 +241,7 @@ def test_fused_probe_begins_behind_the_others(tmp_path: Path, monkeypatch: pytes
     begun, fused_begun = threading.Event(), threading.Event()
     early: list[bool] = []
 
-    def prepare(self: Preparer, _folder: Path, _arch: str, _name: str, _threads: int, begin: Begun) -> Answer:
+    def prepare(self: Preparer, _folder: Path, _arch: str, _name: str, _threads: int, begin: StartCallback) -> Answer:
         if self._options.folder == "three":
             early.append(fused_begun.wait(0.2))
             begin()
@@ -262,7 +264,7 @@ def test_counting_probes_of_one_kernel_at_a_time_use_the_interpreter(
 ) -> None:
     at_work, most_at_work = 0, []
 
-    def prepare(self: Preparer, _folder: Path, _arch: str, _name: str, _threads: int, begin: Begun) -> Answer:
+    def prepare(self: Preparer, _folder: Path, _arch: str, _name: str, _threads: int, begin: StartCallback) -> Answer:
         nonlocal at_work
         if self._options.folder != "three":
             at_work += 1
@@ -313,7 +315,7 @@ def test_counting_probes_of_machine_code_are_prepared_elsewhere(
                 _, place, folder, arch, name, threads = line.decode().split("\t")
                 asked.append(place)
                 answer = others.prepare_counting(int(place), Path(folder), arch, name, int(threads))
-                its.sendall(f"{answer.outcome}\t{place}\t{answer.written}\n".encode())
+                its.sendall(f"{answer.outcome}\t{place}\t{answer.reply_text}\n".encode())
 
     preparers, others = counting_preparers(ptxas), counting_preparers(ptxas)
     preparers.count_elsewhere(lambda: own)

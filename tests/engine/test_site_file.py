@@ -103,7 +103,7 @@ def test_sources_from_the_line_tables_of_a_cubin(name: str, tmp_path: Path) -> N
 
 def instruction_sources(kernel: Kernel, image: bytes) -> list[tuple[SourceLine, ...]]:
     sources = SiteSources(kernel, image)
-    return [sources.places(kernel.line_of(own)) for own in function_instructions(kernel.entry)]
+    return [sources.source_chain(kernel.line_of(own)) for own in function_instructions(kernel.entry)]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def result_of(
     Device().launch(compile_kernel(tree, name), *originals, grid=grid, block=block, shared=shared)
     kernel = replace(Kernel.of(tree, name), map_layout=parse_layout(SIMULATED_MAPS) if SIMULATED_MAPS else None)
     own = with_matched_maps(kernel, own)
-    probed, info = probed_kernel(kernel, own, sampled=sample is not None)
+    probed, info = probed_kernel(kernel, own, samples_blocks=sample is not None)
     known = parse_kernel_info(info.splitlines())
     assert known.variables == ()
     sites = {map_.name: known.sites.get(index, ()) for index, map_ in enumerate(own.maps)}

@@ -139,12 +139,12 @@ def test_schedules_are_not_derived_from_a_sample(tmp_path: Path) -> None:
 
 def test_text_of_a_short_snippet_has_no_branch() -> None:
     """No branch goes around a snippet that saves nothing, nor around an addition to a site."""
-    short = probed_kernel(Kernel.of(parse(example("saxpy")), "saxpy"), load_probe("gmem_bytes"), sampled=True)[0]
+    short = probed_kernel(Kernel.of(parse(example("saxpy")), "saxpy"), load_probe("gmem_bytes"), samples_blocks=True)[0]
     line = next(line for line in short.splitlines() if "add.u32 %tp_loaded" in line)
     assert "@" not in line
     text, _, _ = LAUNCHES["triton"]
     name = parse(text).entries()[0].name
-    sites = probed_kernel(Kernel.of(parse(text), name), load_probe("tensorop_count_by_line"), sampled=True)[0]
+    sites = probed_kernel(Kernel.of(parse(text), name), load_probe("tensorop_count_by_line"), samples_blocks=True)[0]
     reds = [line.split()[0] for line in sites.splitlines() if "red.global" in line]
     assert set(reds) == {"@!%tp__outside"}
     assert "@%tp__outside bra" not in sites

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.dsl.expressions import (
-    AND,
     BINARY,
+    BITWISE_AND,
     COMPARISONS,
     MAX_U32,
     MAX_U64,
@@ -27,14 +27,14 @@ from tui_probe.dsl.expressions import (
     Special,
     fits_32_bits,
 )
-from tui_probe.dsl.program import ProbeSource, source_of
+from tui_probe.dsl.program import ProbeSource, source_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tui_probe.dsl.expressions import Bits
 
-SPECIAL: Final = {
+REGISTER_FUNCTIONS: Final = {
     "clock": Special("%clock64", 64, MAX_U64, is_clock=True),
     "clock32": Special("%clock", 32, MAX_U32, is_clock=True),
     "time": Special("%globaltimer", 64, MAX_U64, is_clock=True),
@@ -48,7 +48,7 @@ _ALTERNATIVES: Final[dict[type[ast.AST], str]] = {
     ast.Pow: "'**' is not supported; write '<<' for a power of two, or multiply",
     ast.MatMult: "'@' multiplies matrices; write '*'",
 }
-_CALLS: Final = ", ".join(f"{name}()" for name in SPECIAL)
+_CALLS: Final = ", ".join(f"{name}()" for name in REGISTER_FUNCTIONS)
 _ALLOWED_EXPRESSIONS: Final = (
     "an expression may contain numbers, names, operators, comparisons and the functions of the probe language"
 )
@@ -78,15 +78,17 @@ class ExpressionBuilder:
                 return self._compare(node)
             case ast.BoolOp(op=op, values=values):
                 return self._logic(isinstance(op, ast.And), [as_truth(self.build(value)) for value in values])
-            case ast.IfExp(test=test, body=body, orelse=other):
-                return _conditional(as_truth(self.build(test)), self.build(body), self.build(other))
+            case ast.IfExp(test=test, body=body, orelse=alternative):
+                return _build_conditional(as_truth(self.build(test)), self.build(body), self.build(alternative))
             case ast.Call():
                 return self._call(node)
-        raise self._source.error(node, f"'{source_of(node)}' cannot be computed in a probe: {_ALLOWED_EXPRESSIONS}")
+        raise self._source.error(node, f"'{source_text(node)}' cannot be computed in a probe: {_ALLOWED_EXPRESSIONS}")
 
     def _number(self, node: ast.Constant) -> Number:
         if type(node.value) is not int:
-            raise self._source.error(node, f"{source_of(node)} is not a whole number; write a number such as 4 or 0xff")
+            raise self._source.error(
+                node, f"{source_text(node)} is not a whole number; write a number such as 4 or 0xff"
+            )
         if node.value > MAX_U64:
             raise self._source.error(node, f"this number has {node.value.bit_length()} bits; it must be below 2**64")
         return Number(node.value)
@@ -94,17 +96,17 @@ class ExpressionBuilder:
     def _binary(self, node: ast.BinOp) -> Expression:
         operator = BINARY.get(type(node.op))
         if operator is None:
-            raise self._source.error(node, f"in '{source_of(node)}' {_ALTERNATIVES[type(node.op)]}")
+            raise self._source.error(node, f"in '{source_text(node)}' {_ALTERNATIVES[type(node.op)]}")
         left, right = self.build(node.left), self.build(node.right)
         if operator.symbol in ("//", "%") and right == Number(0):
-            raise self._source.error(node, f"'{source_of(node)}' divides by 0")
+            raise self._source.error(node, f"'{source_text(node)}' divides by 0")
         return _apply_operator(operator, left, right)
 
     def _unary(self, node: ast.UnaryOp) -> Expression:
         operand = self.build(node.operand)
         match node.op:
             case ast.Not():
-                return negated(as_truth(operand))
+                return negate(as_truth(operand))
             case ast.UAdd():
                 return operand
             case ast.Invert():
@@ -114,10 +116,10 @@ class ExpressionBuilder:
 
     def _compare(self, node: ast.Compare) -> Expression:
         if len(node.ops) > 1:
-            raise self._source.error(node, f"in '{source_of(node)}' compare two values at a time: 'a < b and b < c'")
+            raise self._source.error(node, f"in '{source_text(node)}' compare two values at a time: 'a < b and b < c'")
         relation = COMPARISONS.get(type(node.ops[0]))
         if relation is None:
-            raise self._source.error(node, f"in '{source_of(node)}': only == != < <= > >= can compare numbers")
+            raise self._source.error(node, f"in '{source_text(node)}': only == != < <= > >= can compare numbers")
         left, right = self.build(node.left), self.build(node.comparators[0])
         if isinstance(left, Number) and isinstance(right, Number):
             return Number(int(relation.evaluate(left.value, right.value)))
@@ -137,15 +139,17 @@ class ExpressionBuilder:
 
     def _call(self, node: ast.Call) -> Expression:
         match node:
-            case ast.Call(func=ast.Name(id=name), args=[], keywords=[]) if name in SPECIAL:
-                return SPECIAL[name]
+            case ast.Call(func=ast.Name(id=name), args=[], keywords=[]) if name in REGISTER_FUNCTIONS:
+                return REGISTER_FUNCTIONS[name]
             case ast.Call(func=ast.Name(id="u64"), args=[argument], keywords=[]):
                 return self.build(argument)
             case ast.Call(func=ast.Name(id="u32"), args=[argument], keywords=[]):
-                return _low_word(self.build(argument))
+                return _take_low_word(self.build(argument))
             case ast.Call(func=ast.Attribute(attr="save" | "add" | "locate")):
-                raise self._source.error(node, f"'{source_of(node)}' gives no value; write it on a line of its own")
-        raise self._source.error(node, f"'{source_of(node)}' is unknown: a probe can call {_CALLS}, u32(x) and u64(x)")
+                raise self._source.error(node, f"'{source_text(node)}' gives no value; write it on a line of its own")
+        raise self._source.error(
+            node, f"'{source_text(node)}' is unknown: a probe can call {_CALLS}, u32(x) and u64(x)"
+        )
 
 
 def constant_value(node: ast.expr, constants: Mapping[str, int], source: ProbeSource) -> int:
@@ -161,7 +165,7 @@ def constant_value(node: ast.expr, constants: Mapping[str, int], source: ProbeSo
     value = ExpressionBuilder(source, resolve).build(node)
     if not isinstance(value, Number):
         raise source.error(
-            node, f"'{source_of(node)}' is not a constant; only numbers and named constants are allowed here"
+            node, f"'{source_text(node)}' is not a constant; only numbers and named constants are allowed here"
         )
     return value.value
 
@@ -176,7 +180,7 @@ def as_truth(expression: Expression) -> Expression:
     return Compare("ne", expression, Number(0))
 
 
-def negated(expression: Expression) -> Expression:
+def negate(expression: Expression) -> Expression:
     """The opposite of a truth."""
     match expression:
         case Number(value):
@@ -194,26 +198,26 @@ def _apply_operator(operator: Operator, left: Expression, right: Expression) -> 
     if isinstance(left, Number):
         return Number(operator.evaluate(left.value, right.value))
     if operator.symbol in ("//", "%") and right.value.bit_count() == 1:
-        return _by_power_of_two(operator, left, right.value)
+        return _apply_power_of_two(operator, left, right.value)
     if operator.symbol in ("//", ">>"):
         return Binary(operator, left, right, operator.evaluate(left.bound, right.value))
     return Binary(operator, left, right, operator.bound(left.bound, right.value))
 
 
-def _by_power_of_two(operator: Operator, left: Expression, divisor: int) -> Expression:
+def _apply_power_of_two(operator: Operator, left: Expression, divisor: int) -> Expression:
     """A division costs tens of instructions; by a power of two it is one."""
     if operator.symbol == "//":
         return _apply_operator(SHIFT_RIGHT, left, Number(divisor.bit_length() - 1))
-    return _apply_operator(AND, left, Number(divisor - 1))
+    return _apply_operator(BITWISE_AND, left, Number(divisor - 1))
 
 
-def _conditional(condition: Expression, chosen: Expression, other: Expression) -> Expression:
+def _build_conditional(condition: Expression, if_true: Expression, if_false: Expression) -> Expression:
     if isinstance(condition, Number):
-        return chosen if condition.value else other
-    return Conditional(condition, chosen, other)
+        return if_true if condition.value else if_false
+    return Conditional(condition, if_true, if_false)
 
 
-def _low_word(expression: Expression) -> Expression:
+def _take_low_word(expression: Expression) -> Expression:
     if isinstance(expression, Number):
         return Number(expression.value & MAX_U32)
     return expression if fits_32_bits(expression) else LowWord(expression)
@@ -246,7 +250,7 @@ def read_loop(node: ast.For, constants: Mapping[str, int], source: ProbeSource) 
             numbers = [_signed_value(constant_value(bound, constants, source)) for bound in bounds]
         case _:
             raise source.error(
-                node, f"'{source_of(node).partition(':')[0]}': write a loop as 'for i in range(4):', without else"
+                node, f"'{source_text(node).partition(':')[0]}': write a loop as 'for i in range(4):', without else"
             )
     if len(numbers) == 3 and numbers[2] == 0:
         raise source.error(node, "the step of range is 0; it must be another number")

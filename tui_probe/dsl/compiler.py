@@ -27,22 +27,24 @@ def compile_tables(text: str, path: str) -> dict[str, object]:
     try:
         return _program_tables(source)
     except RecursionError as error:
-        raise source.too_deep() from error
+        raise source.nesting_error() from error
 
 
 def _program_tables(source: ProbeSource) -> dict[str, object]:
     program = read_program(source)
     registers = ProbeRegisters()
-    for declared in program.registers.values():
-        registers.declare(declared.name, declared.bits)
+    for register in program.registers.values():
+        registers.declare(register.name, register.bits)
     compiled = [compile_function(function, program, registers, source) for function in program.functions.values()]
-    saved = frozenset[str]().union(*(function.saved for function in compiled))
-    for unsaved in program.maps.values():
-        if unsaved.name not in saved:
-            raise source.error(unsaved.node, f"nothing is saved in map {unsaved.name}; write '{unsaved.name}.save(…)'")
+    saved_maps = frozenset[str]().union(*(function.saved_maps for function in compiled))
+    for declared_map in program.maps.values():
+        if declared_map.name not in saved_maps:
+            raise source.error(
+                declared_map.node, f"nothing is saved in map {declared_map.name}; write '{declared_map.name}.save(…)'"
+            )
     return {
         **({"callback": program.callback} if program.callback else {}),
-        **({"about": program.about} if program.about else {}),
+        **({"about": program.about_table} if program.about_table else {}),
         "map": {own_map.name: _map_table(own_map) for own_map in program.maps.values()},
         "probe": {
             **_initial_values(program, compiled, registers),
@@ -67,8 +69,8 @@ def _map_table(declared: DeclaredMap) -> dict[str, object]:
 def _point_table(compiled: CompiledFunction) -> dict[str, object]:
     function = compiled.function
     level = {"level": function.level} if function.level else {}
-    when = "before" if function.before else "after"
-    return {"position": function.position, **level, when: _snippet_text(compiled.lines)}
+    side = "before" if function.runs_before else "after"
+    return {"position": function.position, **level, side: _snippet_text(compiled.lines)}
 
 
 def _snippet_text(lines: Iterable[str]) -> str:
@@ -79,19 +81,19 @@ def _initial_values(
     program: Program, compiled: list[CompiledFunction], registers: ProbeRegisters
 ) -> dict[str, dict[str, object]]:
     """The probe at the kernel's entry, before all others, that sets registers."""
-    used = frozenset[str]().union(*(function.registers for function in compiled))
+    used_registers = frozenset[str]().union(*(function.registers for function in compiled))
     entries = [function.function for function in compiled if function.function.is_entry]
-    needed = [
+    initial_registers = [
         register
         for register in program.registers.values()
-        if register.name in used and not _is_set_first(register, entries)
+        if register.name in used_registers and not _is_set_first(register, entries)
     ]
-    if not needed:
+    if not initial_registers:
         return {}
     names = SnippetRegisters(registers)
     lines = [
         f"mov.b{register.bits} {names.variable(register.name, register.bits)}, {register.initial};"
-        for register in needed
+        for register in initial_registers
     ]
     name = "initial_values"
     while name in program.functions:

@@ -38,23 +38,25 @@ class ProbeRegisters:
 
     def __init__(self) -> None:
         self._kinds: dict[str, RegisterKind] = {}
-        self._own: dict[str, str] = {}
+        self._register_names: dict[str, str] = {}
 
     def declare(self, variable: str, bits: Bits) -> None:
         """Give a register of the probe a name that no local gets."""
         name = next(name for name in _name_candidates(variable) if name not in self._kinds)
         self._kinds[name] = register_kind(bits)
-        self._own[variable] = name
+        self._register_names[variable] = name
 
-    def own(self, variable: str) -> str | None:
+    def register_name(self, variable: str) -> str | None:
         """The name of a register of the probe, None for any other variable."""
-        return self._own.get(variable)
+        return self._register_names.get(variable)
 
-    def local(self, variable: str, kind: RegisterKind, taken: set[str]) -> str:
-        """A name for a local of one snippet, in which those of ``taken`` are used already."""
-        taken = taken | set(self._own.values())
+    def name_local(self, variable: str, kind: RegisterKind, used_names: set[str]) -> str:
+        """A name for a local of one snippet, in which those of ``used_names`` are used already."""
+        used_names = used_names | set(self._register_names.values())
         name = next(
-            name for name in _name_candidates(variable) if name not in taken and self._kinds.get(name, kind) == kind
+            name
+            for name in _name_candidates(variable)
+            if name not in used_names and self._kinds.get(name, kind) == kind
         )
         self._kinds[name] = kind
         return name
@@ -70,18 +72,18 @@ class SnippetRegisters:
     def __init__(self, probe: ProbeRegisters) -> None:
         self._probe = probe
         self._locals: dict[tuple[str, RegisterKind], str] = {}
-        self._used: dict[str, RegisterKind] = {}
+        self._used_kinds: dict[str, RegisterKind] = {}
         self._temporaries: dict[RegisterKind, int] = {}
 
     def variable(self, name: str, bits: Bits) -> str:
         """The register of a variable."""
-        register = self._probe.own(name)
+        register = self._probe.register_name(name)
         if register is None:
             key = (name, register_kind(bits))
             if key not in self._locals:
-                self._locals[key] = self._probe.local(name, key[1], set(self._locals.values()))
+                self._locals[key] = self._probe.name_local(name, key[1], set(self._locals.values()))
             register = self._locals[key]
-        self._used[register] = self._probe.kind(register)
+        self._used_kinds[register] = self._probe.kind(register)
         return register
 
     def temporary(self, kind: RegisterKind) -> str:
@@ -89,7 +91,7 @@ class SnippetRegisters:
         number = self._temporaries.get(kind, 0)
         self._temporaries[kind] = number + 1
         register = f"{_TEMPORARY_PREFIXES[kind]}{number}"
-        self._used[register] = kind
+        self._used_kinds[register] = kind
         return register
 
     def next_statement(self) -> None:
@@ -100,7 +102,7 @@ class SnippetRegisters:
         """``.reg`` lines for all registers used, those of a type in one."""
         lines = []
         for kind in _TEMPORARY_PREFIXES:
-            names = [name for name, used_kind in self._used.items() if used_kind == kind]
+            names = [name for name, used_kind in self._used_kinds.items() if used_kind == kind]
             if names:
                 lines.append(f".reg .{kind} {', '.join(names)};")
         return lines
@@ -130,59 +132,63 @@ class Emitter:
         """A register that no other part of the statement uses."""
         return self._registers.temporary(register_kind(bits))
 
-    def value(self, expression: Expression, bits: Bits, into: str = "") -> str:
-        """The low ``bits`` of a value: a number or a register, ``into`` if that is given."""
+    def value(self, expression: Expression, bits: Bits, destination: str = "") -> str:
+        """The low ``bits`` of a value: a number or a register, ``destination`` if that is given."""
         match expression:
             case Number(value):
                 number = str(value % (1 << bits))
-                return self._move(number, bits, into) if into else number
-            case Variable(name=name, bits=own):
-                return self._resized(self._registers.variable(name, own), own, bits, into)
-            case Special(register=register, bits=own):
-                return self._copy(f"mov.u{own}", register, own, bits, into)
-            case Operand(helper=helper, bits=own):
-                return self._copy(f"mov.b{own or 64}", helper, own or 64, bits, into)
+                return self._move(number, bits, destination) if destination else number
+            case Variable(name=name, bits=source_bits):
+                return self._resize(self._registers.variable(name, source_bits), source_bits, bits, destination)
+            case Special(register=register, bits=source_bits):
+                return self._copy(f"mov.u{source_bits}", register, source_bits, bits, destination)
+            case Operand(helper=helper, bits=source_bits):
+                return self._copy(f"mov.b{source_bits or 64}", helper, source_bits or 64, bits, destination)
             case Binary():
-                return self._binary(expression, bits, into)
+                return self._emit_binary(expression, bits, destination)
             case Inverse(ptx=ptx, operand=operand):
-                return self._instruction(f"{ptx}{bits}", [self.value(operand, bits)], bits, into)
+                return self._emit(f"{ptx}{bits}", [self.value(operand, bits)], bits, destination)
             case LowWord(operand=operand):
                 if bits == 32:
-                    return self.value(operand, 32, into)
-                return self._resized(self.value(operand, 32), 32, 64, into)
-            case Conditional(condition=condition, chosen=chosen, other=other):
+                    return self.value(operand, 32, destination)
+                return self._resize(self.value(operand, 32), 32, 64, destination)
+            case Conditional(condition=condition, if_true=chosen, if_false=other):
                 test = self.predicate(condition)
                 values = [self.value(chosen, bits), self.value(other, bits), test]
-                return self._instruction(f"selp.b{bits}", values, bits, into)
+                return self._emit(f"selp.b{bits}", values, bits, destination)
             case Compare() | Logic() | Not():
-                return self._instruction(f"selp.b{bits}", ["1", "0", self.predicate(expression)], bits, into)
+                return self._emit(f"selp.b{bits}", ["1", "0", self.predicate(expression)], bits, destination)
 
     def predicate(self, expression: Expression) -> str:
         """A predicate register that holds a truth, which is not a constant."""
         match expression:
             case Logic(ptx=ptx, left=left, right=right):
-                return self._predicate(f"{ptx}.pred", [self.predicate(left), self.predicate(right)])
+                return self._emit_predicate(f"{ptx}.pred", [self.predicate(left), self.predicate(right)])
             case Not(operand=operand):
-                return self._predicate("not.pred", [self.predicate(operand)])
+                return self._emit_predicate("not.pred", [self.predicate(operand)])
             case Compare(relation=relation, left=left, right=right):
                 bits: Bits = 32 if fits_32_bits(left, right) else 64
-                return self._predicate(f"setp.{relation}.u{bits}", [self.value(left, bits), self.value(right, bits)])
+                return self._emit_predicate(
+                    f"setp.{relation}.u{bits}", [self.value(left, bits), self.value(right, bits)]
+                )
         raise AssertionError(f"{expression} is not a condition")
 
-    def _binary(self, expression: Binary, bits: Bits, into: str) -> str:
+    def _emit_binary(self, expression: Binary, bits: Bits, destination: str) -> str:
         operator, left, right = expression.operator, expression.left, expression.right
-        computed: Bits = bits
+        operation_bits: Bits = bits
         if operator.low_bits_suffice:
             if fits_32_bits(expression, left, right):
-                computed = 32
+                operation_bits = 32
         else:
-            computed = 32 if fits_32_bits(left) and (operator.is_shift or fits_32_bits(right)) else 64
-        first = self.value(left, computed)
-        second = self._shift_amount(right) if operator.is_shift else self.value(right, computed)
-        opcode = f"{operator.ptx}{computed}"
-        if computed == bits:
-            return self._instruction(opcode, [first, second], bits, into)
-        return self._resized(self._instruction(opcode, [first, second], computed, ""), computed, bits, into)
+            operation_bits = 32 if fits_32_bits(left) and (operator.is_shift or fits_32_bits(right)) else 64
+        left_operand = self.value(left, operation_bits)
+        right_operand = self._shift_amount(right) if operator.is_shift else self.value(right, operation_bits)
+        opcode = f"{operator.ptx}{operation_bits}"
+        if operation_bits == bits:
+            return self._emit(opcode, [left_operand, right_operand], bits, destination)
+        return self._resize(
+            self._emit(opcode, [left_operand, right_operand], operation_bits, ""), operation_bits, bits, destination
+        )
 
     def _shift_amount(self, amount: Expression) -> str:
         """A number of bits, as 32 bits; any that is larger shifts everything out."""
@@ -190,29 +196,29 @@ class Emitter:
             return str(min(amount.value, 64))
         if fits_32_bits(amount):
             return self.value(amount, 32)
-        clamped = self._instruction("min.u64", [self.value(amount, 64), "64"], 64, "")
-        return self._resized(clamped, 64, 32, "")
+        limited = self._emit("min.u64", [self.value(amount, 64), "64"], 64, "")
+        return self._resize(limited, 64, 32, "")
 
-    def _instruction(self, opcode: str, sources: list[str], bits: Bits, into: str) -> str:
-        target = into or self._registers.temporary(register_kind(bits))
+    def _emit(self, opcode: str, sources: list[str], bits: Bits, destination: str) -> str:
+        target = destination or self._registers.temporary(register_kind(bits))
         self.lines.append(f"{opcode} {', '.join([target, *sources])};")
         return target
 
-    def _predicate(self, opcode: str, sources: list[str]) -> str:
+    def _emit_predicate(self, opcode: str, sources: list[str]) -> str:
         target = self._registers.temporary("pred")
         self.lines.append(f"{opcode} {', '.join([target, *sources])};")
         return target
 
-    def _move(self, operand: str, bits: Bits, into: str) -> str:
-        return self._instruction(f"mov.b{bits}", [operand], bits, into)
+    def _move(self, operand: str, bits: Bits, destination: str) -> str:
+        return self._emit(f"mov.b{bits}", [operand], bits, destination)
 
-    def _copy(self, opcode: str, operand: str, own: Bits, bits: Bits, into: str) -> str:
+    def _copy(self, opcode: str, operand: str, source_bits: Bits, bits: Bits, destination: str) -> str:
         """Copy an operand that only ``mov`` reads (special register, part of the instruction) to a register."""
-        if own == bits:
-            return self._instruction(opcode, [operand], bits, into)
-        return self._resized(self._instruction(opcode, [operand], own, ""), own, bits, into)
+        if source_bits == bits:
+            return self._emit(opcode, [operand], bits, destination)
+        return self._resize(self._emit(opcode, [operand], source_bits, ""), source_bits, bits, destination)
 
-    def _resized(self, register: str, own: Bits, bits: Bits, into: str) -> str:
-        if own == bits:
-            return self._move(register, bits, into) if into else register
-        return self._instruction(f"cvt.u{bits}.u{own}", [register], bits, into)
+    def _resize(self, register: str, source_bits: Bits, bits: Bits, destination: str) -> str:
+        if source_bits == bits:
+            return self._move(register, bits, destination) if destination else register
+        return self._emit(f"cvt.u{bits}.u{source_bits}", [register], bits, destination)

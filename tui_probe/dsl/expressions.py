@@ -35,11 +35,11 @@ class Operator:
         return self.symbol in ("<<", ">>")
 
 
-def _left_shifted(left: int, right: int) -> int:
+def _shift_left(left: int, right: int) -> int:
     return left << right & MAX_U64 if right < 64 else 0
 
 
-def _right_shifted(left: int, right: int) -> int:
+def _shift_right(left: int, right: int) -> int:
     return left >> min(right, 64)
 
 
@@ -73,14 +73,14 @@ BINARY: Final[dict[type[ast.operator], Operator]] = {
     ast.Mult: Operator("*", "mul.lo.u", lambda a, b: (a * b) & MAX_U64, _product_bound, True),
     ast.FloorDiv: Operator("//", "div.u", lambda a, b: a // b, _left_bound, False),
     ast.Mod: Operator("%", "rem.u", lambda a, b: a % b, lambda a, b: min(a, max(b - 1, 0)), False),
-    ast.LShift: Operator("<<", "shl.b", _left_shifted, _shifted_bound, True),
-    ast.RShift: Operator(">>", "shr.u", _right_shifted, _left_bound, False),
+    ast.LShift: Operator("<<", "shl.b", _shift_left, _shifted_bound, True),
+    ast.RShift: Operator(">>", "shr.u", _shift_right, _left_bound, False),
     ast.BitAnd: Operator("&", "and.b", lambda a, b: a & b, min, True),
     ast.BitOr: Operator("|", "or.b", lambda a, b: a | b, _union_bound, True),
     ast.BitXor: Operator("^", "xor.b", lambda a, b: a ^ b, _union_bound, True),
 }
 
-AND: Final = BINARY[ast.BitAnd]
+BITWISE_AND: Final = BINARY[ast.BitAnd]
 SHIFT_RIGHT: Final = BINARY[ast.RShift]
 
 
@@ -180,13 +180,13 @@ class Conditional:
     """``chosen if condition else other``."""
 
     condition: Expression
-    chosen: Expression
-    other: Expression
+    if_true: Expression
+    if_false: Expression
 
     @property
     def bound(self) -> int:
         """The largest value."""
-        return max(self.chosen.bound, self.other.bound)
+        return max(self.if_true.bound, self.if_false.bound)
 
 
 @dataclass(frozen=True, slots=True)

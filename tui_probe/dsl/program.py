@@ -40,7 +40,7 @@ _TYPES: Final[dict[str, Literal[32, 64]]] = {
     **dict.fromkeys(("b64", "u64", "s64", "f64"), 64),
 }
 _NUMBER_HELPERS: Final = ("bytes", "line", "multiply_adds", "instructions", "issued")
-_NOT_PLAIN: Final = frozenset({"v2", "v4", "v8", "wide", "f16", "f16x2", "bf16", "bf16x2"})
+_PACKED_MODIFIERS: Final = frozenset({"v2", "v4", "v8", "wide", "f16", "f16x2", "bf16", "bf16x2"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class ProbeSource:
         """The error for a node: file, line, what is wrong and what to write instead."""
         return ProbeFileError(f"{self.path}, line {getattr(node, 'lineno', 1)}: {message}")
 
-    def too_deep(self) -> ProbeFileError:
+    def nesting_error(self) -> ProbeFileError:
         """The error for a file whose nesting exceeds what can be compiled."""
         return ProbeFileError(f"{self.path}: {_NESTING_ERROR}")
 
 
-def source_of(node: ast.AST) -> str:
+def source_text(node: ast.AST) -> str:
     """A node as Python text on one line, shortened, for messages and comments."""
     text = " ".join(ast.unparse(node).split())
     text = text.encode("ascii", "backslashreplace").decode("ascii")
@@ -115,13 +115,13 @@ class ProbeFunction:
     position: str
     positions: tuple[Position, ...]
     level: str | None
-    before: bool
+    runs_before: bool
     node: ast.FunctionDef
 
     @property
     def is_entry(self) -> bool:
         """Return whether it runs at the kernel's entry, and nowhere else."""
-        return self.before and all(position.is_kernel for position in self.positions)
+        return self.runs_before and all(position.is_kernel for position in self.positions)
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class Program:
     """A whole probe file. Names are unique across all four kinds."""
 
     callback: str = ""
-    about: dict[str, str] = field(default_factory=dict)
+    about_table: dict[str, str] = field(default_factory=dict)
     maps: dict[str, DeclaredMap] = field(default_factory=dict)
     registers: dict[str, DeclaredRegister] = field(default_factory=dict)
     constants: dict[str, int] = field(default_factory=dict)
@@ -144,35 +144,35 @@ class ProbedOperands:
     determines it.
     """
 
-    def __init__(self, source: ProbeSource, positions: Sequence[Position], before: bool) -> None:
+    def __init__(self, source: ProbeSource, positions: Sequence[Position], runs_before: bool) -> None:
         self._source = source
         self._positions = positions
-        self._before = before
+        self._runs_before = runs_before
 
-    def part(self, node: ast.Name, *, as_it_is: bool) -> Operand:
-        """The part that a name stands for; ``as_it_is`` where it is saved and nothing else. Raises ProbeFileError."""
+    def operand(self, node: ast.Name, *, is_saved: bool) -> Operand:
+        """The part that a name stands for; ``is_saved`` where it is saved and nothing else. Raises ProbeFileError."""
         if any(position.is_kernel for position in self._positions):
             raise self._source.error(
                 node, f"{node.id} describes an instruction; it is not available at position 'kernel'"
             )
-        self._refuse_at_blocks(node)
+        self._check_block_helper(node)
         if node.id == "addr":
             return Operand("ADDR", 64)
         if node.id in _NUMBER_HELPERS:
             return Operand(HELPER_NAMES[node.id], 32)
-        if node.id == "out" and self._before and any(p.opcode in _WRITERS for p in self._positions):
+        if node.id == "out" and self._runs_before and any(p.opcode in _WRITERS for p in self._positions):
             raise self._source.error(node, "'out' has no value before the instruction; use before=False")
         widths = {self._width(position, node.id) for position in self._positions}
         width = widths.pop() if len(widths) == 1 else 0
-        if not width and not as_it_is:
+        if not width and not is_saved:
             raise self._source.error(
                 node,
                 f"the width of {node.id} depends on the instruction; save it without a calculation, "
                 f"'X.save({node.id})', or name a type in the position, such as pos='st.global.f32'",
             )
-        return Operand(HELPER_NAMES[node.id], 0 if as_it_is else width)
+        return Operand(HELPER_NAMES[node.id], 0 if is_saved else width)
 
-    def _refuse_at_blocks(self, node: ast.Name) -> None:
+    def _check_block_helper(self, node: ast.Name) -> None:
         """A basic block has a line and a number of instructions; an instruction has all but that number."""
         if node.id in ("instructions", "issued") and any(position.opcode != BLOCK for position in self._positions):
             raise self._source.error(
@@ -194,5 +194,5 @@ class ProbedOperands:
         if kind == "address":
             return 64
         types = [_TYPES[modifier] for modifier in position.modifiers if modifier in _TYPES]
-        plain = not _NOT_PLAIN.intersection(position.modifiers)
-        return types[0] if kind and plain and len(types) == 1 else 0
+        is_scalar = not _PACKED_MODIFIERS.intersection(position.modifiers)
+        return types[0] if kind and is_scalar and len(types) == 1 else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tui_probe.dsl.building import SPECIAL, ExpressionBuilder, Loop, constant_value, read_loop
+from tui_probe.dsl.building import REGISTER_FUNCTIONS, ExpressionBuilder, Loop, constant_value, read_loop
 from tui_probe.dsl.expressions import MAX_U32, MAX_U64, Expression, Number, Variable, fits_32_bits
 from tui_probe.dsl.program import (
     HELPER_NAMES,
@@ -15,7 +15,7 @@ from tui_probe.dsl.program import (
     ProbeFunction,
     ProbeSource,
     Program,
-    source_of,
+    source_text,
 )
 from tui_probe.probe_model.positions import POSITION_FORMS, parse_positions
 from tui_probe.probe_model.probe import FIELD_BYTES, REDUCTION_GROUPS
@@ -32,7 +32,7 @@ _TYPES: Final = ("array", "dynamic")
 _MAP_EXAMPLE: Final = '@Map(level="warp", type="array", size=16, cap=1)'
 _PROBE_EXAMPLE: Final = '@probe(pos="kernel", level="warp", before=True)'
 TYPE_BITS: Final[dict[str, Bits]] = {"u64": 64, "u32": 32}
-RESERVED_NAMES: Final = frozenset({*HELPER_NAMES, *SPECIAL, *TYPE_BITS, "Map", "probe", "range", "CALLBACK"})
+RESERVED_NAMES: Final = frozenset({*HELPER_NAMES, *REGISTER_FUNCTIONS, *TYPE_BITS, "Map", "probe", "range", "CALLBACK"})
 _IMPORTABLE: Final = ("tui_probe.dsl", "__future__")
 _ABOUT_KEYS: Final = ("measures", "unit", "cost", "checked")
 _ALLOWED_STATEMENTS: Final = (
@@ -44,36 +44,36 @@ _LARGEST_VALUES: Final[dict[Bits, int]] = {32: MAX_U32, 64: MAX_U64}
 
 def read_map(node: ast.ClassDef, source: ProbeSource) -> DeclaredMap:
     """A class under ``@Map``. Raises ProbeFileError."""
-    given = _decorator_arguments(
+    options = _decorator_arguments(
         node, "Map", _MAP_EXAMPLE, {"level": str, "type": str, "size": int, "cap": int, "reduce": str}, source
     )
     if node.bases or node.keywords or getattr(node, "type_params", None):
         raise source.error(node, f"a map class has no base class; write 'class {node.name}:'")
-    level = _one_of(node, "level", given.get("level"), _LEVELS, source)
-    kind = _one_of(node, "type", given.get("type", "array"), _TYPES, source)
+    level = _choice(node, "level", options.get("level"), _LEVELS, source)
+    kind = _choice(node, "type", options.get("type", "array"), _TYPES, source)
     fields = _map_fields(node, source)
-    size, cap = given.get("size"), given.get("cap", 1)
-    needed = sum(8 if kind == "u64" else 4 for _, kind in fields)
+    size, cap = options.get("size"), options.get("cap", 1)
+    field_bytes = sum(8 if kind == "u64" else 4 for _, kind in fields)
     unit = 8 if any(kind == "u64" for _, kind in fields) else 4
-    if isinstance(size, int) and (size < needed or size % unit):
-        least = -(-needed // unit) * unit
+    if isinstance(size, int) and (size < field_bytes or size % unit):
+        min_size = -(-field_bytes // unit) * unit
         raise source.error(
-            node, f"'size' is {size}; it must be a multiple of {unit} and at least {least} for these fields"
+            node, f"'size' is {size}; it must be a multiple of {unit} and at least {min_size} for these fields"
         )
     if int(cap) < 1:
         raise source.error(node, f"'cap' is {cap}; it must be at least 1")
     if level == "site":
         _check_sites(node, kind, int(cap), fields, source)
     size = None if size is None else int(size)
-    reduce = _reduce(node, given.get("reduce"), level, kind, int(cap), source)
+    reduce = _reduction(node, options.get("reduce"), level, kind, int(cap), source)
     return DeclaredMap(node.name, level, kind, size, int(cap), fields, node, reduce)
 
 
-def _reduce(node: ast.ClassDef, group: _Value | None, level: str, kind: str, cap: int, source: ProbeSource) -> str:
+def _reduction(node: ast.ClassDef, group: _Value | None, level: str, kind: str, cap: int, source: ProbeSource) -> str:
     """Whose records results keep the sums of; "" for all records."""
     if group is None:
         return ""
-    chosen = _one_of(
+    reduction = _choice(
         node,
         "reduce",
         group,
@@ -82,7 +82,7 @@ def _reduce(node: ast.ClassDef, group: _Value | None, level: str, kind: str, cap
     )
     if level == "site" or kind != "array" or cap != 1:
         raise source.error(node, f"{node.name} cannot be reduced; 'reduce' needs one record per thread or warp")
-    return chosen
+    return reduction
 
 
 def _check_sites(
@@ -110,7 +110,7 @@ def _map_fields(node: ast.ClassDef, source: ProbeSource) -> tuple[tuple[str, str
                 fields[name] = kind
             case _:
                 raise source.error(
-                    statement, f"'{source_of(statement)}' is not a field; write 'name: u64' or 'name: u32'"
+                    statement, f"'{source_text(statement)}' is not a field; write 'name: u64' or 'name: u32'"
                 )
     if not fields:
         raise source.error(node, f"map {node.name} has no fields; add a field, such as 'start: u64'")
@@ -119,22 +119,22 @@ def _map_fields(node: ast.ClassDef, source: ProbeSource) -> tuple[tuple[str, str
 
 def read_probe_function(node: ast.FunctionDef, source: ProbeSource) -> ProbeFunction:
     """A function under ``@probe``. Raises ProbeFileError."""
-    given = _decorator_arguments(node, "probe", _PROBE_EXAMPLE, {"pos": str, "level": str, "before": bool}, source)
+    options = _decorator_arguments(node, "probe", _PROBE_EXAMPLE, {"pos": str, "level": str, "before": bool}, source)
     arguments = node.args
     if arguments.posonlyargs or arguments.args or arguments.vararg or arguments.kwonlyargs or arguments.kwarg:
         raise source.error(node, f"a probe function takes no arguments; write 'def {node.name}():'")
-    position = given.get("pos")
+    position = options.get("pos")
     if not isinstance(position, str):
         raise source.error(node, f"'pos' is missing; write {_PROBE_EXAMPLE}")
     try:
         positions = parse_positions(position)
     except ValueError as error:
         raise source.error(node, f"'pos' is wrong: {error}; write {POSITION_FORMS}") from None
-    level = _one_of(node, "level", given["level"], _LEVELS, source) if "level" in given else None
-    before = bool(given.get("before", False))
-    if not before and any(position.is_block for position in positions):
+    level = _choice(node, "level", options["level"], _LEVELS, source) if "level" in options else None
+    runs_before = bool(options.get("before", False))
+    if not runs_before and any(position.is_block for position in positions):
         raise source.error(node, f"at {position!r} a probe runs at the start of the block; write before=True")
-    return ProbeFunction(node.name, position, positions, level, before, node)
+    return ProbeFunction(node.name, position, positions, level, runs_before, node)
 
 
 def _decorator_arguments(
@@ -142,8 +142,8 @@ def _decorator_arguments(
 ) -> dict[str, _Value]:
     """The keyword arguments of the one decorator, of the types that ``kinds`` lists."""
     match node.decorator_list:
-        case [ast.Call(func=ast.Name(id=found), args=[], keywords=keywords)] if found == name:
-            given: dict[str, _Value] = {}
+        case [ast.Call(func=ast.Name(id=decorator), args=[], keywords=keywords)] if decorator == name:
+            options: dict[str, _Value] = {}
         case _:
             raise source.error(node, f"{node.name} needs one decorator with keyword arguments: {example}")
     for keyword in keywords:
@@ -152,19 +152,19 @@ def _decorator_arguments(
             raise source.error(keyword, f"@{name} has no argument {keyword.arg or '**'}; write {example}")
         value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
         if not isinstance(value, str | int) or type(value) is not kind:
-            raise source.error(keyword, f"'{keyword.arg}' must be {_type_name(kind)}, not {source_of(keyword.value)}")
-        given[keyword.arg or ""] = value
-    return given
+            raise source.error(keyword, f"'{keyword.arg}' must be {_type_name(kind)}, not {source_text(keyword.value)}")
+        options[keyword.arg or ""] = value
+    return options
 
 
 def _type_name(kind: type) -> str:
     return {str: "a text in quotes", int: "a number", bool: "True or False"}[kind]
 
 
-def _one_of(node: ast.AST, key: str, value: _Value | None, known: Sequence[str], source: ProbeSource) -> str:
-    if value not in known:
-        what = f"is {value!r}; it must be" if value is not None else "is missing; give"
-        raise source.error(node, f"'{key}' {what} {' or '.join(repr(word) for word in known)}")
+def _choice(node: ast.AST, key: str, value: _Value | None, choices: Sequence[str], source: ProbeSource) -> str:
+    if value not in choices:
+        problem = f"is {value!r}; it must be" if value is not None else "is missing; give"
+        raise source.error(node, f"'{key}' {problem} {' or '.join(repr(choice) for choice in choices)}")
     return str(value)
 
 
@@ -174,7 +174,7 @@ def read_program(source: ProbeSource) -> Program:
     program = Program()
     for index, statement in enumerate(tree.body):
         if index == 0 and (text := _docstring(statement)) is not None:
-            program.about = _read_about(text)
+            program.about_table = _read_about(text)
         else:
             _read_statement(statement, program, source)
     if not program.functions:
@@ -204,7 +204,7 @@ def _read_statement(statement: ast.stmt, program: Program, source: ProbeSource) 
         case ast.AnnAssign(target=ast.Name(id=name)):
             _read_register(statement, name, program, source)
         case _:
-            raise source.error(statement, f"'{source_of(statement)}' is not allowed here: {_ALLOWED_STATEMENTS}")
+            raise source.error(statement, f"'{source_text(statement)}' is not allowed here: {_ALLOWED_STATEMENTS}")
 
 
 def _refuse_renaming(statement: ast.ImportFrom, source: ProbeSource) -> None:
@@ -227,7 +227,7 @@ def _checked_name(name: str, node: ast.AST, program: Program, source: ProbeSourc
 def _read_register(statement: ast.AnnAssign, name: str, program: Program, source: ProbeSource) -> None:
     kind = statement.annotation
     if not isinstance(kind, ast.Name) or kind.id not in TYPE_BITS:
-        raise source.error(statement, f"{name} must be u64 or u32, not {source_of(kind)}")
+        raise source.error(statement, f"{name} must be u64 or u32, not {source_text(kind)}")
     if statement.value is None:
         raise source.error(statement, f"{name} needs an initial value; write '{name}: {kind.id} = 0'")
     bits = TYPE_BITS[kind.id]
@@ -252,35 +252,35 @@ def _docstring(statement: ast.stmt) -> str | None:
 def _read_about(text: str) -> dict[str, str]:
     """The title and the lines ``Measures: …``, ``Unit: …``, ``Cost: …``, ``Checked: …`` of the module's docstring."""
     lines = [line.strip() for line in text.encode("utf-8", "replace").decode().strip().splitlines()]
-    about = {"title": lines[0].rstrip(".")} if lines else {}
+    fields = {"title": lines[0].rstrip(".")} if lines else {}
     for line in lines[1:]:
         key, colon, value = line.partition(":")
         if colon and key.lower() in _ABOUT_KEYS:
-            about[key.lower()] = value.strip()
-    return about
+            fields[key.lower()] = value.strip()
+    return fields
 
 
 class FunctionScope:
     """The names of one function.
 
-    ``assigned`` holds the locals that have a value on every way to the statement at hand, ``loops`` the loops around
-    it. ``bits`` are the widths of locals: as declared, or else 32 if all that is assigned fits into them.
+    ``assigned_names`` are the locals that have a value on every path to the current statement, ``loops`` the loops
+    around it. ``bits`` are the widths of locals: as declared, or else 32 if all that is assigned fits into them.
     """
 
     def __init__(self, function: ProbeFunction, program: Program, source: ProbeSource) -> None:
         self._program = program
         self._source = source
-        self.operands = ProbedOperands(source, function.positions, function.before)
+        self.operands = ProbedOperands(source, function.positions, function.runs_before)
         self.builder = ExpressionBuilder(source, self._resolve)
-        self.assigned: set[str] = set()
+        self.assigned_names: set[str] = set()
         self.loops: dict[str, Loop] = {}
-        self.bits = self._declared(function.node)
-        self._infer(function.node)
+        self.bits = self._declared_widths(function.node)
+        self._infer_widths(function.node)
 
-    def target(self, node: ast.expr) -> str:
+    def target_name(self, node: ast.expr) -> str:
         """The variable that an assignment sets. Raises ProbeFileError."""
         if not isinstance(node, ast.Name):
-            raise self._source.error(node, f"'{source_of(node)}' cannot be assigned; assign one variable at a time")
+            raise self._source.error(node, f"'{source_text(node)}' cannot be assigned; assign one variable at a time")
         name = node.id
         if not name.isascii():
             raise self._source.error(node, f"{name!a} has letters that PTX does not allow; use A-Z, a-z, 0-9 and _")
@@ -306,7 +306,7 @@ class FunctionScope:
     def loop(self, node: ast.For) -> Loop:
         """The loop that a statement begins. Raises ProbeFileError."""
         loop = read_loop(node, self._program.constants, self._source)
-        self.target(node.target)
+        self.target_name(node.target)
         if self.is_register(loop.name) or loop.name in self.bits:
             raise self._source.error(node, f"{loop.name} is already a variable; use another name in the loop")
         return loop
@@ -314,7 +314,7 @@ class FunctionScope:
     def _resolve(self, node: ast.Name) -> Expression:
         name = node.id
         if name in HELPER_NAMES:
-            return self.operands.part(node, as_it_is=False)
+            return self.operands.operand(node, is_saved=False)
         if name in self._program.constants:
             return Number(self._program.constants[name])
         if (register := self._program.registers.get(name)) is not None:
@@ -322,72 +322,72 @@ class FunctionScope:
         if (loop := self.loops.get(name)) is not None:
             return Variable(name, loop.bits, loop.bound)
         if name in self.bits:
-            return self._local(node)
-        if name in SPECIAL:
+            return self._resolve_local(node)
+        if name in REGISTER_FUNCTIONS:
             raise self._source.error(node, f"{name} is a function; write '{name}()'")
         raise self._source.error(
             node, f"{name} has no value here; assign it before, or declare '{name}: u64 = 0' above"
         )
 
-    def _local(self, node: ast.Name) -> Variable:
-        if node.id not in self.assigned:
+    def _resolve_local(self, node: ast.Name) -> Variable:
+        if node.id not in self.assigned_names:
             raise self._source.error(
                 node, f"{node.id} may be unset at this line; give it a value before, such as {node.id} = 0"
             )
         return Variable(node.id, self.bits[node.id], _LARGEST_VALUES[self.bits[node.id]])
 
-    def _declared(self, function: ast.FunctionDef) -> dict[str, Bits]:
-        declared: dict[str, Bits] = {}
+    def _declared_widths(self, function: ast.FunctionDef) -> dict[str, Bits]:
+        widths: dict[str, Bits] = {}
         for node in ast.walk(function):
             if not isinstance(node, ast.AnnAssign):
                 continue
-            name = self.target(node.target)
+            name = self.target_name(node.target)
             if not isinstance(node.annotation, ast.Name) or node.annotation.id not in TYPE_BITS:
-                raise self._source.error(node, f"{name} must be u64 or u32, not {source_of(node.annotation)}")
+                raise self._source.error(node, f"{name} must be u64 or u32, not {source_text(node.annotation)}")
             if name in self._program.registers:
                 raise self._source.error(node, f"{name} is a register of the probe; write '{name} = …' without a type")
-            if declared.setdefault(name, TYPE_BITS[node.annotation.id]) != TYPE_BITS[node.annotation.id]:
+            if widths.setdefault(name, TYPE_BITS[node.annotation.id]) != TYPE_BITS[node.annotation.id]:
                 raise self._source.error(node, f"{name} is declared u64 and u32; give it one type")
-        return declared
+        return widths
 
-    def _infer(self, function: ast.FunctionDef) -> None:
+    def _infer_widths(self, function: ast.FunctionDef) -> None:
         """Locals without a declared type are as wide as what is assigned to them: narrow until proved wide."""
-        values = list(self._undeclared(function))
+        values = list(self._untyped_assignments(function))
         for name, _ in values:
             self.bits[name] = 32
-        self.assigned = set(self.bits)
+        self.assigned_names = set(self.bits)
         for node in ast.walk(function):
             if isinstance(node, ast.For):
                 loop = read_loop(node, self._program.constants, self._source)
                 self.loops[loop.name] = max(
                     loop, self.loops.get(loop.name, loop), key=lambda candidate: candidate.bound
                 )
-        changed = True
-        while changed:
-            changed = False
+        is_changing = True
+        while is_changing:
+            is_changing = False
             for name, value in values:
                 if self.bits[name] == 32 and not fits_32_bits(self.builder.build(value)):
                     self.bits[name] = 64
-                    changed = True
-        self.assigned, self.loops = set(), {}
+                    is_changing = True
+        self.assigned_names, self.loops = set(), {}
 
-    def _undeclared(self, function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    def _untyped_assignments(self, function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
         for node in ast.walk(function):
             match node:
                 case ast.Assign(targets=[target], value=value):
                     pass
                 case ast.AugAssign(target=target):
-                    value = sum_of(node)
+                    value = expand_augmented(node)
                 case _:
                     continue
-            name = self.target(target)
+            name = self.target_name(target)
             if name not in self._program.registers and name not in self.bits:
                 yield name, value
 
 
-def sum_of(node: ast.AugAssign) -> ast.expr:
+def expand_augmented(node: ast.AugAssign) -> ast.expr:
     """``x + value`` of ``x += value``."""
     if not isinstance(node.target, ast.Name):
         return node.value
-    read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
-    return ast.copy_location(ast.BinOp(read, node.op, node.value), node)
+    operand = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+    return ast.copy_location(ast.BinOp(operand, node.op, node.value), node)

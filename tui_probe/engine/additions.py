@@ -64,8 +64,8 @@ def always_zero(snippets: Iterable[Snippet]) -> frozenset[str]:
                 case (Register(name=name) | Symbol(name=name), Immediate(text=text)):
                     is_zero = statement.instruction.opcode == "mov" and parse_integer(text) == 0
                     zero[name] = is_zero and zero.get(name, True)
-                case (written, *_):
-                    zero.update(dict.fromkeys(_written_registers(written), False))
+                case (destination, *_):
+                    zero.update(dict.fromkeys(_written_registers(destination), False))
     return frozenset(name for name, is_zero in zero.items() if is_zero)
 
 
@@ -83,178 +83,190 @@ def _written_registers(operand: Operand) -> Iterator[str]:
 
 
 class _FieldSum(NamedTuple):
-    """One field: what all lanes do for its sum, what makes that as wide as the field, the addition, and whether one
-    lane adds for all.
+    """Sum of one field over lanes: ``lane_lines`` run in all lanes, ``widening`` makes the sum as wide as the field,
+    ``addition`` adds it to memory. ``is_by_one_lane``: one lane adds for all.
     """
 
-    gathered: list[str]
-    widened: list[str]
-    added: str
-    by_one: bool
+    lane_lines: list[str]
+    widening: list[str]
+    addition: str
+    is_by_one_lane: bool
 
-    def all(self, guard: str) -> list[str]:
+    def guarded_lines(self, guard: str) -> list[str]:
         """Return the lines one after the other, with the addition under a predicate if one lane makes it."""
-        return [*self.gathered, *self.widened, f"{guard if self.by_one else ''}{self.added}"]
+        return [*self.lane_lines, *self.widening, f"{guard if self.is_by_one_lane else ''}{self.addition}"]
 
 
 class Summation:
-    """PTX text of ``ADD`` for one kernel. ``own`` maps the probe's registers to their names in the kernel."""
+    """PTX text of ``ADD`` for one kernel. ``probe_registers``: names in the kernel of the probe's registers."""
 
-    def __init__(self, probe: Probe, names: UnusedNames, own: dict[str, str], *, reduces: bool, gathers: bool) -> None:
+    def __init__(
+        self, probe: Probe, names: UnusedNames, probe_registers: dict[str, str], *, reduces: bool, gathers: bool
+    ) -> None:
         """``gathers``: all sums are made before one lane continues to add them."""
         self._gathers = gathers
         self._probe = probe
         self._names = names
-        self._own = own
+        self._probe_registers = probe_registers
         self._reduces = reduces
         self._end = ""
-        self._made = 0
+        self._sum_count = 0
         """Sums so far: with ``gathers`` they are live at the same time, so each has registers of its own."""
-        self._late: list[str] | None = None
+        self._deferred_lines: list[str] | None = None
         """Instructions of one lane at the end of an exit, after all sums; None if each map adds immediately."""
-        self._sparse = SparseSummation(names, own)
+        self._sparse = SparseSummation(names, probe_registers)
 
     def begin_exit(self) -> None:
         """Collect the additions of several maps for the end of a grafted exit. They have one branch then, at which
         lanes part: for sums behind it lanes would have to meet again.
         """
-        self._late = [] if self._gathers else None
+        self._deferred_lines = [] if self._gathers else None
 
     def end_exit(self) -> list[str]:
         """Return the lines with the collected additions, for one lane."""
-        late, self._late = self._late, None
-        return self._continue_in_one_lane(late) if late else []
+        deferred_lines, self._deferred_lines = self._deferred_lines, None
+        return self._continue_in_one_lane(deferred_lines) if deferred_lines else []
 
-    def before(self, own_map: Map, values: tuple[str, ...], zero: frozenset[str]) -> list[str]:
-        """Lines in front of those that compute the address: which lanes have come together, and a new basic block."""
+    def prepare(self, own_map: Map, values: tuple[str, ...], zero: frozenset[str]) -> list[str]:
+        """Return the lines before those that compute the address: they find the converged lanes, and begin a new basic
+        block.
+        """
         if own_map.sparse:
-            return self._sparse.before(values, zero, tests=not self._probe.is_lean)
-        if not self._together(own_map, values) or (self._late is not None and self._end):
+            return self._sparse.prepare(values, zero, has_test=not self._probe.is_lean)
+        if not self._is_joint(own_map, values) or (self._deferred_lines is not None and self._end):
             return []
         self._end = self._names.new_label()
         no_lane = self._names.temporary("no_lane", "pred")
         return [
-            f"activemask.b32 {self._lanes()};",
-            f"setp.eq.u32 {no_lane}, {self._lanes()}, 0;",
+            f"activemask.b32 {self._lanes_register()};",
+            f"setp.eq.u32 {no_lane}, {self._lanes_register()}, 0;",
             f"@{no_lane} bra {self._end};",
         ]
 
-    def lines(
-        self, own_map: Map, values: tuple[str, ...], find: Sequence[str], address: str, zero: frozenset[str]
+    def add(
+        self, own_map: Map, values: tuple[str, ...], address_lines: Sequence[str], address: str, zero: frozenset[str]
     ) -> list[str]:
-        """Lines behind ``before`` that ``find`` the record at ``address`` and add to it, leaving out registers in
-        ``zero``.
+        """Return the lines behind those of ``prepare`` that add to the record at ``address``, which ``address_lines``
+        compute. Registers in ``zero`` are left out.
         """
         if own_map.sparse:
-            return [*find, *self._sparse.lines(own_map, values, address, zero)]
-        together = self._together(own_map, values)
-        follows = self._follows() if together else ""
-        sums = self._sums(own_map, values, address, zero, together=together)
-        if not (self._gathers and together):
-            lowest, end = (self._lowest_lane(follows), [f"{self._end}:"]) if together else ([], [])
-            return [*find, *lowest, *(line for sum_ in sums for line in sum_.all(f"@!{follows} ")), *end]
-        gathered = [line for sum_ in sums for line in sum_.gathered]
-        added = [line for sum_ in sums for line in (*sum_.widened, sum_.added)]
-        if self._late is None:
-            return [*find, *gathered, *self._continue_in_one_lane(added)]
-        self._late += [*find, *added]
-        return gathered
+            return [*address_lines, *self._sparse.add(own_map, values, address, zero)]
+        is_joint = self._is_joint(own_map, values)
+        is_follower = self._follower_predicate() if is_joint else ""
+        sums = self._field_sums(own_map, values, address, zero, is_joint=is_joint)
+        if not (self._gathers and is_joint):
+            lane_test, end = (self._find_lowest_lane(is_follower), [f"{self._end}:"]) if is_joint else ([], [])
+            return [
+                *address_lines,
+                *lane_test,
+                *(line for field_sum in sums for line in field_sum.guarded_lines(f"@!{is_follower} ")),
+                *end,
+            ]
+        lane_lines = [line for sum_ in sums for line in sum_.lane_lines]
+        additions = [line for sum_ in sums for line in (*sum_.widening, sum_.addition)]
+        if self._deferred_lines is None:
+            return [*address_lines, *lane_lines, *self._continue_in_one_lane(additions)]
+        self._deferred_lines += [*address_lines, *additions]
+        return lane_lines
 
     def _continue_in_one_lane(self, lines: Sequence[str]) -> list[str]:
-        follows = self._follows()
-        return [*self._lowest_lane(follows), f"@{follows} bra {self._end};", *lines, f"{self._end}:"]
+        is_follower = self._follower_predicate()
+        return [*self._find_lowest_lane(is_follower), f"@{is_follower} bra {self._end};", *lines, f"{self._end}:"]
 
-    def _sums(
-        self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str], *, together: bool
+    def _field_sums(
+        self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str], *, is_joint: bool
     ) -> list[_FieldSum]:
         sums = []
         for field, value in zip(own_map.fields, values, strict=True):
             if value in zero or parse_integer(value) == 0:
                 continue
-            number = str(self._made) if self._gathers else ""
-            self._made += 1
-            by_one = together and not (self._probe.is_lean and value in self._own)
-            gathered, widened, operand = (
-                self._sum(field, value, number) if by_one else ([], *self._widened(field, value))
+            number = str(self._sum_count) if self._gathers else ""
+            self._sum_count += 1
+            is_by_one_lane = is_joint and not (self._probe.is_lean and value in self._probe_registers)
+            lane_lines, widening, operand = (
+                self._sum_over_lanes(field, value, number) if is_by_one_lane else ([], *self._widen(field, value))
             )
             place = address + (f"+{field.offset}" if field.offset else "")
-            added = f"red.global.add.u{FIELD_BYTES[field.type] * 8} [{place}], {operand};"
-            sums.append(_FieldSum(gathered, widened, added, by_one))
+            addition = f"red.global.add.u{FIELD_BYTES[field.type] * 8} [{place}], {operand};"
+            sums.append(_FieldSum(lane_lines, widening, addition, is_by_one_lane))
         return sums
 
-    def _together(self, own_map: Map, values: tuple[str, ...]) -> bool:
+    def _is_joint(self, own_map: Map, values: tuple[str, ...]) -> bool:
         """Return whether one lane adds for all converged lanes: all values, in the lean variant only numbers."""
         if not self._reduces or own_map.level is not Level.WARP:
             return False
-        return not self._probe.is_lean or any(parse_integer(value) for value in values if value not in self._own)
+        return not self._probe.is_lean or any(
+            parse_integer(value) for value in values if value not in self._probe_registers
+        )
 
-    def _lanes(self) -> str:
+    def _lanes_register(self) -> str:
         return self._names.temporary("lanes", "b32")
 
-    def _follows(self) -> str:
+    def _follower_predicate(self) -> str:
         return self._names.temporary("follows", "pred")
 
-    def _lowest_lane(self, follows: str) -> list[str]:
-        """Return lines after which ``follows`` holds in all lanes but the lowest."""
-        lower = self._names.temporary("lower", "b32")
+    def _find_lowest_lane(self, is_follower: str) -> list[str]:
+        """Return lines after which ``is_follower`` holds in all lanes but the lowest."""
+        lower_lanes = self._names.temporary("lower", "b32")
         return [
-            f"mov.u32 {lower}, %lanemask_lt;",
-            f"and.b32 {lower}, {lower}, {self._lanes()};",
-            f"setp.ne.u32 {follows}, {lower}, 0;",
+            f"mov.u32 {lower_lanes}, %lanemask_lt;",
+            f"and.b32 {lower_lanes}, {lower_lanes}, {self._lanes_register()};",
+            f"setp.ne.u32 {is_follower}, {lower_lanes}, 0;",
         ]
 
-    def _widened(self, field: Field, value: str) -> tuple[list[str], str]:
+    def _widen(self, field: Field, value: str) -> tuple[list[str], str]:
         """Return the lines and the register of a lane's value as wide as the field."""
-        operand = self._own.get(value, value)
+        operand = self._probe_registers.get(value, value)
         bits = FIELD_BYTES[field.type] * 8
-        if value not in self._own or TYPE_BITS[self._probe.registers[value]] == bits:
+        if value not in self._probe_registers or TYPE_BITS[self._probe.registers[value]] == bits:
             return [], operand
-        wide = self._names.temporary("sum", "b64")
-        return [f"cvt.u64.u32 {wide}, {operand};"], wide
+        wide_register = self._names.temporary("sum", "b64")
+        return [f"cvt.u64.u32 {wide_register}, {operand};"], wide_register
 
-    def _sum(self, field: Field, value: str, number: str) -> tuple[list[str], list[str], str]:
-        """The sum over the lanes, as wide as the field: what all of them do for it, what the lowest does, and it."""
+    def _sum_over_lanes(self, field: Field, value: str, number: str) -> tuple[list[str], list[str], str]:
+        """Return the lines that all lanes run for a sum, those that the lowest lane runs, and the sum's register, which
+        is as wide as the field.
+        """
         part, total = self._names.temporary(f"part{number}", "b32"), self._names.temporary("sum", "b64")
-        if value not in self._own:
-            lines = [f"popc.b32 {part}, {self._lanes()};", f"mul.lo.u32 {part}, {part}, {value};"]
+        if value not in self._probe_registers:
+            lines = [f"popc.b32 {part}, {self._lanes_register()};", f"mul.lo.u32 {part}, {part}, {value};"]
             lines = lines[: 1 if parse_integer(value) == 1 else 2]
             return ([], lines, part) if field.type == "u32" else ([], [*lines, f"cvt.u64.u32 {total}, {part};"], total)
-        operand = self._own[value]
+        operand = self._probe_registers[value]
         if field.type == "u32":
             return [self._redux(part, operand)], [], part
         if TYPE_BITS[self._probe.registers[value]] == 32:
-            return *self._in_halves(operand, part, number), total
+            return *self._sum_halves(operand, part, number), total
         half, upper = self._names.temporary("half", "b32"), self._names.temporary(f"upper{number}", "b32")
-        shifted = self._names.temporary("wide", "b64")
-        before, after = self._in_halves(half, part, number)
+        upper_sum = self._names.temporary("wide", "b64")
+        half_lines, half_widening = self._sum_halves(half, part, number)
         return (
-            [f"mov.b64 {{{half}, {upper}}}, {operand};", *before, self._redux(upper, upper)],
+            [f"mov.b64 {{{half}, {upper}}}, {operand};", *half_lines, self._redux(upper, upper)],
             [
-                *after,
-                f"cvt.u64.u32 {shifted}, {upper};",
-                f"shl.b64 {shifted}, {shifted}, 32;",
-                f"add.u64 {total}, {total}, {shifted};",
+                *half_widening,
+                f"cvt.u64.u32 {upper_sum}, {upper};",
+                f"shl.b64 {upper_sum}, {upper_sum}, 32;",
+                f"add.u64 {total}, {total}, {upper_sum};",
             ],
             total,
         )
 
-    def _in_halves(self, operand: str, low: str, number: str) -> tuple[list[str], list[str]]:
-        """The 64-bit sum of a 32-bit value: what all lanes do for it, and what the lowest does."""
-        high, total = self._names.temporary(f"high{number}", "b32"), self._names.temporary("sum", "b64")
+    def _sum_halves(self, operand: str, low_part: str, number: str) -> tuple[list[str], list[str]]:
+        """Return the lines that all lanes run for the 64-bit sum of a 32-bit value, and those of the lowest lane."""
+        high_part, total = self._names.temporary(f"high{number}", "b32"), self._names.temporary("sum", "b64")
         return [
-            f"and.b32 {low}, {operand}, 65535;",
-            self._redux(low, low),
-            f"shr.u32 {high}, {operand}, 16;",
-            self._redux(high, high),
-        ], [f"cvt.u64.u32 {total}, {low};", f"mad.wide.u32 {total}, {high}, 65536, {total};"]
+            f"and.b32 {low_part}, {operand}, 65535;",
+            self._redux(low_part, low_part),
+            f"shr.u32 {high_part}, {operand}, 16;",
+            self._redux(high_part, high_part),
+        ], [f"cvt.u64.u32 {total}, {low_part};", f"mad.wide.u32 {total}, {high_part}, 65536, {total};"]
 
     def _redux(self, target: str, source: str) -> str:
-        return f"redux.sync.add.u32 {target}, {source}, {self._lanes()};"
+        return f"redux.sync.add.u32 {target}, {source}, {self._lanes_register()};"
 
 
 class SparseSummation:
-    """PTX text of ``ADD`` to ``sparse`` maps of one kernel. ``own`` maps the probe's registers to their names there.
-
+    """PTX text of ``ADD`` to ``sparse`` maps of one kernel. ``probe_registers``: names there of the probe's registers.
     Most lanes of a warp have nothing to add: one branch leads these past the address and the additions, and each other
     lane adds its own. One lane usually counted for all, so sums over lanes would cost more than they save. Numbers are
     added by the lowest lane for all that arrive together.
@@ -264,52 +276,60 @@ class SparseSummation:
     sum over lanes of 32-bit numbers that go to the same address.
     """
 
-    def __init__(self, names: UnusedNames, own: Mapping[str, str]) -> None:
+    def __init__(self, names: UnusedNames, probe_registers: Mapping[str, str]) -> None:
         self._names = names
-        self._own = own
+        self._probe_registers = probe_registers
         self._end = ""
 
-    def before(self, values: tuple[str, ...], zero: frozenset[str], *, tests: bool) -> list[str]:
+    def prepare(self, values: tuple[str, ...], zero: frozenset[str], *, has_test: bool) -> list[str]:
         """Return the lines before those that compute the address, which only lanes with something to add reach.
 
-        Without ``tests`` all lanes have something, if there are no numbers among the values.
+        Without ``has_test`` all lanes have something, if there are no numbers among the values.
         """
-        registers = [self._own[value] for value in values if value in self._own and value not in zero]
-        numbers = any(parse_integer(value) for value in values)
+        registers = [
+            self._probe_registers[value] for value in values if value in self._probe_registers and value not in zero
+        ]
+        has_numbers = any(parse_integer(value) for value in values)
         self._end = ""
-        if not (tests or numbers):
+        if not (has_test or has_numbers):
             return []
         self._end = self._names.new_label()
-        any_, adds = self._b32("any"), self._names.temporary("adds", "pred")
-        lines = self._count_lanes() if numbers else []
-        lines += [f"mov.u32 {any_}, {self._b32('together') if numbers else 0};"]
-        lines += [f"or.b32 {any_}, {any_}, {register};" for register in registers]
-        return [*lines, f"setp.ne.u32 {adds}, {any_}, 0;", f"@!{adds} bra {self._end};"]
+        combined, has_addend = self._b32("any"), self._names.temporary("adds", "pred")
+        lines = self._count_lanes() if has_numbers else []
+        lines += [f"mov.u32 {combined}, {self._b32('together') if has_numbers else 0};"]
+        lines += [f"or.b32 {combined}, {combined}, {register};" for register in registers]
+        return [*lines, f"setp.ne.u32 {has_addend}, {combined}, 0;", f"@!{has_addend} bra {self._end};"]
 
-    def lines(self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str]) -> list[str]:
-        """Return the lines behind ``before`` that add to the record at ``address``, without registers in ``zero``."""
-        added: dict[int, str] = {}
+    def add(self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str]) -> list[str]:
+        """Return the lines behind those of ``prepare`` that add to the record at ``address``. Registers in ``zero`` are
+        left out.
+        """
+        addends: dict[int, str] = {}
         lines: list[str] = []
         for field, value in zip(own_map.fields, values, strict=True):
             number = parse_integer(value)
             if value in zero or number == 0:
                 continue
-            added[field.offset] = self._own.get(value, value) if number is None else self._product(number, lines)
-        for first in sorted({offset - offset % _WIDE_BYTES for offset in added}):
-            lines += self._add_pair(address, first, added.get(first), added.get(first + _WIDE_BYTES // 2))
+            addends[field.offset] = (
+                self._probe_registers.get(value, value) if number is None else self._product(number, lines)
+            )
+        for offset_of_pair in sorted({offset - offset % _WIDE_BYTES for offset in addends}):
+            lines += self._add_pair(
+                address, offset_of_pair, addends.get(offset_of_pair), addends.get(offset_of_pair + _WIDE_BYTES // 2)
+            )
         return [*lines, *([f"{self._end}:"] if self._end else [])]
 
     def _count_lanes(self) -> list[str]:
-        """Return the lines that set ``together``: number of arrived lanes in the lowest lane, 0 in others."""
-        lanes, lower, together = (self._b32(name) for name in ("lanes", "lower", "together"))
-        lowest = self._names.temporary("lowest", "pred")
+        """Return the lines that set ``lane_count``: number of arrived lanes in the lowest lane, 0 in others."""
+        lanes, lower_lanes, lane_count = (self._b32(name) for name in ("lanes", "lower", "together"))
+        is_lowest = self._names.temporary("lowest", "pred")
         return [
             f"activemask.b32 {lanes};",
-            f"mov.u32 {lower}, %lanemask_lt;",
-            f"and.b32 {lower}, {lower}, {lanes};",
-            f"setp.eq.u32 {lowest}, {lower}, 0;",
-            f"popc.b32 {together}, {lanes};",
-            f"selp.b32 {together}, {together}, 0, {lowest};",
+            f"mov.u32 {lower_lanes}, %lanemask_lt;",
+            f"and.b32 {lower_lanes}, {lower_lanes}, {lanes};",
+            f"setp.eq.u32 {is_lowest}, {lower_lanes}, 0;",
+            f"popc.b32 {lane_count}, {lanes};",
+            f"selp.b32 {lane_count}, {lane_count}, 0, {is_lowest};",
         ]
 
     def _product(self, number: int, lines: list[str]) -> str:
@@ -320,13 +340,13 @@ class SparseSummation:
         lines.append(f"mul.lo.u32 {product}, {self._b32('together')}, {number};")
         return product
 
-    def _add_pair(self, address: str, offset: int, low: str | None, high: str | None) -> list[str]:
+    def _add_pair(self, address: str, offset: int, low_word: str | None, high_word: str | None) -> list[str]:
         """Return the lines that add two fields; one of them may be missing."""
-        pair, nothing = self._names.temporary("sum", "b64"), self._b32("nothing")
+        pair, zero_register = self._names.temporary("sum", "b64"), self._b32("nothing")
         place = f"{address}+{offset}" if offset else address
         return [
-            *([] if low and high else [f"mov.u32 {nothing}, 0;"]),
-            f"mov.b64 {pair}, {{{low or nothing}, {high or nothing}}};",
+            *([] if low_word and high_word else [f"mov.u32 {zero_register}, 0;"]),
+            f"mov.b64 {pair}, {{{low_word or zero_register}, {high_word or zero_register}}};",
             f"red.global.add.u64 [{place}], {pair};",
         ]
 

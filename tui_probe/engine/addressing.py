@@ -45,13 +45,13 @@ FLAT_BITS: Final = 63
 
 
 class LaunchKind(Enum):
-    """Launches that code is for: ``EVERY`` launch, as it finds out; ``FLAT`` ones, others leave; ``ANY``, taken as
-    general.
+    """Launches that code is for: with ``DETECTED`` it tests whether a launch is flat, with ``FLAT`` it exits in all
+    others, and with ``GENERAL`` it takes each launch as not flat.
     """
 
-    EVERY = "every"
+    DETECTED = "every"
     FLAT = "flat"
-    ANY = "any"
+    GENERAL = "any"
 
 
 class BlockShape(NamedTuple):
@@ -67,7 +67,7 @@ class BlockShape(NamedTuple):
         return self.x * self.y * self.z
 
     @classmethod
-    def of(cls, entry: Function) -> BlockShape | None:
+    def from_entry(cls, entry: Function) -> BlockShape | None:
         """The shape that ``.reqntid`` requires, or None."""
         numbers = [int(number) for number in _INTEGER.findall(entry.attributes.get("reqntid", ""))]
         return cls(*numbers, *[1] * (3 - len(numbers))) if 1 <= len(numbers) <= 3 else None
@@ -81,15 +81,15 @@ class Addressing:
         names: UnusedNames,
         shape: BlockShape | None,
         block_register: str = "",
-        launches: LaunchKind = LaunchKind.EVERY,
+        launches: LaunchKind = LaunchKind.DETECTED,
     ) -> None:
         """``block_register`` holds the block's number in the sample, where only a sample of blocks is probed."""
         self._names = names
         self._launches = launches
         self._shape = shape
         self._block_register = block_register
-        self.address, self._wide = (names.temporary(name, "b64") for name in ("address", "wide"))
-        self._slot, self._unit, self._part, self._other = (
+        self.address, self._base = (names.temporary(name, "b64") for name in ("address", "wide"))
+        self._slot, self._unit, self._part, self._scratch = (
             names.temporary(name, "b32") for name in ("slot", "unit", "part", "other")
         )
 
@@ -99,7 +99,7 @@ class Addressing:
         The place in the block comes first: of all orders this one leaves small kernels the most registers.
         """
         return [
-            *self._thread(),
+            *self._thread_number(),
             *([f"shr.u32 {self._unit}, {self._unit}, 5;"] if level is Level.WARP else []),
             f"mov.u32 {self._slot}, {self._unit};",
             *self._add_previous_blocks(level, self._slot),
@@ -118,7 +118,7 @@ class Addressing:
         ]
 
     @property
-    def resident(self) -> str:
+    def resident_register(self) -> str:
         """The register of the slot of resident maps. It, or its address, lives as long as the kernel: a warp that is
         moved keeps it, and special registers take long to read.
         """
@@ -137,17 +137,17 @@ class Addressing:
     def resident_slot(self) -> list[str]:
         """Lines that find the slot of resident maps: the place that this warp has on its SM at its entry."""
         return [
-            f"mov.u32 {self.resident}, %smid;",
+            f"mov.u32 {self.resident_register}, %smid;",
             f"mov.u32 {self._unit}, %warpid;",
-            f"and.b32 {self.resident}, {self.resident}, {RESIDENT_SMS - 1};",
+            f"and.b32 {self.resident_register}, {self.resident_register}, {RESIDENT_SMS - 1};",
             f"and.b32 {self._unit}, {self._unit}, {SLOTS_OF_SM - 1};",
-            f"mad.lo.u32 {self.resident}, {self.resident}, {SLOTS_OF_SM}, {self._unit};",
+            f"mad.lo.u32 {self.resident_register}, {self.resident_register}, {SLOTS_OF_SM}, {self._unit};",
         ]
 
     def resident_address(self, parameter: str, slot_bytes: int) -> list[str]:
         """Lines that keep the address of the slot of resident maps; ``parameter`` points to the first of them."""
         keep = f"mov.b64 {{{', '.join(self.resident_halves)}}}, {self.address};"
-        return [*self.resident_slot(), *self.pointer(parameter, slot_bytes, self.resident), keep]
+        return [*self.resident_slot(), *self.pointer(parameter, slot_bytes, self.resident_register), keep]
 
     def resident_pointer(self) -> str:
         """The line that sets the address to the slot of resident maps."""
@@ -156,29 +156,37 @@ class Addressing:
     def pointer(self, parameter: str, slot_bytes: int, slot: str = "") -> list[str]:
         """Lines that turn the slot's number into its address in the map that ``parameter`` points to."""
         return [
-            f"ld.param.u64 {self._wide}, [{parameter}];",
-            f"mad.wide.u32 {self.address}, {slot or self._slot}, {slot_bytes}, {self._wide};",
+            f"ld.param.u64 {self._base}, [{parameter}];",
+            f"mad.wide.u32 {self.address}, {slot or self._slot}, {slot_bytes}, {self._base};",
         ]
 
     def marked_slot(self, parameter: str, slot_bytes: int) -> list[str]:
         """Lines that find the address of this warp's slot in a marked map."""
-        flat, other = self._names.temporary("flat", "pred"), self._names.new_label()
-        load = f"ld.param.u64 {self._wide}, [{parameter}];"
-        unmarked = f"and.b64 {self._wide}, {self._wide}, -{FLAT_BITS + 1};"
-        address = f"mad.wide.u32 {self.address}, {self._slot}, {slot_bytes}, {self._wide};"
-        if self._launches is LaunchKind.ANY:
+        is_flat, flat_label = self._names.temporary("flat", "pred"), self._names.new_label()
+        load = f"ld.param.u64 {self._base}, [{parameter}];"
+        unmarked = f"and.b64 {self._base}, {self._base}, -{FLAT_BITS + 1};"
+        address = f"mad.wide.u32 {self.address}, {self._slot}, {slot_bytes}, {self._base};"
+        if self._launches is LaunchKind.GENERAL:
             return [*self.slot(Level.WARP), load, unmarked, address]
         test = [
             load,
-            f"cvt.u32.u64 {self._unit}, {self._wide};",
+            f"cvt.u32.u64 {self._unit}, {self._base};",
             f"and.b32 {self._unit}, {self._unit}, {FLAT_BITS};",
-            f"setp.ne.u32 {flat}, {self._unit}, 0;",
+            f"setp.ne.u32 {is_flat}, {self._unit}, 0;",
         ]
         if self._launches is LaunchKind.FLAT:
-            return [*test, f"@!{flat} exit;", *self._flat_slot(), unmarked, address]
-        done = self._names.new_label()
-        general = [*self.slot(Level.WARP), f"bra.uni {done};", f"{other}:"]
-        return [*test, f"@{flat} bra.uni {other};", *general, *self._flat_slot(), f"{done}:", unmarked, address]
+            return [*test, f"@!{is_flat} exit;", *self._flat_slot(), unmarked, address]
+        end_label = self._names.new_label()
+        general = [*self.slot(Level.WARP), f"bra.uni {end_label};", f"{flat_label}:"]
+        return [
+            *test,
+            f"@{is_flat} bra.uni {flat_label};",
+            *general,
+            *self._flat_slot(),
+            f"{end_label}:",
+            unmarked,
+            address,
+        ]
 
     def _flat_slot(self) -> list[str]:
         """Return the lines of ``slot`` for flat launches; the warps of a block are in ``unit``."""
@@ -189,10 +197,10 @@ class Addressing:
             f"mad.lo.u32 {self._slot}, {self._block_register or self._part}, {self._unit}, {self._slot};",
         ]
 
-    def warp(self, target: str, lane: str) -> list[str]:
+    def warp_number(self, target: str, lane: str) -> list[str]:
         """Lines that compute the number of this warp in the grid, and of the thread's lane, both 32 bits."""
         return [
-            *self._thread(),
+            *self._thread_number(),
             f"and.b32 {lane}, {self._unit}, {WARP_SIZE - 1};",
             f"shr.u32 {target}, {self._unit}, 5;",
             *self._add_previous_blocks(Level.WARP, target),
@@ -202,22 +210,22 @@ class Addressing:
         """Lines that add the slots of all blocks before this one to the number of a slot in its block."""
         return [
             *self._slots_of_block(level),
-            *([] if self._block_register else self.block(self._part)),
+            *([] if self._block_register else self.block_number(self._part)),
             f"mad.lo.u32 {target}, {self._block_register or self._part}, {self._unit}, {target};",
         ]
 
-    def block(self, target: str) -> list[str]:
+    def block_number(self, target: str) -> list[str]:
         """Lines that compute the block's linear number, 32 bits."""
         return [
             f"mov.u32 {target}, %ctaid.z;",
-            f"mov.u32 {self._other}, %nctaid.y;",
-            f"mul.lo.u32 {target}, {target}, {self._other};",
-            f"mov.u32 {self._other}, %ctaid.y;",
-            f"add.u32 {target}, {target}, {self._other};",
-            f"mov.u32 {self._other}, %nctaid.x;",
-            f"mul.lo.u32 {target}, {target}, {self._other};",
-            f"mov.u32 {self._other}, %ctaid.x;",
-            f"add.u32 {target}, {target}, {self._other};",
+            f"mov.u32 {self._scratch}, %nctaid.y;",
+            f"mul.lo.u32 {target}, {target}, {self._scratch};",
+            f"mov.u32 {self._scratch}, %ctaid.y;",
+            f"add.u32 {target}, {target}, {self._scratch};",
+            f"mov.u32 {self._scratch}, %nctaid.x;",
+            f"mul.lo.u32 {target}, {target}, {self._scratch};",
+            f"mov.u32 {self._scratch}, %ctaid.x;",
+            f"add.u32 {target}, {target}, {self._scratch};",
         ]
 
     def _slots_of_block(self, level: Level) -> list[str]:
@@ -238,16 +246,16 @@ class Addressing:
             *(to_warps if level is Level.WARP else []),
         ]
 
-    def _thread(self) -> list[str]:
+    def _thread_number(self) -> list[str]:
         """The thread's linear number in its block."""
         if self._shape and self._shape.y == self._shape.z == 1:
             return [f"mov.u32 {self._unit}, %tid.x;"]
         return [
             f"mov.u32 {self._unit}, %tid.z;",
             f"mov.u32 {self._part}, %ntid.y;",
-            f"mov.u32 {self._other}, %tid.y;",
-            f"mad.lo.u32 {self._unit}, {self._unit}, {self._part}, {self._other};",
+            f"mov.u32 {self._scratch}, %tid.y;",
+            f"mad.lo.u32 {self._unit}, {self._unit}, {self._part}, {self._scratch};",
             f"mov.u32 {self._part}, %ntid.x;",
-            f"mov.u32 {self._other}, %tid.x;",
-            f"mad.lo.u32 {self._unit}, {self._unit}, {self._part}, {self._other};",
+            f"mov.u32 {self._scratch}, %tid.x;",
+            f"mad.lo.u32 {self._unit}, {self._unit}, {self._part}, {self._scratch};",
         ]

@@ -45,7 +45,7 @@ CLOSED_NAMES: Final = ("cublas", "cudnn", "cusparse", "cufft", "cusolver", "cute
 """Beginnings of names of kernels whose SASS is left unchanged unless the user asks, as ``closed_names`` of
 machine_code.c.
 """
-_CLOSED: Final = re.compile(rf"(?:_ZN?\d*)?(?:{'|'.join(CLOSED_NAMES)})")
+_CLOSED_NAME: Final = re.compile(rf"(?:_ZN?\d*)?(?:{'|'.join(CLOSED_NAMES)})")
 _RECORD_ENTRY: Final = "ahead"
 _ARCH: Final = re.compile(r"sm_(\d+)")
 _MAX_DATAGRAM: Final = 4096
@@ -56,17 +56,21 @@ _WAKE: Final = b"stop"
 class KernelChoice(NamedTuple):
     """Kernels that the run may probe: parts of their names, as the hook has them, and closed ones or not."""
 
-    only: Sequence[str]
-    never: Sequence[str]
-    closed: bool
+    name_parts: Sequence[str]
+    excluded_parts: Sequence[str]
+    includes_closed: bool
 
-    def has(self, name: str) -> bool:
+    def includes(self, name: str) -> bool:
         """Return whether a kernel of this name is chosen."""
-        chosen = not self.only or any(part in name for part in self.only)
-        return chosen and not any(part in name for part in self.never) and (self.closed or not _CLOSED.match(name))
+        is_named = not self.name_parts or any(part in name for part in self.name_parts)
+        return (
+            is_named
+            and not any(part in name for part in self.excluded_parts)
+            and (self.includes_closed or not _CLOSED_NAME.match(name))
+        )
 
 
-EVERY_KERNEL: Final = KernelChoice((), (), closed=True)
+EVERY_KERNEL: Final = KernelChoice((), (), includes_closed=True)
 
 
 class ImageRecord:
@@ -82,7 +86,7 @@ class ImageRecord:
         self._is_changed = False
         self._lock = threading.Lock()
 
-    def has(self, step: int, name: str) -> bool:
+    def is_done(self, step: int, name: str) -> bool:
         """Return whether nothing is to be done for a kernel: its entries are still there, or it has none."""
         keys = self._keys.get(f"{step} {name}")
         return keys is not None and all(self._cache.path(key).exists() for key in keys)
@@ -103,14 +107,14 @@ class ImageRecord:
 
 
 class ImageRecords:
-    """The records of images in a cache. ``surroundings`` are all other inputs of what comes of a kernel."""
+    """The records of images in a cache. ``inputs`` are all other inputs of what comes of a kernel."""
 
-    def __init__(self, cache: Cache, surroundings: str) -> None:
-        self._cache, self._surroundings = cache, surroundings
+    def __init__(self, cache: Cache, inputs: str) -> None:
+        self._cache, self._inputs = cache, inputs
 
     def find(self, image: bytes, arch: str) -> ImageRecord:
         """The record of an image on a device of ``arch``, empty if there is none."""
-        inputs = (_RECORD_ENTRY, self._surroundings, arch)
+        inputs = (_RECORD_ENTRY, self._inputs, arch)
         return ImageRecord(self._cache, digest(*(text.encode() for text in inputs), image))
 
 
@@ -119,14 +123,14 @@ class _AheadImage:
 
     def __init__(self, path: Path, arch: str, requests: int, record: ImageRecord | None) -> None:
         self.path, self.arch, self.record = path, arch, record
-        self._left = requests
+        self._open_requests = requests
         self._lock = threading.Lock()
 
-    def leave(self) -> None:
+    def finish_request(self) -> None:
         """A request is done: remove the file after the last one."""
         with self._lock:
-            self._left -= 1
-            if not self._left:
+            self._open_requests -= 1
+            if not self._open_requests:
                 if self.record is not None:
                     self.record.save()
                 self.path.unlink(missing_ok=True)
@@ -159,7 +163,7 @@ class Ahead:
         records: ImageRecords | None = None,
     ) -> None:
         self._source, self._folder, self._steps = source, folder, steps
-        self._images = source.getsockname().removesuffix(AHEAD_SUFFIX) + ".image."
+        self._image_prefix = source.getsockname().removesuffix(AHEAD_SUFFIX) + ".image."
         """Beginning of the paths of images that the hook writes; no other file is read or removed."""
         self._choice = choice
         self._hand_over = hand_over
@@ -170,7 +174,7 @@ class Ahead:
         self._numbers = itertools.count()
         """Numbers of requests and their directories, since a preparer remembers the kernel of each."""
         self._kernels_left = MAX_RUN_KERNELS
-        self._spent = 0.0
+        self._busy_seconds = 0.0
         self._stopping = threading.Event()
         self._lock = threading.Lock()
 
@@ -188,9 +192,9 @@ class Ahead:
             record.save()
         for _ in self._threads:  # behind the kernels that are left, which the threads pass over
             self._requests.put(_AheadRequest(self._steps, next(self._numbers)))
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
-            own.setblocking(False)
-            own.sendto(_WAKE, self._source.getsockname())
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.setblocking(False)
+            sender.sendto(_WAKE, self._source.getsockname())
 
     def _receive(self) -> None:
         while not self._stopping.is_set():
@@ -198,27 +202,31 @@ class Ahead:
                 fields = self._source.recv(_MAX_DATAGRAM).decode("utf-8", "surrogateescape").split("\t")
             except OSError:
                 return
-            if len(fields) == 2 and fields[0].startswith(self._images) and "/" not in fields[0][len(self._images) :]:
+            if (
+                len(fields) == 2
+                and fields[0].startswith(self._image_prefix)
+                and "/" not in fields[0][len(self._image_prefix) :]
+            ):
                 self._add(Path(fields[0]), fields[1])
 
     def _add(self, path: Path, arch: str) -> None:
         """Queue the kernels of an image. The file stays for them, or is removed if there are none to prepare."""
-        names = self._names(path, arch)
+        names = self._kernel_names(path, arch)
         if len(names) > MAX_IMAGE_KERNELS:
             names = []
         names = names[: self._kernels_left]
         self._kernels_left -= len(names)  # those that are done, too: the next run takes no others
-        record = self._record(path, arch) if names else None
-        steps = {name: missing for name in names if (missing := self._missing_steps(record, name))}
+        record = self._find_record(path, arch) if names else None
+        steps = {name: open_steps for name in names if (open_steps := self._open_steps(record, name))}
         if not steps:
             path.unlink(missing_ok=True)
             return
         image = _AheadImage(path, arch, sum(map(len, steps.values())), record)
-        for name, missing in steps.items():
-            for step in missing:
+        for name, open_steps in steps.items():
+            for step in open_steps:
                 self._requests.put(_AheadRequest(step, next(self._numbers), image, name))
 
-    def _record(self, path: Path, arch: str) -> ImageRecord | None:
+    def _find_record(self, path: Path, arch: str) -> ImageRecord | None:
         if self._records is None:
             return None
         try:
@@ -228,30 +236,30 @@ class Ahead:
         self._used_records.append(record)
         return record
 
-    def _missing_steps(self, record: ImageRecord | None, name: str) -> list[int]:
-        return [step for step in range(self._steps) if record is None or not record.has(step, name)]
+    def _open_steps(self, record: ImageRecord | None, name: str) -> list[int]:
+        return [step for step in range(self._steps) if record is None or not record.is_done(step, name)]
 
-    def _names(self, path: Path, arch: str) -> list[str]:
+    def _kernel_names(self, path: Path, arch: str) -> list[str]:
         number = _ARCH.fullmatch(arch.partition("+")[0])
         try:
             kernels = read_kernel_file(path).kernels(int(number[1])) if number else ()
             names = [kernel.name for kernel in kernels]
         except (ImageError, PtxError):  # the first launch finds the same, and reports it
             return []
-        return [name for name in names if name.isprintable() and self._choice.has(name)]
+        return [name for name in names if name.isprintable() and self._choice.includes(name)]
 
     def _feed(self) -> None:
         """Give a process one kernel after another."""
         process: _Process | None = None
         while (request := self._requests.get()).image is not None:
-            if not self._stopping.is_set() and self._spent < MAX_RUN_SECONDS:
-                begun = time.monotonic()
+            if not self._stopping.is_set() and self._busy_seconds < MAX_RUN_SECONDS:
+                start = time.monotonic()
                 with contextlib.suppress(OSError):  # the process is gone, or the disk full: its launch reports it
                     process = process or _Process(self._hand_over)
                     self._prepare(process, request, request.image)
                 with self._lock:  # += reads and writes in two steps
-                    self._spent += time.monotonic() - begun
-            request.image.leave()
+                    self._busy_seconds += time.monotonic() - start
+            request.image.finish_request()
         if process is not None:
             process.close()
 
@@ -272,24 +280,24 @@ class _Process:
     """A connection to a process that prepares kernels. Raises OSError where there is none."""
 
     def __init__(self, hand_over: Callable[[socket.socket], bool]) -> None:
-        self._own, its = socket.socketpair()
-        self._answers = self._own.makefile("rb")
-        if not hand_over(its):
-            its.close()
+        self._socket, peer = socket.socketpair()
+        self._answers = self._socket.makefile("rb")
+        if not hand_over(peer):
+            peer.close()
             self.close()
             raise BrokenPipeError
 
     def close(self) -> None:
         """Let the process go."""
         self._answers.close()
-        self._own.close()
+        self._socket.close()
 
     def prepare(self, step: int, directory: Path, arch: str, name: str) -> list[str] | None:
         """Wait until a kernel is in the cache, or turns out to be refused. Raises OSError.
 
         Returns the keys of its entries; None if the next run may get another answer.
         """
-        self._own.sendall(f"ahead\t{step}\t{directory}\t{arch}\t{name}\n".encode("utf-8", "surrogateescape"))
+        self._socket.sendall(f"ahead\t{step}\t{directory}\t{arch}\t{name}\n".encode("utf-8", "surrogateescape"))
         answer = self._answers.readline().decode().rstrip("\n").split("\t")
         if len(answer) != 3:  # it was ended
             raise BrokenPipeError

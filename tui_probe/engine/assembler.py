@@ -34,7 +34,7 @@ _ASSEMBLY_SECONDS: Final = 600
 """Guard against an assembler that hangs, for callers without a limit of their own; a run passes its own."""
 _ANSWER_SECONDS: Final = 2
 """Time for ``--version``, which compiles nothing: a tool that does not answer by then hangs."""
-_KEPT_SECONDS: Final = 0.1
+_MIN_CACHED_SECONDS: Final = 0.1
 """Time of ptxas from which its output is kept: what takes less is not worth the disk."""
 _TOO_OLD: Final = re.compile(r"Unsupported \.version|is not defined for option|Unsupported .*target")
 _UNKNOWN_ARCHITECTURE: Final = re.compile(r"is not defined for option 'gpu-name'")
@@ -79,7 +79,7 @@ class Assembler:
 
     The machine is searched for tools once, when the first one is needed or at ``tools()``. A tool has ``seconds`` for
     each PTX. One that needs more, and then does not even tell its version, hangs, and is not started again. What took
-    ``kept_seconds`` is kept in the ``cache``: programs share kernels of header libraries, though no image.
+    ``min_cached_seconds`` is kept in the ``cache``: programs share kernels of header libraries, though no image.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class Assembler:
         *,
         seconds: float = _ASSEMBLY_SECONDS,
         cache: Cache | None = None,
-        kept_seconds: float = _KEPT_SECONDS,
+        min_cached_seconds: float = _MIN_CACHED_SECONDS,
     ) -> None:
         self._tools = tools
         self._seconds = seconds
-        self._cache, self._kept_seconds = cache, kept_seconds
+        self._cache, self._min_cached_seconds = cache, min_cached_seconds
         self._hanging: set[Tool] = set()
 
     def tools(self) -> list[Tool]:
@@ -107,14 +107,14 @@ class Assembler:
         binary: Path,
         arch: str,
         entry: str,
-        started: Callable[[], object] | None = None,
+        on_start: Callable[[], object] | None = None,
         *,
         lines: bool = False,
     ) -> AssemblyReport:
         """Assemble ``ptx`` for a device of ``arch`` (sm_90). The report is about the kernel ``entry``.
 
         With ``lines`` the binary has a table of source lines.
-        ``started`` is called each time that a ptxas begins to work, which is when other work can be done next to it.
+        ``on_start`` is called each time that a ptxas begins to work, which is when other work can be done next to it.
         Raises ToolchainError with ptxas's own words, or if there is no ptxas.
         """
         error: ToolchainError | None = None
@@ -123,7 +123,7 @@ class Assembler:
                 error = error or ToolchainError(_slow_reason(tool, self._seconds), str(tool.path))
                 continue
             try:
-                return self._assemble(tool, ptx, binary, arch, entry, started, lines=lines)
+                return self._assemble(tool, ptx, binary, arch, entry, on_start, lines=lines)
             except subprocess.TimeoutExpired as expired:
                 error = error or ToolchainError(_slow_reason(tool, self._seconds), shlex.join(expired.cmd))
                 if _is_responsive(tool):
@@ -142,12 +142,12 @@ class Assembler:
         binary: Path,
         arch: str,
         entry: str,
-        started: Callable[[], object] | None,
+        on_start: Callable[[], object] | None,
         *,
         lines: bool,
     ) -> AssemblyReport:
         """Take the binary from the cache, or assemble it with one tool. Raises ToolchainError and TimeoutExpired."""
-        target = _with_suffix(ptx, arch)
+        target = _assembly_target(ptx, arch)
         command = _ptxas_command(tool, ptx, binary, target, lines=lines)
         key = "" if self._cache is None else _assembly_key(tool, ptx, target, lines=lines)
         files = None if self._cache is None else self._cache.get(key)
@@ -156,8 +156,8 @@ class Assembler:
             output = files["output"].decode().replace(_PTX_MARK, str(ptx))
             report = _read_report(shlex.join(command), output, entry, 0.0, tool)
             return replace(report, code_bytes=_code_bytes(binary))
-        report = _run_ptxas(tool, command, binary, target, entry, started, self._seconds)
-        if self._cache is not None and report.elapsed >= self._kept_seconds:
+        report = _run_ptxas(tool, command, binary, target, entry, on_start, self._seconds)
+        if self._cache is not None and report.elapsed >= self._min_cached_seconds:
             output = report.output.replace(str(ptx), _PTX_MARK)
             with contextlib.suppress(OSError):  # the disk is full: it is assembled again another time
                 self._cache.put(key, {"binary": read_file(binary), "output": output.encode()})
@@ -175,7 +175,7 @@ def _ptxas_command(tool: Tool, ptx: Path, binary: Path, target: str, *, lines: b
     return [str(tool.path), *options, str(ptx), "-o", str(binary)]
 
 
-def _with_suffix(ptx: Path, arch: str) -> str:
+def _assembly_target(ptx: Path, arch: str) -> str:
     """The architecture to assemble for: ``sm_90a`` PTX needs sm_90a on a device of sm_90."""
     with ptx.open("rb", buffering=0) as file:
         target = ptx_target(file.read(_HEAD_BYTES).decode("utf-8", "replace"))
@@ -201,35 +201,35 @@ def _run_ptxas(
     binary: Path,
     arch: str,
     entry: str,
-    started: Callable[[], object] | None,
+    on_start: Callable[[], object] | None,
     seconds: float,
 ) -> AssemblyReport:
     """Assemble PTX and return the report. Raises ToolchainError and TimeoutExpired."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     try:
-        status, output = _run_command(command, started, seconds)
+        status, output = _run_command(command, on_start, seconds)
     except OSError as error:
         error_text = error.strerror or type(error).__name__
-        broken = because("assembler-broken", ptxas=str(tool.path), error=error_text)
-        raise ToolchainError(broken, shlex.join(command)) from error
-    elapsed = time.perf_counter() - begun
+        broken_reason = because("assembler-broken", ptxas=str(tool.path), error=error_text)
+        raise ToolchainError(broken_reason, shlex.join(command)) from error
+    elapsed = time.perf_counter() - start
     if status != 0 and _UNKNOWN_ARCHITECTURE.search(output):
-        unknown = because("architecture-unknown", version=tool.version, gpu=arch)
-        raise ToolchainError(unknown, "\n".join([shlex.join(command), output.strip()]))
+        unknown_reason = because("architecture-unknown", version=tool.version, gpu=arch)
+        raise ToolchainError(unknown_reason, "\n".join([shlex.join(command), output.strip()]))
     if status != 0:
         message_lines = [line for line in output.splitlines() if line.strip()] or [f"exit status {status}"]
-        refused = because("ptxas-refused", version=tool.version, words=message_lines[0])
+        refusal_reason = because("ptxas-refused", version=tool.version, words=message_lines[0])
         kind = NewerPtxError if _TOO_OLD.search(output) else ToolchainError
-        raise kind(refused, "\n".join([shlex.join(command), *message_lines]))
+        raise kind(refusal_reason, "\n".join([shlex.join(command), *message_lines]))
     return replace(_read_report(shlex.join(command), output, entry, elapsed, tool), code_bytes=_code_bytes(binary))
 
 
-def _run_command(command: list[str], started: Callable[[], object] | None, seconds: float) -> tuple[int, str]:
+def _run_command(command: list[str], on_start: Callable[[], object] | None, seconds: float) -> tuple[int, str]:
     """The exit status of a command and what it wrote. Raises OSError and TimeoutExpired, and leaves no process."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace") as process:
-        if started is not None:
-            started()
+        if on_start is not None:
+            on_start()
         try:
             output, complaints = process.communicate(timeout=seconds)
         except BaseException:
@@ -241,29 +241,31 @@ def _run_command(command: list[str], started: Callable[[], object] | None, secon
 def _code_bytes(binary: Path) -> int | None:
     """The bytes of machine code in a cubin; None for a file that is none."""
     try:
-        places = elf.section_slices(binary.read_bytes())
-        return sum(len(range(place.start, place.stop)) for name, place in places if name.startswith(_CODE_PREFIX))
+        sections = elf.section_slices(binary.read_bytes())
+        return sum(
+            len(range(section.start, section.stop)) for name, section in sections if name.startswith(_CODE_PREFIX)
+        )
     except (OSError, ImageError):
         return None
 
 
 def _read_report(command: str, output: str, entry: str, elapsed: float, tool: Tool) -> AssemblyReport:
     """Read ``-v`` output: the block of lines about the kernel itself, not about functions it calls."""
-    _, _, after = output.partition(f"Function properties for {entry}\n")
-    about_kernel = after.partition("Function properties for ")[0] or output
+    _, _, kernel_output = output.partition(f"Function properties for {entry}\n")
+    kernel_lines = kernel_output.partition("Function properties for ")[0] or output
 
-    def number(pattern: str, text: str) -> int | None:
+    def find_number(pattern: str, text: str) -> int | None:
         match = re.search(pattern, text)
         return int(match[1]) if match else None
 
     return AssemblyReport(
         command=command,
         output=output,
-        registers=number(r"Used (\d+) registers", output),
-        spill_store_bytes=number(r"(\d+) bytes spill stores", about_kernel),
-        spill_load_bytes=number(r"(\d+) bytes spill loads", about_kernel),
-        shared_bytes=number(r"(\d+) bytes smem", output),
-        constant_bytes=number(r"(\d+) bytes cmem\[0\]", output),
+        registers=find_number(r"Used (\d+) registers", output),
+        spill_store_bytes=find_number(r"(\d+) bytes spill stores", kernel_lines),
+        spill_load_bytes=find_number(r"(\d+) bytes spill loads", kernel_lines),
+        shared_bytes=find_number(r"(\d+) bytes smem", output),
+        constant_bytes=find_number(r"(\d+) bytes cmem\[0\]", output),
         elapsed=elapsed,
         tool=tool,
     )

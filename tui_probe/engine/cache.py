@@ -36,7 +36,7 @@ CACHE_LIMIT: Final = 1 << 30
 _MAGIC: Final = b"tui-probe cache 1\n"
 _DIGEST_BYTES: Final = 32
 _SUFFIX: Final = ".entry"
-_UNFINISHED: Final = ".unfinished"
+_UNFINISHED_SUFFIX: Final = ".unfinished"
 _ABANDONED_SECONDS: Final = 3600.0  # seconds after which an unfinished file has no writer any more
 _TRIMS_PER_LIMIT: Final = 16  # parts of the limit that may be written before the next look at the whole
 _TRIMMED_FILE: Final = "trimmed"
@@ -52,10 +52,10 @@ _LOCK_PAUSE: Final = 0.005
 """Seconds between two tries: with a time limit the system offers no other wait."""
 
 
-def default_cache_directory(what: str = "kernels") -> Path | None:
+def default_cache_directory(name: str = "kernels") -> Path | None:
     """``$XDG_CACHE_HOME/tui-probe/WHAT``, else below ``~/.cache``; None where this user has no cache directory."""
     home = cache_home()
-    return None if home is None else Path(home) / what
+    return None if home is None else Path(home) / name
 
 
 class CacheUsage(NamedTuple):
@@ -71,10 +71,10 @@ class Cache:
     def __init__(self, folder: Path, limit: int = CACHE_LIMIT) -> None:
         self.folder = folder
         self.limit = limit
-        self.run = os.urandom(8).hex()
+        self.run_id = os.urandom(8).hex()
         """Name of this run in entries, the same in processes that are forked from this one."""
         self._numbers = itertools.count()
-        self._written = 0
+        self._written_bytes = 0
 
     def get(self, key: str) -> dict[str, bytes] | None:
         """The files of an entry, or None if there is none that is whole."""
@@ -94,7 +94,7 @@ class Cache:
     def put(self, key: str, files: Mapping[str, bytes]) -> None:
         """Keep files under a key, which is a file's name. Raises OSError where that is not possible."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = self.folder / f"{os.getpid()}-{next(self._numbers)}{_UNFINISHED}"
+        unfinished = self.folder / f"{os.getpid()}-{next(self._numbers)}{_UNFINISHED_SUFFIX}"
         data = _pack(files)
         try:
             write_file(unfinished, data)
@@ -103,14 +103,14 @@ class Cache:
             with contextlib.suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise
-        self._written += len(data)
-        if self._written > self.limit // _TRIMS_PER_LIMIT:
+        self._written_bytes += len(data)
+        if self._written_bytes > self.limit // _TRIMS_PER_LIMIT:
             self.trim()
 
     def trim(self) -> None:
         """Remove the entries used longest ago until the limit holds, and what writers left behind that were killed."""
-        self._written = 0
-        for path, stat in self._files(_UNFINISHED):
+        self._written_bytes = 0
+        for path, stat in self._files(_UNFINISHED_SUFFIX):
             if time.time() - stat.st_mtime > _ABANDONED_SECONDS:
                 Path(path).unlink(missing_ok=True)
         entries = list(self._files(_SUFFIX))
@@ -129,13 +129,15 @@ class Cache:
 
         Raises OSError where that is not possible.
         """
-        last = self.folder / _TRIMMED_FILE
-        if not self.folder.exists() or (last.exists() and last.stat().st_mtime_ns == self.folder.stat().st_mtime_ns):
+        mark_file = self.folder / _TRIMMED_FILE
+        if not self.folder.exists() or (
+            mark_file.exists() and mark_file.stat().st_mtime_ns == self.folder.stat().st_mtime_ns
+        ):
             return
         self.trim()
-        last.touch(_LOCK_MODE)
-        trimmed = self.folder.stat().st_mtime_ns
-        os.utime(last, ns=(trimmed, trimmed))
+        mark_file.touch(_LOCK_MODE)
+        trim_time = self.folder.stat().st_mtime_ns
+        os.utime(mark_file, ns=(trim_time, trim_time))
 
     def usage(self) -> CacheUsage:
         """Count the present entries and their bytes."""
@@ -145,7 +147,7 @@ class Cache:
     def clear(self) -> CacheUsage:
         """Remove all entries. Returns what there was. Raises OSError where they cannot be removed."""
         usage = self.usage()
-        for path, _ in [*self._files(_SUFFIX), *self._files(_UNFINISHED)]:
+        for path, _ in [*self._files(_SUFFIX), *self._files(_UNFINISHED_SUFFIX)]:
             Path(path).unlink(missing_ok=True)
         return usage
 
@@ -187,14 +189,14 @@ def _unpack(data: bytes) -> dict[str, bytes] | None:
     """The files of an entry; None if a single bit of it is not as it was written."""
     start = len(_MAGIC) + _DIGEST_BYTES
     body = memoryview(data)[start:]
-    expected = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
-    if not data.startswith(_MAGIC) or data[len(_MAGIC) : start] != expected:
+    checksum = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
+    if not data.startswith(_MAGIC) or data[len(_MAGIC) : start] != checksum:
         return None
-    at = data.index(b"\n", start) + 1
+    offset = data.index(b"\n", start) + 1
     files = {}
-    for name, size in json.loads(data[start:at]).items():
-        files[name] = data[at : at + size]
-        at += size
+    for name, size in json.loads(data[start:offset]).items():
+        files[name] = data[offset : offset + size]
+        offset += size
     return files
 
 
@@ -242,11 +244,11 @@ class KeyLocks:
         return lock, was_held
 
 
-def _try_lock(descriptor: int, place: int) -> bool:
+def _try_lock(descriptor: int, offset: int) -> bool:
     """Lock a byte for this open file. False if another one has it. Raises OSError."""
     import fcntl  # doctor imports the engine on systems without it
 
-    request = _LOCK_REQUEST.pack(fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0)
+    request = _LOCK_REQUEST.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
     with contextlib.suppress(InterruptedError):
         try:
             fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, request)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe, Snippet, SnippetStatement
     from tui_probe.ptx.tree import Function, Instruction
 
-_MAX_KNOWN: Final = 1000
+_MAX_CACHED: Final = 1000
 """Snippets whose live registers are remembered; then all are forgotten, so that a long run does not keep them."""
 _live_at_starts: dict[int, tuple[Snippet, set[str]]] = {}
 """Registers live at the start of each snippet, by identity: hashing its statements would take as long as a search."""
@@ -55,26 +55,28 @@ class KernelCallGraph:
         aliases = (alias_of(item) for item in kernel.module.items if isinstance(item, Directive))
         self._aliases = {name: target for name, target in aliases if name}
 
-    def named(self, name: str) -> str:
+    def resolve(self, name: str) -> str:
         """The function that a name stands for: an alias is another's."""
         return self._aliases.get(name, name)
 
-    def called(self, instruction: Instruction) -> str:
+    def callee_of(self, instruction: Instruction) -> str:
         """The function with a body that a ``call`` names, or ""."""
         if instruction.opcode != "call":
             return ""
-        names = (self.named(operand.name) for operand in instruction.operands if isinstance(operand, Symbol))
+        names = (self.resolve(operand.name) for operand in instruction.operands if isinstance(operand, Symbol))
         return next((name for name in names if name in self.functions), "")
 
     def with_callers(self, names: Iterable[str]) -> set[str]:
         """The functions named, and those that call them directly or through others."""
         callers = set(names)
-        waiting = list(callers)
-        while waiting:
-            name = waiting.pop()
-            fresh = {caller for caller, called in self.calls.items() if name in called and caller in self.functions}
-            waiting += fresh - callers
-            callers |= fresh
+        pending = list(callers)
+        while pending:
+            name = pending.pop()
+            new_callers = {
+                caller for caller, callees in self.calls.items() if name in callees and caller in self.functions
+            }
+            pending += new_callers - callers
+            callers |= new_callers
         return callers
 
     @cached_property
@@ -82,44 +84,44 @@ class KernelCallGraph:
         """The functions that each calls by their names, the kernel included."""
         return {
             function.name: {
-                name for instruction in function_instructions(function) if (name := self.called(instruction))
+                name for instruction in function_instructions(function) if (name := self.callee_of(instruction))
             }
             for function in self._kernel.bodies
         }
 
     def refuse(self, names: Iterable[str]) -> None:
         """Raise UnsupportedKernelError if one of these functions cannot be given more parameters."""
-        chosen = set(names)
-        for name in sorted(chosen):
-            if name in self.reached(name):
+        function_names = set(names)
+        for name in sorted(function_names):
+            if name in self.reachable_from(name):
                 line = self.functions[name].span.line
                 raise UnsupportedKernelError(because("function-recursive", line=line, function=name))
         for function in self._kernel.bodies:
             for instruction in function_instructions(function):
                 if instruction.opcode != "call":
-                    self._refuse_address(instruction, chosen)
+                    self._refuse_address(instruction, function_names)
 
-    def _refuse_address(self, instruction: Instruction, chosen: set[str]) -> None:
+    def _refuse_address(self, instruction: Instruction, function_names: set[str]) -> None:
         for operand in instruction.operands:
-            if isinstance(operand, Symbol) and self.named(operand.name) in chosen:
-                function = self.named(operand.name)
+            if isinstance(operand, Symbol) and self.resolve(operand.name) in function_names:
+                function = self.resolve(operand.name)
                 raise UnsupportedKernelError(
                     because("function-by-pointer", line=instruction.span.line, function=function)
                 )
 
-    def reached(self, name: str) -> set[str]:
+    def reachable_from(self, name: str) -> set[str]:
         """The functions that one calls, directly or through others."""
-        reached: set[str] = set()
-        waiting = [name]
-        while waiting:
-            fresh = self.calls[waiting.pop()] - reached
-            reached |= fresh
-            waiting += fresh
-        return reached
+        reachable: set[str] = set()
+        pending = [name]
+        while pending:
+            callees = self.calls[pending.pop()] - reachable
+            reachable |= callees
+            pending += callees
+        return reachable
 
     def declarations(self, name: str) -> list[Function]:
         """All declarations and the definition of a function, those of its aliases included."""
-        return [declaration for declaration in self._kernel.functions if self.named(declaration.name) == name]
+        return [declaration for declaration in self._kernel.functions if self.resolve(declaration.name) == name]
 
 
 def live_registers(probe: Probe) -> list[str]:
@@ -136,9 +138,9 @@ def live_registers(probe: Probe) -> list[str]:
 
 def _live_at_start(snippet: Snippet) -> set[str]:
     """Return the registers live at the start of a snippet, computed once."""
-    known, live = _live_at_starts.get(id(snippet), (None, set[str]()))
-    if known is not snippet:
-        if len(_live_at_starts) >= _MAX_KNOWN:
+    cached_snippet, live = _live_at_starts.get(id(snippet), (None, set[str]()))
+    if cached_snippet is not snippet:
+        if len(_live_at_starts) >= _MAX_CACHED:
             _live_at_starts.clear()
         live = _find_live_at_start(snippet)
         _live_at_starts[id(snippet)] = (snippet, live)
@@ -148,19 +150,19 @@ def _live_at_start(snippet: Snippet) -> set[str]:
 def _find_live_at_start(snippet: Snippet) -> set[str]:
     statements = snippet.statements
     labels = ((_label_name(statement), index) for index, statement in enumerate(statements))
-    places = {label: index for label, index in labels if label}
-    following = [_following_statements(statements, index, places) for index in range(len(statements))]
-    read = [_registers_read(statement) for statement in statements]
-    written = [_registers_always_written(statement) for statement in statements]
+    label_indices = {label: index for label, index in labels if label}
+    successors = [_successor_indices(statements, index, label_indices) for index in range(len(statements))]
+    read_registers = [_registers_read(statement) for statement in statements]
+    overwritten_registers = [_registers_always_written(statement) for statement in statements]
     live: list[set[str]] = [set() for _ in range(len(statements) + 1)]
-    changed = True
-    while changed:
-        changed = False
+    is_changing = True
+    while is_changing:
+        is_changing = False
         for index in reversed(range(len(statements))):
-            live_here = set[str]().union(*(live[place] for place in following[index]))
-            live_here = (live_here - written[index]) | read[index]
-            if live_here != live[index]:
-                live[index], changed = live_here, True
+            live_before = set[str]().union(*(live[successor] for successor in successors[index]))
+            live_before = (live_before - overwritten_registers[index]) | read_registers[index]
+            if live_before != live[index]:
+                live[index], is_changing = live_before, True
     return live[0]
 
 
@@ -171,16 +173,16 @@ def _label_name(statement: SnippetStatement) -> str:
     return statement.text.partition(":")[0].strip()
 
 
-def _following_statements(statements: Sequence[SnippetStatement], index: int, places: dict[str, int]) -> list[int]:
+def _successor_indices(statements: Sequence[SnippetStatement], index: int, label_indices: dict[str, int]) -> list[int]:
     """The statements that may run after one."""
     statement = statements[index]
     instruction = statement.instruction if isinstance(statement, SnippetCode) else None
     if instruction is None or instruction.opcode != "bra":
         return [index + 1]
     targets = [
-        places[operand.name]
+        label_indices[operand.name]
         for operand in instruction.operands
-        if isinstance(operand, Symbol) and operand.name in places
+        if isinstance(operand, Symbol) and operand.name in label_indices
     ]
     return targets if instruction.predicate is None else [*targets, index + 1]
 
@@ -220,7 +222,7 @@ class SavedRegister(NamedTuple):
 
 class CallState:
     """State passed to each function. ``registers`` are those that hold something across calls, with their PTX types,
-    and ``steady`` those of them that no one writes but where the kernel begins.
+    and ``constant_registers`` those of them that no one writes but where the kernel begins.
     """
 
     def __init__(
@@ -230,7 +232,7 @@ class CallState:
         names: UnusedNames,
         edits: Edits,
         registers: Mapping[str, str],
-        steady: frozenset[str],
+        constant_registers: frozenset[str],
         parameters: Mapping[str, Sequence[str]],
     ) -> None:
         """``parameters`` are the kernel's, by the function that needs them, those of whom it calls included."""
@@ -239,141 +241,147 @@ class CallState:
         self._edits = edits
         self._parameters = parameters
         self._state = names.parameter("state", "")
-        self._places = _saved_registers(registers, steady)
-        self._needed: dict[str, list[SavedRegister]] = {}
+        self._saved_registers = _assign_offsets(registers, constant_registers)
+        self._registers_by_function: dict[str, list[SavedRegister]] = {}
 
     @property
     def functions(self) -> list[str]:
         """Return the names of the functions that get parameters."""
         return list(self._parameters)
 
-    def settle(self, mentioned: Mapping[str, set[str]]) -> None:
+    def find_needed_registers(self, names_by_function: Mapping[str, set[str]]) -> None:
         """Find what each function needs, from the names in what was put into it."""
         for name in self._parameters:
-            reached = self._callees.reached(name) & self._parameters.keys()
-            names = set[str]().union(*(mentioned.get(callee, set()) for callee in (name, *reached)))
-            self._needed[name] = [register for register in self._places if register.name in names]
+            callees = self._callees.reachable_from(name) & self._parameters.keys()
+            names = set[str]().union(*(names_by_function.get(callee, set()) for callee in (name, *callees)))
+            self._registers_by_function[name] = [
+                register for register in self._saved_registers if register.name in names
+            ]
 
     def declare(self, names: UnusedNames) -> list[str]:
         """Lines for the kernel's entry: the memory, if any function needs it."""
-        if not any(self._needed.values()):
+        if not any(self._registers_by_function.values()):
             return []
-        size = max(register.offset for register in self._places) + _STATE_ALIGNMENT
+        size = max(register.offset for register in self._saved_registers) + _STATE_ALIGNMENT
         names.temporary("state", "b64")
         return [f".local .align {_STATE_ALIGNMENT} .b8 {self._state}[{size}];"]
 
     def begin(self, part: FunctionInsertion) -> list[str]:
         """Lines for the entry of a called function."""
-        needed = self._needed[part.function.name]
-        return [*self._at_state(part), *self._loads(part, needed)] if needed else []
+        registers = self._registers_by_function[part.function.name]
+        return [*self._state_lines(part), *self._loads(part, registers)] if registers else []
 
     def end(self, part: FunctionInsertion) -> list[str]:
         """Lines in front of a return from a called function."""
-        needed = [register for register in self._needed[part.function.name] if register.changes]
-        return [*self._at_state(part), *self._stores(part, needed)] if needed else []
+        registers = [register for register in self._registers_by_function[part.function.name] if register.changes]
+        return [*self._state_lines(part), *self._stores(part, registers)] if registers else []
 
     def insert_at_calls(self, part: FunctionInsertion) -> None:
         """Rewrite the calls in a function of those that are passed something."""
         for instruction in function_instructions(part.function):
-            name = self._callees.called(instruction)
+            name = self._callees.callee_of(instruction)
             if name in self._parameters:
-                self._at_call(part, instruction, name)
+                self._rewrite_call(part, instruction, name)
 
-    def _at_call(self, part: FunctionInsertion, call: Instruction, name: str) -> None:
-        needed = self._needed[name]
+    def _rewrite_call(self, part: FunctionInsertion, call: Instruction, name: str) -> None:
+        registers = self._registers_by_function[name]
         lines, arguments = [], []
-        wide = part.names.temporary("passed", "b64")
+        address = part.names.temporary("passed", "b64")
         for parameter in self._parameters[name]:
             arguments.append(part.names.new_argument())
-            lines += [f"ld.param.u64 {wide}, [{parameter}];", *_argument_lines(arguments[-1], wide)]
-        if needed:
+            lines += [f"ld.param.u64 {address}, [{parameter}];", *_argument_lines(arguments[-1], address)]
+        if registers:
             arguments.append(part.names.new_argument())
-            at_state = self._at_state(part)
+            state_lines = self._state_lines(part)
             lines = [
-                *at_state,
-                *self._stores(part, needed),
+                *state_lines,
+                *self._stores(part, registers),
                 *lines,
-                *_argument_lines(arguments[-1], self._address(part)),
+                *_argument_lines(arguments[-1], self._state_register(part)),
             ]
-            again = [register for register in needed if register.changes]
-            part.after(call.span, [*at_state, *self._loads(part, again)], first=True)
-        part.before(call.span, lines)
-        was = " ".join(self._kernel.text(call.span).split())
-        self._edits.replace(call.span, f"{print_instruction(_with_arguments(call, arguments))} {REPLACED_MARK}{was}")
+            changing_registers = [register for register in registers if register.changes]
+            part.insert_after(call.span, [*state_lines, *self._loads(part, changing_registers)], goes_first=True)
+        part.insert_before(call.span, lines)
+        original_text = " ".join(self._kernel.text(call.span).split())
+        self._edits.replace(
+            call.span, f"{print_instruction(_add_arguments(call, arguments))} {REPLACED_MARK}{original_text}"
+        )
 
-    def _address(self, part: FunctionInsertion) -> str:
+    def _state_register(self, part: FunctionInsertion) -> str:
         return part.names.temporary("state", "b64")
 
-    def _at_state(self, part: FunctionInsertion) -> list[str]:
+    def _state_lines(self, part: FunctionInsertion) -> list[str]:
         """Lines after which the register of the state's address holds it."""
         if part.function.kind == "entry":
-            return [f"mov.u64 {self._address(part)}, {self._state};"]
-        return [f"ld.param.u64 {self._address(part)}, [{self._state}];"]
+            return [f"mov.u64 {self._state_register(part)}, {self._state};"]
+        return [f"ld.param.u64 {self._state_register(part)}, [{self._state}];"]
 
     def _stores(self, part: FunctionInsertion, registers: Sequence[SavedRegister]) -> list[str]:
-        return [line for register in registers for line in self._moved(part, register, stores=True)]
+        return [line for register in registers for line in self._move(part, register, stores=True)]
 
     def _loads(self, part: FunctionInsertion, registers: Sequence[SavedRegister]) -> list[str]:
-        return [line for register in registers for line in self._moved(part, register, stores=False)]
+        return [line for register in registers for line in self._move(part, register, stores=False)]
 
-    def _moved(self, part: FunctionInsertion, register: SavedRegister, *, stores: bool) -> list[str]:
+    def _move(self, part: FunctionInsertion, register: SavedRegister, *, stores: bool) -> list[str]:
         """Return the lines that move a register to local memory, or back. A predicate is 0 or 1 there."""
-        place = self._address(part) + (f"+{register.offset}" if register.offset else "")
+        address = self._state_register(part) + (f"+{register.offset}" if register.offset else "")
         part.names.declare(register.name, register.type)
         if register.type == "pred":
-            truth = part.names.temporary("truth", "b32")
+            flag = part.names.temporary("truth", "b32")
             if stores:
-                return [f"selp.u32 {truth}, 1, 0, {register.name};", f"st.local.u32 [{place}], {truth};"]
-            return [f"ld.local.u32 {truth}, [{place}];", f"setp.ne.u32 {register.name}, {truth}, 0;"]
+                return [f"selp.u32 {flag}, 1, 0, {register.name};", f"st.local.u32 [{address}], {flag};"]
+            return [f"ld.local.u32 {flag}, [{address}];", f"setp.ne.u32 {register.name}, {flag}, 0;"]
         size = TYPE_BITS[register.type]
         if stores:
-            return [f"st.local.b{size} [{place}], {register.name};"]
-        return [f"ld.local.b{size} {register.name}, [{place}];"]
+            return [f"st.local.b{size} [{address}], {register.name};"]
+        return [f"ld.local.b{size} {register.name}, [{address}];"]
 
     def declare_parameters(self, name: str) -> None:
         """Give a function, wherever it is declared, its parameters."""
-        added = [*self._parameters[name], *([self._state] if self._needed[name] else [])]
+        parameters = [*self._parameters[name], *([self._state] if self._registers_by_function[name] else [])]
         for function in self._callees.declarations(name):
-            add_parameters(self._kernel.module.source, function, added, self._edits)
+            add_parameters(self._kernel.module.source, function, parameters, self._edits)
 
 
-def _saved_registers(registers: Mapping[str, str], steady: frozenset[str]) -> list[SavedRegister]:
+def _assign_offsets(registers: Mapping[str, str], constant_registers: frozenset[str]) -> list[SavedRegister]:
     """Assign an offset to each register, wide ones first: no padding is needed."""
-    saved, offset = [], 0
+    saved_registers, offset = [], 0
     for name in sorted(registers, key=lambda name: -TYPE_BITS.get(registers[name], 32)):
-        saved.append(SavedRegister(name, registers[name], offset, name not in steady))
+        saved_registers.append(SavedRegister(name, registers[name], offset, name not in constant_registers))
         offset += max(TYPE_BITS.get(registers[name], 32) // 8, 4)
-    return saved
+    return saved_registers
 
 
 def _argument_lines(name: str, value: str) -> list[str]:
     return [f".param .b64 {name};", f"st.param.b64 [{name}], {value};"]
 
 
-def _with_arguments(call: Instruction, arguments: Sequence[str]) -> Instruction:
+def _add_arguments(call: Instruction, arguments: Sequence[str]) -> Instruction:
     """A call of a function by its name with more arguments."""
     operands = list(call.operands)
-    place = next(index for index, operand in enumerate(operands) if isinstance(operand, Symbol)) + 1
-    more = tuple(Symbol(name) for name in arguments)
-    if place < len(operands) and isinstance(given := operands[place], OperandList):
-        operands[place] = OperandList((*given.elements, *more))
+    call_index = (
+        next(operand_index for operand_index, operand in enumerate(operands) if isinstance(operand, Symbol)) + 1
+    )
+    added_symbols = tuple(Symbol(name) for name in arguments)
+    if call_index < len(operands) and isinstance(operand_list := operands[call_index], OperandList):
+        operands[call_index] = OperandList((*operand_list.elements, *added_symbols))
     else:
-        operands.insert(place, OperandList(more))
+        operands.insert(call_index, OperandList(added_symbols))
     return replace(call, operands=tuple(operands), span=MADE_UP)
 
 
 def add_parameters(source: str, function: Function, names: Sequence[str], edits: Edits) -> None:
     """Declare more parameters of 64 bits behind those that a function has."""
-    declared = ",\n".join(f"\t.param .u64 {name}" for name in names)
+    declarations = ",\n".join(f"\t.param .u64 {name}" for name in names)
     if not names:
         return
     if function.parameters:
-        edits.at(function.parameters[-1].span.end, f",\n{declared}")
+        edits.insert_text(function.parameters[-1].span.end, f",\n{declarations}")
         return
     tokens = tokenize(source, function.span.start)
     name = next(token for token in tokens if token.text == function.name)
-    following = next(tokens)
-    if following.text == "(":
-        edits.at(following.end, f"\n{declared}\n")
+    next_token = next(tokens)
+    if next_token.text == "(":
+        edits.insert_text(next_token.end, f"\n{declarations}\n")
     else:
-        edits.at(name.end, f"(\n{declared}\n)")
+        edits.insert_text(name.end, f"(\n{declarations}\n)")

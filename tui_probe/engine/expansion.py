@@ -52,7 +52,7 @@ _STREAMING: Final = ".global.cs"
 """Records are written once and not read: they are the first to leave the cache, before what the kernel uses."""
 ONLY_RECORD: Final = RecordTurn()
 """The turn of a record that is found by itself."""
-_VISIBLE: Final = ".volatile.global"
+_VOLATILE: Final = ".volatile.global"
 """Resident records are read while the kernel runs."""
 
 
@@ -90,66 +90,66 @@ class Sampling:
     def begin(self, block: list[str], number: str) -> list[str]:
         """Lines for the kernel's entry. ``block`` are those that compute the block's ``number``, 32 bits."""
         blocks, step = (self._names.parameter(*parameter) for parameter in SAMPLE_PARAMETERS)
-        part, other = (self._names.temporary(name, "b32") for name in ("part", "other"))
-        inside = self._names.temporary("inside", "pred")
+        operand, product = (self._names.temporary(name, "b32") for name in ("part", "other"))
+        in_sample = self._names.temporary("inside", "pred")
         return [
             *block,
-            f"ld.param.u32 {part}, [{blocks}];",
-            f"sub.u32 {number}, {number}, {part};",
-            f"shl.b32 {other}, {number}, 1;",
-            f"ld.param.u32 {part}, [{step}+4];",
-            f"mul.hi.u32 {self.place}, {other}, {part};",
-            f"ld.param.u32 {part}, [{step}];",
-            f"mul.lo.u32 {other}, {self.place}, {part};",
-            f"setp.eq.u32 {inside}, {other}, {number};",
-            f"ld.param.u32 {part}, [{blocks}+4];",
-            f"setp.lt.and.u32 {inside}, {self.place}, {part}, {inside};",
-            f"selp.b32 {self.place}, {self.place}, {_NOT_SAMPLED}, {inside};",
+            f"ld.param.u32 {operand}, [{blocks}];",
+            f"sub.u32 {number}, {number}, {operand};",
+            f"shl.b32 {product}, {number}, 1;",
+            f"ld.param.u32 {operand}, [{step}+4];",
+            f"mul.hi.u32 {self.place}, {product}, {operand};",
+            f"ld.param.u32 {operand}, [{step}];",
+            f"mul.lo.u32 {product}, {self.place}, {operand};",
+            f"setp.eq.u32 {in_sample}, {product}, {number};",
+            f"ld.param.u32 {operand}, [{blocks}+4];",
+            f"setp.lt.and.u32 {in_sample}, {self.place}, {operand}, {in_sample};",
+            f"selp.b32 {self.place}, {self.place}, {_NOT_SAMPLED}, {in_sample};",
         ]
 
     def skip_outside_sample(self, lines: list[str]) -> list[str]:
         """Lines that only blocks of the sample run."""
         if not lines:
             return lines
-        skip, outside = self._names.new_label(), self._outside()
-        return [self._compared(), f"@{outside} bra {skip};", *lines, f"{skip}:"]
+        skip, is_outside = self._names.new_label(), self._outside_predicate()
+        return [self._outside_test(), f"@{is_outside} bra {skip};", *lines, f"{skip}:"]
 
-    def of_snippet(self, snippet: Snippet, lines: list[str]) -> list[str]:
+    def limit_to_sample(self, snippet: Snippet, lines: list[str]) -> list[str]:
         """The lines of a snippet at an instruction, so that nothing outside of the sample is saved.
 
         What saves nothing and is short may run anywhere: it writes only the probe's registers. Around what only adds
         to a site there is no branch, at which the assembler would wait for a ``wgmma`` under way.
         """
-        saved = [statement for statement in snippet.statements if isinstance(statement, Save)]
-        if not saved and len(lines) <= _SHORT_SNIPPET:
+        saves = [statement for statement in snippet.statements if isinstance(statement, Save)]
+        if not saves and len(lines) <= _SHORT_SNIPPET:
             return lines
-        if saved and not snippet.labels and all(save.map in self._leaders for save in saved):
+        if saves and not snippet.labels and all(save.map in self._leaders for save in saves):
             return lines
-        if saved and not snippet.labels and all(save.map in self._sites for save in saved):
-            return [self._compared(), *(self._unless_outside(line) for line in lines)]
+        if saves and not snippet.labels and all(save.map in self._sites for save in saves):
+            return [self._outside_test(), *(self._guard_addition(line) for line in lines)]
         return self.skip_outside_sample(lines)
 
     def begin_in_memory(self, begin: list[str], attempts: Sequence[str]) -> list[str]:
         """Lines for the entry, where blocks outside of the sample have no room and yet an address: that of the first
         block, behind whose records they store theirs.
         """
-        outside = self._outside()
-        moves = [f"@{outside} mov.u32 {register}, {NO_ROOM_OF_WARPS};" for register in attempts]
-        return [self._compared(), f"@{outside} mov.u32 {self.place}, 0;", *begin, *moves]
+        is_outside = self._outside_predicate()
+        moves = [f"@{is_outside} mov.u32 {register}, {NO_ROOM_OF_WARPS};" for register in attempts]
+        return [self._outside_test(), f"@{is_outside} mov.u32 {self.place}, 0;", *begin, *moves]
 
-    def stop(self, attempts: Sequence[str]) -> list[str]:
+    def stop_leaders(self, attempts: Sequence[str]) -> list[str]:
         """Lines for the entry after which blocks outside of the sample have no room for records of lane 0."""
-        moves = [f"@{self._outside()} mov.u32 {register}, {NO_ROOM};" for register in attempts]
-        return [self._compared(), *moves] if moves else []
+        moves = [f"@{self._outside_predicate()} mov.u32 {register}, {NO_ROOM};" for register in attempts]
+        return [self._outside_test(), *moves] if moves else []
 
-    def _outside(self) -> str:
+    def _outside_predicate(self) -> str:
         return self._names.temporary("outside", "pred")
 
-    def _compared(self) -> str:
-        return f"setp.eq.u32 {self._outside()}, {self.place}, {_NOT_SAMPLED};"
+    def _outside_test(self) -> str:
+        return f"setp.eq.u32 {self._outside_predicate()}, {self.place}, {_NOT_SAMPLED};"
 
-    def _unless_outside(self, line: str) -> str:
-        return f"@!{self._outside()} {line}" if line.startswith("red.") else line
+    def _guard_addition(self, line: str) -> str:
+        return f"@!{self._outside_predicate()} {line}" if line.startswith("red.") else line
 
 
 class _LocatedRecord(NamedTuple):
@@ -175,19 +175,19 @@ class Expander:
         tail_in_use: bool = False,
         gathers: bool = False,
         has_elect: bool = False,
-        of_warps: bool = False,
+        is_warp_uniform: bool = False,
         sites: SiteRecords | None = None,
     ) -> None:
         """``tail_in_use``: what is behind the marks of slots is in use. ``gathers``: lanes that part do not meet again.
         ``has_elect``: ``elect.sync`` chooses a lane.
-        ``of_warps``: what lives throughout is the same in all lanes of a warp.
+        ``is_warp_uniform``: what lives throughout is the same in all lanes of a warp.
 
         ``sites`` are those of the kernel that calls this.
         """
         self._probe = probe
         self._names = names
         self._addressing = addressing
-        self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
+        self._probe_registers = {name: names.register(name, kind) for name, kind in probe.registers.items()}
         self._recording = Recording(
             probe,
             names,
@@ -195,15 +195,15 @@ class Expander:
             tail_in_use=tail_in_use,
             elects=not gathers,
             has_elect=has_elect,
-            of_warps=of_warps,
+            is_warp_uniform=is_warp_uniform,
         )
-        self._summation = Summation(probe, names, self._own, reduces=reduces, gathers=gathers)
+        self._summation = Summation(probe, names, self._probe_registers, reduces=reduces, gathers=gathers)
         self._exchanges = reduces and not gathers and not probe.is_lean
         self.sites = sites.of_function(names) if sites else SiteRecords(probe, names)
         self.zero: frozenset[str] = frozenset()
         """Registers of the probe that are 0 wherever a snippet is written out from now on."""
 
-    def lines(
+    def expand(
         self,
         snippet: Snippet,
         helpers: Mapping[str, HelperValue],
@@ -213,7 +213,7 @@ class Expander:
         """A snippet as PTX. ``helpers`` holds the value of each helper that it uses, for an ``instruction``. ``turn``
         is that of its record, of snippets for which ``takes_turns`` holds.
         """
-        substitutes = dict(self._own)
+        substitutes = dict(self._probe_registers)
         # in order: that of a set differs between runs, and caches of probed kernels are keyed by their text
         substitutes |= {label: self._names.new_label() for label in sorted(snippet.labels)}
         substitutes |= {name: value.operand for name, value in helpers.items()}
@@ -225,8 +225,8 @@ class Expander:
                     lines.append(_NAME.sub(lambda match: substitutes.get(match[0], match[0]), text))
                 case Locate(map=name):
                     located = self._locate(self._probe.map_named(name), lines, turn)
-                    if located.address.where:
-                        lines.append(f"@!{located.address.where} bra {located.skip};")
+                    if located.address.predicate:
+                        lines.append(f"@!{located.address.predicate} bra {located.skip};")
                 case Save(map=name, values=values, adds=True):
                     lines += self._add(self._probe.map_named(name), values, instruction)
                 case Save(map=name, values=values):
@@ -243,19 +243,19 @@ class Expander:
         located: _LocatedRecord | None,
         turn: RecordTurn,
     ) -> None:
-        """Add the lines that store a record: where it was ``located``, else at the place that they find first."""
-        is_even = own_map.even and self._exchanges and located is None
-        even = self._recording.even_lanes(own_map) if is_even else None
-        if even:
-            before, first = self._operand(0, own_map.fields[0], values[0], helpers, "")
-            lines += [*before, *even.detect(first)]
+        """Return the lines that store a record: where it was ``located``, else at the address that they find first."""
+        may_be_even = own_map.even and self._exchanges and located is None
+        even_lanes = self._recording.even_lanes(own_map) if may_be_even else None
+        if even_lanes:
+            value_lines, first_value = self._operand(0, own_map.fields[0], values[0], helpers, "")
+            lines += [*value_lines, *even_lanes.detect(first_value)]
         skip, target = located or self._locate(own_map, lines, turn)
-        if even:
-            limiting, target = even.limit(target)
+        if even_lanes:
+            limiting, target = even_lanes.limit(target)
             lines += limiting
         if located is not None:
-            target = replace(target, where="")
-        lines += self._store(own_map, values, helpers, target, even=even)
+            target = replace(target, predicate="")
+        lines += self._store(own_map, values, helpers, target, even_lanes=even_lanes)
         lines += self._recording.complete(own_map) if own_map.host else []
         lines += [f"{skip}:"] if any(f" {skip};" in line for line in lines) else []
 
@@ -272,25 +272,27 @@ class Expander:
 
     def begin(self, sampling: Sampling | None = None) -> list[str]:
         """PTX for the kernel's entry, after which records can be saved; ``sampling`` if of a sample of blocks."""
-        stop = sampling.stop(self._recording.leader_attempts()) if sampling else []
+        stop = sampling.stop_leaders(self._recording.leader_attempts()) if sampling else []
         return [*self._recording.begin(), *stop]
 
     def end(self) -> list[str]:
         """PTX for each exit, behind what the probe does there."""
         return self._recording.end()
 
-    def at_exit(self, snippets: Sequence[Snippet]) -> list[str]:
+    def exit_lines(self, snippets: Sequence[Snippet]) -> list[str]:
         """Snippets at a grafted exit and the ``end`` as PTX."""
-        added = [save for snippet in snippets for save in snippet.statements if isinstance(save, Save) and save.adds]
-        if len(added) > 1:
+        additions = [
+            save for snippet in snippets for save in snippet.statements if isinstance(save, Save) and save.adds
+        ]
+        if len(additions) > 1:
             self._summation.begin_exit()
-        lines = [line for snippet in snippets for line in self.lines(snippet, {})]
+        lines = [line for snippet in snippets for line in self.expand(snippet, {})]
         return [*lines, *self.end(), *self._summation.end_exit()]
 
     def takes_turns(self, snippet: Snippet, count: int) -> bool:
         """Return whether ``count`` executions of a snippet may share the address of their records, of lane 0."""
-        saved = [statement for statement in snippet.statements if isinstance(statement, Save)]
-        maps = [self._probe.map_named(statement.map) for statement in saved]
+        saves = [statement for statement in snippet.statements if isinstance(statement, Save)]
+        maps = [self._probe.map_named(statement.map) for statement in saves]
         return len(maps) == 1 and maps[0].leader and not maps[0].latest and count <= (maps[0].cap or 0)
 
     def _locate(self, own_map: Map, lines: list[str], turn: RecordTurn) -> _LocatedRecord:
@@ -302,9 +304,12 @@ class Expander:
 
     def _add(self, own_map: Map, values: tuple[str, ...], instruction: Instruction | None) -> list[str]:
         if own_map.name in self.sites.lines and instruction is not None:
-            return self.sites.add(own_map, values, self._own, instruction)
-        before, find = self._summation.before(own_map, values, self.zero), self._record_address(own_map)
-        return [*before, *self._summation.lines(own_map, values, find, self._addressing.address, self.zero)]
+            return self.sites.add(own_map, values, self._probe_registers, instruction)
+        value_lines, address_lines = self._summation.prepare(own_map, values, self.zero), self._record_address(own_map)
+        return [
+            *value_lines,
+            *self._summation.add(own_map, values, address_lines, self._addressing.address, self.zero),
+        ]
 
     def _record_address(self, own_map: Map) -> list[str]:
         """Lines that find the record to add to."""
@@ -322,7 +327,7 @@ class Expander:
         helpers: Mapping[str, HelperValue],
         target: RecordAddress,
         *,
-        even: EvenLanes | None,
+        even_lanes: EvenLanes | None,
     ) -> tuple[list[str], dict[int, tuple[FieldType, str]]]:
         """Return the type and operand of each field that is stored, by offset, and the lines that compute them."""
         lines: list[str] = []
@@ -330,11 +335,13 @@ class Expander:
         for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
             if value == KEPT_FIELD:
                 continue
-            before, operand = self._operand(index, field, value, helpers, "" if own_map.leader else target.where)
-            lines += before
-            if even and field is own_map.fields[-1]:
-                marking, operand = even.mark(operand)
-                lines += marking
+            value_lines, operand = self._operand(
+                index, field, value, helpers, "" if own_map.leader else target.predicate
+            )
+            lines += value_lines
+            if even_lanes and field is own_map.fields[-1]:
+                mark_lines, operand = even_lanes.mark(operand)
+                lines += mark_lines
             operands[field.offset] = field.type, operand
         return lines, operands
 
@@ -345,26 +352,26 @@ class Expander:
         helpers: Mapping[str, HelperValue],
         target: RecordAddress,
         *,
-        even: EvenLanes | None,
+        even_lanes: EvenLanes | None,
     ) -> list[str]:
         """The stores of one record, in the order of its memory, each as wide as the record's alignment allows."""
-        lines, operands = self._operands(own_map, values, helpers, target, even=even)
+        lines, operands = self._operands(own_map, values, helpers, target, even_lanes=even_lanes)
         storage = storage_of(self._probe, own_map)
         # Four registers in a row are worth it where stores are many and registers are not scarce.
         is_wide = (own_map.cap != 1 or own_map.resident) and not self._probe.is_lean
         unit = storage.unit if is_wide else min(storage.unit, 8)
-        hint = _VISIBLE if own_map.resident else _STREAMING if own_map.cap != 1 else _GLOBAL
-        guard = f"@{target.where} " if target.where else ""
+        hint = _VOLATILE if own_map.resident else _STREAMING if own_map.cap != 1 else _GLOBAL
+        guard = f"@{target.predicate} " if target.predicate else ""
         for column in range(0, own_map.record_bytes, unit):
             piece = {offset - column: operand for offset, operand in operands.items() if 0 <= offset - column < unit}
-            for offset, suffix, operand in self._stores(piece, lines):
-                within = column % storage.unit + offset
-                place = target.offset + column // storage.unit * (target.pitch or storage.unit) + within
+            for offset, suffix, operand in self._unit_stores(piece, lines):
+                unit_offset = column % storage.unit + offset
+                place = target.offset + column // storage.unit * (target.pitch or storage.unit) + unit_offset
                 address = target.address + (f"+{place}" if place else "")
                 lines.append(f"{guard}st{hint}.{suffix} [{address}], {operand};")
         return lines
 
-    def _stores(self, piece: dict[int, tuple[FieldType, str]], lines: list[str]) -> list[tuple[int, str, str]]:
+    def _unit_stores(self, piece: dict[int, tuple[FieldType, str]], lines: list[str]) -> list[tuple[int, str, str]]:
         """The stores of up to 16 aligned bytes: (offset, type, operand). Adds the lines that they need."""
         kinds = {offset: kind for offset, (kind, _) in piece.items()}
         names = {offset: operand for offset, (_, operand) in piece.items()}
@@ -372,7 +379,7 @@ class Expander:
             if "u64" not in kinds.values():
                 return [(0, "v4.b32", f"{{{', '.join(names[offset] for offset in sorted(names))}}}")]
             if len(piece) > 2:
-                names[8] = self._pair(names[8], names.pop(12), lines)
+                names[8] = self._join_halves(names[8], names.pop(12), lines)
             return [(0, "v2.b64", f"{{{names[0]}, {names[8]}}}")]
         stores = []
         for offset in sorted(names):
@@ -382,32 +389,32 @@ class Expander:
                 stores.append((offset, f"b{FIELD_BYTES[kinds[offset]] * 8}", names[offset]))
         return stores
 
-    def _pair(self, low: str, high: str, lines: list[str]) -> str:
+    def _join_halves(self, low_half: str, high_half: str, lines: list[str]) -> str:
         pair = self._names.temporary("pair", "b64")
-        lines.append(f"mov.b64 {pair}, {{{low}, {high}}};")
+        lines.append(f"mov.b64 {pair}, {{{low_half}, {high_half}}};")
         return pair
 
     def _operand(
-        self, index: int, field: Field, value: str, helpers: Mapping[str, HelperValue], where: str
+        self, index: int, field: Field, value: str, helpers: Mapping[str, HelperValue], predicate: str
     ) -> tuple[list[str], str]:
         """A register of the field's width that holds a value where that is needed, and the lines that fill it."""
         bits = FIELD_BYTES[field.type] * 8
         if value == LAUNCH_HELPER:
-            register = self._value(bits, index)
+            register = self._value_register(bits, index)
             return [f"ld.param.u{bits} {register}, [{self._names.parameter(*LAUNCH_PARAMETER)}];"], register
-        if value in self._own:
-            operand, kind = self._own[value], self._probe.registers[value]
+        if value in self._probe_registers:
+            operand, kind = self._probe_registers[value], self._probe.registers[value]
         elif value in helpers:
             operand, kind = helpers[value].operand, helpers[value].type
         elif value.startswith("%"):
             operand, kind = value, ""
         else:
-            register = self._value(bits, index)
+            register = self._value_register(bits, index)
             return [f"mov.u{bits} {register}, {value};"], register
         if not kind:
             source_bits = 64 if value in _WIDE_SPECIAL_REGISTERS else 32
-            lines, moved = self._read(source_bits, index, operand, where)
-            operand, kind = moved, f"b{source_bits}"
+            lines, special_value = self._read_special(source_bits, index, operand, predicate)
+            operand, kind = special_value, f"b{source_bits}"
         else:
             lines = []
         source_bits = TYPE_BITS.get(kind, 32)
@@ -417,18 +424,18 @@ class Expander:
             raw = self._names.temporary(f"raw{index}_b{source_bits}", f"b{source_bits}")
             lines.append(f"mov.b{source_bits} {raw}, {operand};")
             operand = raw
-        register = self._value(bits, index)
+        register = self._value_register(bits, index)
         sign = "s" if kind.startswith("s") and bits > source_bits else "u"
         return [*lines, f"cvt.{sign}{bits}.{sign}{source_bits} {register}, {operand};"], register
 
-    def _read(self, bits: int, index: int, special: str, where: str) -> tuple[list[str], str]:
+    def _read_special(self, bits: int, index: int, special: str, predicate: str) -> tuple[list[str], str]:
         """A special register's value. Under a predicate ptxas reads ``%clock`` immediately (CS2R), without one through
         a uniform register, on which every warp waits.
         """
-        moved = self._value(bits, index)
-        if not where:
-            return [f"mov.u{bits} {moved}, {special};"], moved
-        return [f"mov.u{bits} {moved}, 0;", f"@{where} mov.u{bits} {moved}, {special};"], moved
+        register = self._value_register(bits, index)
+        if not predicate:
+            return [f"mov.u{bits} {register}, {special};"], register
+        return [f"mov.u{bits} {register}, 0;", f"@{predicate} mov.u{bits} {register}, {special};"], register
 
-    def _value(self, bits: int, index: int) -> str:
+    def _value_register(self, bits: int, index: int) -> str:
         return self._names.temporary(f"value{index}_b{bits}", f"b{bits}")

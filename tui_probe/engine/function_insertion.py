@@ -52,7 +52,7 @@ MAX_WRITTEN_OUT: Final = 2000
 
 
 class _Parameter(NamedTuple):
-    """``value`` is what the caller passes: a register, or the name of a parameter of its own."""
+    """A parameter of a function, and what the caller passes: a register, or the name of a parameter of its own."""
 
     name: str
     bits: int
@@ -60,30 +60,36 @@ class _Parameter(NamedTuple):
 
 
 class SnippetFunctions:
-    """The functions of one kernel that is probed. ``held`` are registers of the probe that live on between snippets."""
+    """Functions with snippets of one kernel. ``live_registers`` are those of the probe that live between snippets."""
 
     def __init__(
-        self, probe: Probe, entry: Function, names: UnusedNames, held: Iterable[str], *, reduces: bool
+        self, probe: Probe, entry: Function, names: UnusedNames, live_registers: Iterable[str], *, reduces: bool
     ) -> None:
         self._probe = probe
         self._entry = entry
         self._names = names
-        self._held = frozenset(held)
+        self._live_registers = frozenset(live_registers)
         self._reduces = reduces
         self._functions: dict[tuple[object, ...], str] = {}
         """Names of the functions, by snippet and its operands: their types, and those that are written out."""
         self.lines: list[str] = []
         """Definitions of the functions."""
 
-    def takes(self, snippet: Snippet) -> bool:
+    def can_call(self, snippet: Snippet) -> bool:
         """Return whether a snippet may be called."""
-        saved = [statement for statement in snippet.statements if isinstance(statement, Save)]
-        in_sites = all(save.adds and self._probe.map_named(save.map).level is Level.SITE for save in saved)
-        located = any(isinstance(statement, Locate) for statement in snippet.statements)
+        saves = [statement for statement in snippet.statements if isinstance(statement, Save)]
+        in_sites = all(save.adds and self._probe.map_named(save.map).level is Level.SITE for save in saves)
+        has_locate = any(isinstance(statement, Locate) for statement in snippet.statements)
         texts = [statement.text for statement in snippet.statements if isinstance(statement, SnippetCode)]
-        texts += [value for save in saved for value in save.values]
+        texts += [value for save in saves for value in save.values]
         is_long = len(snippet.statements) >= MIN_STATEMENTS
-        return is_long and bool(saved) and in_sites and not located and not names_in("\n".join(texts)) & self._held
+        return (
+            is_long
+            and bool(saves)
+            and in_sites
+            and not has_locate
+            and not names_in("\n".join(texts)) & self._live_registers
+        )
 
     def call(
         self,
@@ -93,24 +99,24 @@ class SnippetFunctions:
         instruction: Instruction,
         sites: SiteRecords,
     ) -> list[str] | None:
-        """Lines that call the code of a snippet at an instruction; None where an operand cannot be passed.
+        """Return the lines that call a snippet's function at an instruction; None where an operand cannot be passed.
 
         ``names`` are those of the function that has the instruction, ``values`` its operands.
         """
-        passed = {name: value for name, value in values.items() if value.operand.startswith("%")}
-        if any(value.type not in TYPE_BITS for value in passed.values()):
+        register_values = {name: value for name, value in values.items() if value.operand.startswith("%")}
+        if any(value.type not in TYPE_BITS for value in register_values.values()):
             return None
-        saved = sorted({statement.map for statement in snippet.statements if isinstance(statement, Save)})
+        map_names = sorted({statement.map for statement in snippet.statements if isinstance(statement, Save)})
         numbers = dict(zip(sites.lines, sites.numbers(instruction), strict=True))
-        written_out = {name: "" if name in passed else value.operand for name, value in values.items()}
-        key = id(snippet), *((name, value.type, written_out[name]) for name, value in values.items())
+        literals = {name: "" if name in register_values else value.operand for name, value in values.items()}
+        key = id(snippet), *((name, value.type, literals[name]) for name, value in values.items())
         if key not in self._functions:
             self._functions[key] = self._names.parameter("snippet", str(len(self._functions)))
-            self.lines += self._definition(self._functions[key], snippet, values, saved, instruction, sites)
-        maps = [_Parameter(names.new_argument(), 64, names.parameter("map", name)) for name in saved]
-        parameters = [_Parameter(names.new_argument(), 32, str(numbers[name])) for name in saved]
+            self.lines += self._definition(self._functions[key], snippet, values, map_names, instruction, sites)
+        maps = [_Parameter(names.new_argument(), 64, names.parameter("map", name)) for name in map_names]
+        parameters = [_Parameter(names.new_argument(), 32, str(numbers[name])) for name in map_names]
         parameters += [
-            _Parameter(names.new_argument(), TYPE_BITS[value.type], value.operand) for value in passed.values()
+            _Parameter(names.new_argument(), TYPE_BITS[value.type], value.operand) for value in register_values.values()
         ]
         address = names.temporary("argument", "b64")
         lines = ["{", *(f".param .b{parameter.bits} {parameter.name};" for parameter in (*maps, *parameters))]
@@ -125,54 +131,52 @@ class SnippetFunctions:
         function: str,
         snippet: Snippet,
         values: Mapping[str, HelperValue],
-        saved: list[str],
+        map_names: list[str],
         instruction: Instruction,
         sites: SiteRecords,
     ) -> list[str]:
-        """The function, whose parameters are the addresses of maps, numbers of the instruction, and operands."""
+        """Return the function: its parameters are the addresses of maps, numbers of the instruction, and operands."""
         names = self._names.of_function(function)
-        addressing = Addressing(names, BlockShape.of(self._entry), "")
+        addressing = Addressing(names, BlockShape.from_entry(self._entry), "")
         expander = Expander(self._probe, names, addressing, reduces=self._reduces, sites=sites)
-        maps = [_Parameter(names.parameter("map", name), 64, "") for name in saved]
+        maps = [_Parameter(names.parameter("map", name), 64, "") for name in map_names]
         parameters: list[_Parameter] = []
-        for index, name in enumerate(saved):
+        for index, name in enumerate(map_names):
             expander.sites.registers[name] = names.temporary(f"site{index}", "b32")
             parameters.append(_Parameter(names.new_argument(), 32, expander.sites.registers[name]))
-        inside = dict(values)
+        inner_values = dict(values)
         for name, value in values.items():
             if value.operand.startswith("%"):
                 bits = TYPE_BITS[value.type]
                 register = names.temporary(f"passed_{name.lower()}_b{bits}", f"b{bits}")
-                inside[name] = HelperValue(register, value.type)
+                inner_values[name] = HelperValue(register, value.type)
                 parameters.append(_Parameter(names.new_argument(), bits, register))
         loads = [f"ld.param.b{bits} {value}, [{name}];" for name, bits, value in parameters]
-        body = expander.lines(snippet, inside, instruction)
-        declared = ", ".join(f".param .b{parameter.bits} {parameter.name}" for parameter in (*maps, *parameters))
-        return [f".func {function}({declared})", "{", *names.declarations(), *loads, *body, "ret;", "}"]
+        body = expander.expand(snippet, inner_values, instruction)
+        declarations = ", ".join(f".param .b{parameter.bits} {parameter.name}" for parameter in (*maps, *parameters))
+        return [f".func {function}({declarations})", "{", *names.declarations(), *loads, *body, "ret;", "}"]
 
 
-def _straight_line(site: PhaseSite) -> tuple[int, str]:
-    """Return the key of starts that are always reached one after the other: block and point; of others their own, which
-    is negative.
+def _straight_line_key(site: PhaseSite) -> tuple[int, str]:
+    """Return the key of phase starts that are always reached one after the other: block and point. The key of any other
+    start is its own, and negative.
 
-    Also of one that begins an iteration, in loops that do not record all iterations: the others may be left out.
+    So is that of a start that begins an iteration, in loops that record some iterations only: the other starts may be
+    left out.
     """
     phase = site.start
-    begins_recorded = phase.every and phase.iterates
-    within = all(way.side == "before" and way.instruction is phase.first for way in phase.ways)
-    block = phase.block if within and not begins_recorded else -phase.first.span.start - 1
+    begins_sampled_iteration = phase.every and phase.iterates
+    is_in_block = all(edge.side == "before" and edge.instruction is phase.first for edge in phase.ways)
+    block = phase.block if is_in_block and not begins_sampled_iteration else -phase.first.span.start - 1
     return block, site.point.name
 
 
-def _values(helpers: Helpers, snippet: Snippet | None) -> dict[str, HelperValue]:
+def _helper_values(helpers: Helpers, snippet: Snippet | None) -> dict[str, HelperValue]:
     return {name: helpers.value(name) for name in sorted(snippet.helpers)} if snippet else {}
 
 
 class FunctionInsertion:
-    """Puts one probe into one function: the kernel itself, or one that it calls.
-
-    ``inserted`` are the snippets at its sites.
-    """
+    """Puts one probe into one function: the kernel itself, or one that it calls."""
 
     def __init__(
         self,
@@ -181,19 +185,21 @@ class FunctionInsertion:
         probe: Probe,
         names: UnusedNames,
         edits: Edits,
-        shared: SharedVariables,
+        shared_variables: SharedVariables,
         *,
-        sampled: bool,
+        samples_blocks: bool,
         reduces: bool,
         sites: SiteRecords | None = None,
-        ends: Callable[[Instruction], bool] | None = None,
+        ends_block: Callable[[Instruction], bool] | None = None,
     ) -> None:
-        """``sites`` are those of the kernel. Instructions for which ``ends`` holds end basic blocks."""
+        """Prepare the insertion. ``sites`` are those of the kernel; instructions for which ``ends_block`` holds end
+        basic blocks.
+        """
         self.function = function
         self.names = names
-        self.sampling = Sampling(probe, names) if sampled else None
+        self.sampling = Sampling(probe, names) if samples_blocks else None
         place = self.sampling.place if self.sampling else ""
-        self.addressing = Addressing(names, BlockShape.of(kernel.entry), place)
+        self.addressing = Addressing(names, BlockShape.from_entry(kernel.entry), place)
         has_elect = can_elect(kernel.module)
         self.expander = Expander(probe, names, self.addressing, reduces=reduces, has_elect=has_elect, sites=sites)
         self.inserted: list[Snippet] = []
@@ -203,15 +209,15 @@ class FunctionInsertion:
         self._kernel = kernel
         self._probe = probe
         self._edits = edits
-        self._sites = FunctionSites(kernel, function, probe, names, shared, ends)
+        self._sites = FunctionSites(kernel, function, probe, names, shared_variables, ends_block)
 
     def find(self, notes: SiteNotes) -> bool:
         """Find and note the sites, whose number must be known before code is written. Return whether there is any."""
         self._sites.find(notes)
-        starts = list(self._sites.starts())
-        for instruction, point in starts:
-            self.expander.sites.note(instruction, point, self._kernel.line_of(instruction))
-        return bool(starts)
+        sites = list(self._sites.site_instructions())
+        for instruction, point in sites:
+            self.expander.sites.number_site(instruction, point, self._kernel.line_of(instruction))
+        return bool(sites)
 
     def insert(self) -> None:
         """Put snippets at all sites that were found."""
@@ -219,29 +225,29 @@ class FunctionInsertion:
         retried = [site for site in self._sites.instructions if retries.loop_of(site.instruction, site.point)]
         for site in self._sites.instructions:
             if not retries.loop_of(site.instruction, site.point):
-                self._around(site.instruction, site.point, site.helpers)
-        # The exit of one loop may be the way into the next: what is behind the one comes first.
+                self._insert_around(site.instruction, site.point, site.helpers)
+        # The exit of one loop may be the edge into the next: snippets behind the one come first.
         for site in retried:
-            after = site.point.after
+            exit_snippet = site.point.after
             exits = retries.exits(site.instruction, site.point)
-            self._at_ways(site.instruction, after, exits, _values(site.helpers, after))
+            self._insert_on_edges(site.instruction, exit_snippet, exits, _helper_values(site.helpers, exit_snippet))
         for site in retried:
-            before = site.point.before
+            entry_snippet = site.point.before
             entries = retries.entries(site.instruction, site.point)
-            self._at_ways(site.instruction, before, entries, _values(site.helpers, before))
+            self._insert_on_edges(site.instruction, entry_snippet, entries, _helper_values(site.helpers, entry_snippet))
         for block in self._sites.blocks:
-            self._at_block(block)
-        for run in self._sites.runs:
-            self._at_lines(run.run, run.point)
-        for _, starts in groupby(self._sites.phases, key=_straight_line):
-            self._at_phases(list(starts))
+            self._insert_at_block(block)
+        for run_site in self._sites.runs:
+            self._insert_around_lines(run_site.instructions, run_site.point)
+        for _, phase_sites in groupby(self._sites.phases, key=_straight_line_key):
+            self._insert_at_phases(list(phase_sites))
         self._repeat_products()
 
     def _repeat_products(self) -> None:
         """Compute products again in front of their sums where snippets are between, so that ptxas still fuses them."""
         for product, reader in self._kernel.value_types(self.function).fused.pairs:
-            if self._edits.any_between(product.span.end, reader.span.start):
-                self.before(reader.span, [self._kernel.text(product.span)])
+            if self._edits.has_edit_between(product.span.end, reader.span.start):
+                self.insert_before(reader.span, [self._kernel.text(product.span)])
 
     def separate_clocks_from_barriers(self) -> None:
         """Put an instruction without effect between each barrier of a block and the clock reads that follow it.
@@ -251,40 +257,42 @@ class FunctionInsertion:
         gave a time before the arrival of the last warp. Behind PMTRIG the count is 6. Its mask of 0 triggers no event.
         """
         clocks = self._edits.positions_of(_CLOCK)
-        for barrier, end in self._behind_barriers() if clocks else ():
+        for barrier, end in self._barrier_ranges() if clocks else ():
             following = bisect_left(clocks, barrier.end)
             if following < len(clocks) and clocks[following] <= end:
-                self.after(barrier, [_PMTRIG], first=True)
+                self.insert_after(barrier, [_PMTRIG], goes_first=True)
 
-    def _behind_barriers(self) -> Iterator[tuple[Span, int]]:
-        """Yield each barrier of a block, and where the next one or the next basic block begins."""
+    def _barrier_ranges(self) -> Iterator[tuple[Span, int]]:
+        """Yield each barrier of a block, and the position of the next one or of the next basic block."""
         for block, following in pairwise([*basic_blocks(self.function), None]):
             barriers = [instruction.span for instruction in block or () if is_block_barrier(instruction)]
             end = following[0].span.start if following else self.function.span.end
-            yield from ((span, then.start if then else end) for span, then in pairwise([*barriers, None]) if span)
+            yield from (
+                (span, next_span.start if next_span else end) for span, next_span in pairwise([*barriers, None]) if span
+            )
 
-    def before(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
+    def insert_before(self, span: Span, lines: Iterable[str], *, goes_first: bool = False) -> None:
         """Insert lines of PTX in front of a node."""
-        self._edits.before(span, self._mark(lines), first=first)
+        self._edits.insert_before(span, self._mark(lines), goes_first=goes_first)
 
-    def after(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
+    def insert_after(self, span: Span, lines: Iterable[str], *, goes_first: bool = False) -> None:
         """Insert lines of PTX behind a node."""
-        self._edits.after(span, self._mark(lines), first=first)
+        self._edits.insert_after(span, self._mark(lines), goes_first=goes_first)
 
-    def mentioned(self) -> set[str]:
-        """The names in all that was put in so far."""
+    def mentioned_names(self) -> set[str]:
+        """Return the names in all lines that were inserted so far."""
         return names_in("\n".join(self._lines))
 
     def skip_outside_sample(self, lines: list[str]) -> list[str]:
-        """Lines that only blocks of the sample run, if one is taken."""
+        """Return lines that only blocks of the sample run, if one is taken."""
         return self.sampling.skip_outside_sample(lines) if self.sampling else lines
 
-    def written(self, snippets: list[Snippet]) -> list[str]:
-        """The lines of snippets that are at no instruction."""
-        return [line for snippet in snippets for line in self.expander.lines(snippet, {})]
+    def expand_all(self, snippets: list[Snippet]) -> list[str]:
+        """Return the lines of snippets that are at no instruction."""
+        return [line for snippet in snippets for line in self.expander.expand(snippet, {})]
 
-    def branched(self, instruction: Instruction, lines: list[str]) -> list[str]:
-        """Lines that only the lanes run in which the instruction's predicate holds."""
+    def branch_around(self, instruction: Instruction, lines: list[str]) -> list[str]:
+        """Return lines that only the lanes run in which the instruction's predicate holds."""
         if instruction.predicate is None or not lines:
             return lines
         skip = self.names.new_label()
@@ -296,11 +304,11 @@ class FunctionInsertion:
         self._lines += lines
         return mark_lines(lines, self._probe.name)
 
-    def _of_snippet(self, snippet: Snippet, lines: list[str]) -> list[str]:
-        return self.sampling.of_snippet(snippet, lines) if self.sampling else lines
+    def _limit_to_sample(self, snippet: Snippet, lines: list[str]) -> list[str]:
+        return self.sampling.limit_to_sample(snippet, lines) if self.sampling else lines
 
-    def _guarded(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, lines: list[str]) -> list[str]:
-        """Lines under the instruction's predicate: on each line where that is possible, else by a branch."""
+    def _guard(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, lines: list[str]) -> list[str]:
+        """Return lines under the instruction's predicate: on each line where that is possible, else by a branch."""
         if instruction.predicate is None or not point.guarded:
             return lines
         if all(
@@ -308,114 +316,126 @@ class FunctionInsertion:
         ):
             guard = f"@{'!' if instruction.predicate_negated else ''}{instruction.predicate}"
             return [f"{guard} {line}" for line in lines]
-        return self.branched(instruction, lines)
+        return self.branch_around(instruction, lines)
 
-    def _at_lines(self, run: Sequence[Instruction], point: ProbePoint) -> None:
-        """Snippets in front of the first and behind the last instruction of a run, for all lanes that come by."""
-        for snippet, at, put in ((point.before, run[0], self.before), (point.after, run[-1], self.after)):
+    def _insert_around_lines(self, instructions: Sequence[Instruction], point: ProbePoint) -> None:
+        """Insert snippets before the first and behind the last instruction of a run, for all lanes that arrive."""
+        for snippet, instruction, insert in (
+            (point.before, instructions[0], self.insert_before),
+            (point.after, instructions[-1], self.insert_after),
+        ):
             if snippet:
-                helpers = {LINE_HELPER: HelperValue(str(self._kernel.line_of(run[0])), "b32")}
-                put(at.span, self._of_snippet(snippet, self.expander.lines(snippet, helpers, run[0])))
+                helpers = {LINE_HELPER: HelperValue(str(self._kernel.line_of(instructions[0])), "b32")}
+                insert(
+                    instruction.span,
+                    self._limit_to_sample(snippet, self.expander.expand(snippet, helpers, instructions[0])),
+                )
                 self.inserted.append(snippet)
 
-    def _at_block(self, site: BlockSite) -> None:
-        """A snippet in front of a block's first instruction."""
-        first, point = site.first, site.point
+    def _insert_at_block(self, site: BlockSite) -> None:
+        """Insert a snippet before a block's first instruction."""
+        first_instruction, point = site.head, site.point
         if point.before:
-            line = self._kernel.line_of(first)
-            values = {BLOCK_HELPER: site.instructions, ISSUED_HELPER: site.issued, LINE_HELPER: line}
+            line = self._kernel.line_of(first_instruction)
+            values = {BLOCK_HELPER: site.instruction_count, ISSUED_HELPER: site.sass_count, LINE_HELPER: line}
             helpers = {name: HelperValue(str(value), "b32") for name, value in values.items()}
-            self.before(first.span, self._of_snippet(point.before, self.expander.lines(point.before, helpers, first)))
+            self.insert_before(
+                first_instruction.span,
+                self._limit_to_sample(point.before, self.expander.expand(point.before, helpers, first_instruction)),
+            )
             self.inserted.append(point.before)
 
-    def _around(self, instruction: Instruction, point: ProbePoint, helpers: Helpers) -> None:
+    def _insert_around(self, instruction: Instruction, point: ProbePoint, helpers: Helpers) -> None:
         self.inserted += [snippet for snippet in (point.before, point.after) if snippet]
         if point.before:
             values = {name: helpers.value(name) for name in sorted(point.before.helpers)}
-            shared = dict.fromkeys(tuple(value.lines) for value in values.values())  # those of a box set all its values
-            lines = [line for together in shared for line in together]
-            inside = self._called(point.before, values, instruction)
-            body = self._guarded(instruction, point, point.before, inside)
-            self.before(instruction.span, self._of_snippet(point.before, [*lines, *body]))
+            line_groups = dict.fromkeys(
+                tuple(value.lines) for value in values.values()
+            )  # those of a box set all its values
+            lines = [line for group in line_groups for line in group]
+            snippet_lines = self._call_or_expand(point.before, values, instruction)
+            body = self._guard(instruction, point, point.before, snippet_lines)
+            self.insert_before(instruction.span, self._limit_to_sample(point.before, [*lines, *body]))
         if point.after:
-            self._after(instruction, point, point.after, helpers)
+            self._insert_after(instruction, point, point.after, helpers)
 
-    def _called(self, snippet: Snippet, values: dict[str, HelperValue], instruction: Instruction) -> list[str]:
-        """A snippet at an instruction, as a call where it can be one."""
-        if self.functions is not None and self.functions.takes(snippet):
+    def _call_or_expand(self, snippet: Snippet, values: dict[str, HelperValue], instruction: Instruction) -> list[str]:
+        """Return the lines of a snippet at an instruction, as a call where that is possible."""
+        if self.functions is not None and self.functions.can_call(snippet):
             sites = self.expander.sites
             if (call := self.functions.call(self.names, snippet, values, instruction, sites)) is not None:
                 return call
-        return self.expander.lines(snippet, values, instruction)
+        return self.expander.expand(snippet, values, instruction)
 
     def snippets(self) -> list[Snippet]:
-        """The snippets in front of the instructions that were found, as often as they will be there."""
+        """Return the snippets before the instructions that were found, one for each instruction."""
         return [site.point.before for site in self._sites.instructions if site.point.before]
 
-    def _at_ways(
+    def _insert_on_edges(
         self,
         instruction: Instruction,
         snippet: Snippet | None,
-        ways: Iterable[Edge],
+        edges: Iterable[Edge],
         values: dict[str, HelperValue],
         turn: RecordTurn = ONLY_RECORD,
     ) -> None:
-        """A snippet on all ways into a loop that tries ``instruction`` again, on all exits, or on those to a phase."""
+        """Insert a snippet on edges: into a loop that retries ``instruction``, out of it, or to a phase."""
         if snippet is None:
             return
         self.inserted.append(snippet)
-        for way in ways:
-            lines = self._of_snippet(snippet, self.expander.lines(snippet, values, instruction, turn))
-            if way.side == "behind":
-                self.after(way.instruction.span, lines)
+        for edge in edges:
+            lines = self._limit_to_sample(snippet, self.expander.expand(snippet, values, instruction, turn))
+            if edge.side == "behind":
+                self.insert_after(edge.instruction.span, lines)
             else:
-                self.before(
-                    way.instruction.span, self.branched(way.instruction, lines) if way.side == "taken" else lines
+                self.insert_before(
+                    edge.instruction.span,
+                    self.branch_around(edge.instruction, lines) if edge.side == "taken" else lines,
                 )
 
-    def _at_phases(self, sites: Sequence[PhaseSite]) -> None:
-        """Snippets at the starts of phases, those of one basic block in order."""
+    def _insert_at_phases(self, sites: Sequence[PhaseSite]) -> None:
+        """Insert snippets at the starts of phases, those of one basic block in order."""
         for index, site in enumerate(sites):
             start, snippet = site.start, site.point.before
             if snippet:
                 line = {LINE_HELPER: HelperValue(str(self._kernel.line_of(start.first)), "b32")}
                 takes_turns = self.expander.takes_turns(snippet, len(sites))
                 turn = RecordTurn(index, len(sites)) if takes_turns else ONLY_RECORD
-                turn = replace(turn, counted=start.every > 0, begins=start.iterates)
-                self._at_ways(start.first, snippet, start.ways, line, turn)
+                turn = replace(turn, samples_iterations=start.every > 0, begins_iteration=start.iterates)
+                self._insert_on_edges(start.first, snippet, start.ways, line, turn)
 
-    def _after(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, helpers: Helpers) -> None:
-        """A snippet behind an instruction. Operands that the instruction overwrites are kept from before it."""
+    def _insert_after(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, helpers: Helpers) -> None:
+        """Insert a snippet behind an instruction. Operands that the instruction overwrites are copied before it."""
         overwritten = helpers.written_registers()
         values: dict[str, HelperValue] = {}
-        before_lines: list[str] = []
+        kept_lines: list[str] = []
         lines: list[str] = []
         for name in sorted(snippet.helpers):
             value = helpers.value(name)
             if name != "OUT" and value.sources & overwritten:
-                before_lines += value.lines
-                values[name] = self._keep(name, value, before_lines, instruction.span.line)
+                kept_lines += value.lines
+                values[name] = self._keep(name, value, kept_lines, instruction.span.line)
             else:
                 lines += value.lines
                 values[name] = value
         guard = instruction
         if instruction.predicate is not None and instruction.predicate.name in overwritten and point.guarded:
-            guard = self._keep_predicate(instruction, before_lines)
-        body = self._guarded(guard, point, snippet, self.expander.lines(snippet, values, instruction))
-        self.before(instruction.span, before_lines)
-        self.after(instruction.span, self._of_snippet(snippet, [*lines, *body]))
+            guard = self._keep_predicate(instruction, kept_lines)
+        body = self._guard(guard, point, snippet, self.expander.expand(snippet, values, instruction))
+        self.insert_before(instruction.span, kept_lines)
+        self.insert_after(instruction.span, self._limit_to_sample(snippet, [*lines, *body]))
 
-    def _keep(self, helper: str, value: HelperValue, lines: list[str], at: int) -> HelperValue:
+    def _keep(self, helper: str, value: HelperValue, lines: list[str], line: int) -> HelperValue:
         """Copy a helper's value to a register of its own."""
         bits = TYPE_BITS.get(value.type, 0)
         if not bits:
-            raise UnsupportedKernelError(because("helper-overwritten", line=at, helper=helper))
+            raise UnsupportedKernelError(because("helper-overwritten", line=line, helper=helper))
         name = self.names.temporary(f"kept_{helper.lower()}_b{bits}", f"b{bits}")
         lines.append(f"mov.b{bits} {name}, {value.operand};")
         return HelperValue(name, f"b{bits}")
 
     def _keep_predicate(self, instruction: Instruction, lines: list[str]) -> Instruction:
-        """Copy a predicate that the instruction overwrites; the instruction as if guarded by the copy."""
+        """Copy a predicate that the instruction overwrites. Return the instruction as if guarded by the copy."""
         name = self.names.temporary("kept_predicate", "pred")
         lines.append(f"mov.pred {name}, {instruction.predicate};")
         return replace(instruction, predicate=Register(name))

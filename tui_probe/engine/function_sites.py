@@ -56,21 +56,21 @@ class InstructionSite:
 class BlockSite:
     """The first instruction of a basic block or loop.
 
-    ``instructions`` is the number of those in the block that are of the position's class, ``issued`` that of the SASS
-    instructions which they come to; both are 0 of a loop.
+    ``instruction_count`` is the number of instructions of the position's class in the block, ``sass_count`` the number
+    of SASS instructions that they become; both are 0 for a loop.
     """
 
-    first: Instruction
+    head: Instruction
     point: ProbePoint
-    instructions: int = 0
-    issued: int = 0
+    instruction_count: int = 0
+    sass_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RunSite:
     """A run of instructions from the lines of source that a point is at."""
 
-    run: Sequence[Instruction]
+    instructions: Sequence[Instruction]
     point: ProbePoint
 
 
@@ -91,7 +91,7 @@ class RetryLoops:
 
     def loop_of(self, instruction: Instruction, point: ProbePoint) -> WaitLoop | None:
         """The loop that tries an instruction; None if it is in no such loop, or its point does not ask for one."""
-        return self._of_point(point).get(instruction.span.start)
+        return self._loops_of_point(point).get(instruction.span.start)
 
     def is_later_try(self, instruction: Instruction, point: ProbePoint) -> bool:
         """Return whether an instruction belongs to a loop that an earlier one is the site of."""
@@ -108,21 +108,21 @@ class RetryLoops:
         loop = self.loop_of(instruction, point)
         return loop.exits if loop else ()
 
-    def _of_point(self, point: ProbePoint) -> dict[int, WaitLoop]:
-        wanted = [position for position in point.positions if position.retried]
-        if not wanted:
+    def _loops_of_point(self, point: ProbePoint) -> dict[int, WaitLoop]:
+        positions = [position for position in point.positions if position.retried]
+        if not positions:
             return {}
         if point.name not in self._loops:
             from tui_probe.ptx.waiting import wait_loops  # few probes ask for loops
 
             loops = wait_loops(
-                self._function, lambda instruction: any(matches(position, instruction) for position in wanted)
+                self._function, lambda instruction: any(matches(position, instruction) for position in positions)
             )
             self._loops[point.name] = {attempt.span.start: loop for loop in loops for attempt in loop.tries}
         return self._loops[point.name]
 
 
-def source_runs(kernel: Kernel, function: Function, wanted: SourceRange) -> Iterator[list[Instruction]]:
+def source_runs(kernel: Kernel, function: Function, source_range: SourceRange) -> Iterator[list[Instruction]]:
     """Return the runs of a kernel or of a function of it, in its order; none where nothing tells its lines.
 
     A run is a longest sequence of instructions that came from these lines within a basic block: it is entered at its
@@ -133,11 +133,11 @@ def source_runs(kernel: Kernel, function: Function, wanted: SourceRange) -> Iter
     sources = SiteSources(kernel, kernel.image)
     for block in basic_blocks(function):
         straight = block[:-1] if block and block[-1].opcode in _BRANCH_OPCODES else block
-        for is_of, run in groupby(
-            straight, key=lambda instruction: _is_from(sources, kernel.line_of(instruction), wanted)
+        for is_inside, instructions in groupby(
+            straight, key=lambda instruction: _is_from(sources, kernel.line_of(instruction), source_range)
         ):
-            if is_of:
-                yield list(run)
+            if is_inside:
+                yield list(instructions)
 
 
 def source_names(kernel: Kernel, phases: Sequence[tuple[str, SourceRange]]) -> Callable[[Instruction], str | None]:
@@ -149,24 +149,29 @@ def source_names(kernel: Kernel, phases: Sequence[tuple[str, SourceRange]]) -> C
     sources = SiteSources(kernel, kernel.image)
     outermost = sorted(phases, key=lambda phase: phase[1].first - phase[1].last)
 
-    def named(instruction: Instruction) -> str | None:
-        places = sources.places(kernel.line_of(instruction))
-        if not any(wanted.is_of(place.file) for place in places for _, wanted in phases):
+    def phase_name(instruction: Instruction) -> str | None:
+        chain = sources.source_chain(kernel.line_of(instruction))
+        if not any(source_range.is_of(place.file) for place in chain for _, source_range in phases):
             return None
-        callers_first = reversed(places)
-        names = (name for place in callers_first for name, wanted in outermost if wanted.holds(place.file, place.line))
+        callers_first = reversed(chain)
+        names = (
+            name
+            for place in callers_first
+            for name, phase_range in outermost
+            if phase_range.holds(place.file, place.line)
+        )
         return "/".join(dict.fromkeys(names))
 
-    return named
+    return phase_name
 
 
-def _is_from(sources: SiteSources, line: int, wanted: SourceRange) -> bool:
-    return any(wanted.holds(place.file, place.line) for place in sources.places(line))
+def _is_from(sources: SiteSources, line: int, source_range: SourceRange) -> bool:
+    return any(source_range.holds(place.file, place.line) for place in sources.source_chain(line))
 
 
-def _sum_of_classes(counts: Counter[str], wanted: Sequence[Collection[str]]) -> int:
+def _sum_of_classes(counts: Counter[str], position_classes: Sequence[Collection[str]]) -> int:
     """Add up the counts of the classes that each position names; one that names none means all."""
-    return sum(sum(counts[name] for name in names or counts) for names in wanted)
+    return sum(sum(counts[name] for name in names or counts) for names in position_classes)
 
 
 class FunctionSites:
@@ -178,16 +183,16 @@ class FunctionSites:
         function: Function,
         probe: Probe,
         names: UnusedNames,
-        shared: SharedVariables,
-        ends: Callable[[Instruction], bool] | None,
+        shared_variables: SharedVariables,
+        ends_block: Callable[[Instruction], bool] | None,
     ) -> None:
-        """Instructions for which ``ends`` holds end basic blocks."""
+        """Instructions for which ``ends_block`` holds end basic blocks."""
         self._kernel = kernel
         self._function = function
         self._probe = probe
         self._names = names
-        self._shared = shared
-        self._ends = ends
+        self._shared_variables = shared_variables
+        self._ends_block = ends_block
         self._types = register_types(function)
         self.retries = RetryLoops(function)
         self.instructions: list[InstructionSite] = []
@@ -206,11 +211,11 @@ class FunctionSites:
         self.runs = list(self._find_runs(notes))
         self.phases = list(self._find_phases(notes))
 
-    def starts(self) -> Iterator[tuple[Instruction, ProbePoint]]:
+    def site_instructions(self) -> Iterator[tuple[Instruction, ProbePoint]]:
         """Yield the instruction that each site is named by, and its point."""
         yield from ((site.instruction, site.point) for site in self.instructions)
-        yield from ((site.first, site.point) for site in self.blocks)
-        yield from ((site.run[0], site.point) for site in self.runs)
+        yield from ((site.head, site.point) for site in self.blocks)
+        yield from ((site.instructions[0], site.point) for site in self.runs)
         yield from ((site.start.first, site.point) for site in self.phases)
 
     def _find_instructions(self, notes: SiteNotes) -> Iterator[InstructionSite]:
@@ -218,7 +223,7 @@ class FunctionSites:
         if not self._by_opcode.keys() - {"", BLOCK, LOOP, PHASE, SOURCE}:
             return
         for original in function_instructions(self._function):
-            instruction = self._shared.rewritten.get(id(original), original)
+            instruction = self._shared_variables.replacements.get(id(original), original)
             for point in self._by_opcode.get(original.opcode, ()):
                 if any(matches(position, original, self._extra_modifiers(original)) for position in point.positions):
                     if self.retries.is_later_try(original, point) or not self._is_within(original, point):
@@ -242,28 +247,28 @@ class FunctionSites:
         return SiteSources(self._kernel, self._kernel.image)
 
     @cached_property
-    def _merged(self) -> frozenset[int]:
+    def _merged_loads(self) -> frozenset[int]:
         return merged_loads(self._function, self._kernel.variables)
 
     def _extra_modifiers(self, instruction: Instruction) -> tuple[str, ...]:
         """Return the modifiers that positions may name besides the instruction's own."""
-        modifiers = (MERGED,) if instruction.opcode == "ld" and id(instruction) in self._merged else ()
+        modifiers = (MERGED,) if instruction.opcode == "ld" and id(instruction) in self._merged_loads else ()
         if instruction.opcode in BARRIERS and isinstance(next(iter(instruction.operands), None), Immediate):
             modifiers = (IMMEDIATE,)
-        elif self._names_retried and instruction.span.start in self._retried:
+        elif self._has_retried_positions and instruction.span.start in self._retried_positions:
             modifiers = (*modifiers, RETRIED)
         space = self._kernel.named_space(instruction)
         return (*modifiers, space) if space else modifiers
 
     @cached_property
-    def _names_retried(self) -> bool:
+    def _has_retried_positions(self) -> bool:
         positions = (
             position for points in self._by_opcode.values() for point in points for position in point.positions
         )
         return any(RETRIED in position.modifiers for position in positions)
 
     @cached_property
-    def _retried(self) -> frozenset[int]:
+    def _retried_positions(self) -> frozenset[int]:
         """Places of the strong loads and atomics that loops do nothing but try again."""
         from tui_probe.ptx.waiting import retried_reads  # few probes ask for loops
 
@@ -271,24 +276,24 @@ class FunctionSites:
 
     def _find_blocks(self, notes: SiteNotes) -> Iterator[BlockSite]:
         """Yield each basic block that holds instructions of a point's class, and each loop."""
-        for block in basic_blocks(self._function, self._ends) if self._by_opcode[BLOCK] else ():
-            classes, issued = self._counts(block)
+        for block in basic_blocks(self._function, self._ends_block) if self._by_opcode[BLOCK] else ():
+            classes, issued = self._count_classes(block)
             for point in self._by_opcode[BLOCK]:
-                wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
-                if number := _sum_of_classes(classes, wanted):
+                position_classes = [position.modifiers for position in point.positions if position.opcode == BLOCK]
+                if number := _sum_of_classes(classes, position_classes):
                     notes.add("block", block[0], block[0], point.name, block)
-                    yield BlockSite(block[0], point, number, _sum_of_classes(issued, wanted))
+                    yield BlockSite(block[0], point, number, _sum_of_classes(issued, position_classes))
         for point in self._by_opcode[LOOP]:
-            for first in self._loop_heads(point):
-                notes.add("loop", first, first, point.name)
-                yield BlockSite(first, point)
+            for head in self._loop_heads(point):
+                notes.add("loop", head, head, point.name)
+                yield BlockSite(head, point)
 
-    def _counts(self, block: Sequence[Instruction]) -> tuple[Counter[str], Counter[str]]:
+    def _count_classes(self, block: Sequence[Instruction]) -> tuple[Counter[str], Counter[str]]:
         """Count the instructions of a block by class, and the SASS instructions that they come to."""
         classes = Counter(class_of(instruction) for instruction in block)
         issued: Counter[str] = Counter()
         for instruction in block:
-            if id(instruction) not in self._merged:
+            if id(instruction) not in self._merged_loads:
                 issued[class_of(instruction)] += sass_instruction_count(instruction)
         return classes, issued
 
@@ -297,22 +302,26 @@ class FunctionSites:
             return loop_heads(self._function)
         from tui_probe.ptx.counted_loops import unbounded_loop_heads  # few probes ask for loops
 
-        probed = {site.instruction.span.start for site in self.instructions if site.point.saved_maps & point.saved_maps}
+        probed_positions = {
+            site.instruction.span.start for site in self.instructions if site.point.saved_maps & point.saved_maps
+        }
         blocks = {block[0].span.start: block for block in basic_blocks(self._function)}
         heads = unbounded_loop_heads(self._function)
         return [
             head
             for head in heads
-            if not any(instruction.span.start in probed for instruction in blocks[head.span.start])
+            if not any(instruction.span.start in probed_positions for instruction in blocks[head.span.start])
         ]
 
     def _find_runs(self, notes: SiteNotes) -> Iterator[RunSite]:
         """The instructions of lines of source that points are at, run by run."""
         for point in self._by_opcode[SOURCE]:
             for position in point.positions:
-                for run in source_runs(self._kernel, self._function, position.source) if position.source else ():
-                    notes.add("block", run[0], run[0], point.name, run)
-                    yield RunSite(run, point)
+                for instructions in (
+                    source_runs(self._kernel, self._function, position.source) if position.source else ()
+                ):
+                    notes.add("block", instructions[0], instructions[0], point.name, instructions)
+                    yield RunSite(instructions, point)
 
     def _find_phases(self, notes: SiteNotes) -> Iterator[PhaseSite]:
         """The first instructions of the phases of the kernel; code of called functions is part of the caller's phase.
@@ -326,7 +335,7 @@ class FunctionSites:
         line_of = self._kernel.line_of
         names = source_names(self._kernel, self._probe.phases) if self._probe.phases else None
         by_line = groupby(phase_starts(self._function, names), key=lambda start: line_of(start.first))
-        for start in with_every([next(starts) for _, starts in by_line], self._probe.every):
+        for start in with_every([next(line_starts) for _, line_starts in by_line], self._probe.every):
             loop = None if start.loop is None else line_of(start.loop)
             for point in self._by_opcode[PHASE]:
                 notes.add(

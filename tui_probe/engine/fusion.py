@@ -39,56 +39,58 @@ _HEAD_LINES: Final = 3
 """Kernel name, parameters, number of maps."""
 
 
-def part_prefix(place: int) -> str:
+def part_prefix(index: int) -> str:
     """Return the prefix of the names of a part, by its place among the parts."""
-    return f"p{place}_"
+    return f"p{index}_"
 
 
 def fuse(parts: Sequence[Probe]) -> Probe:
     """Return the probe that does what all parts do, in their order."""
-    renamed = [_renamed(part, part_prefix(place)) for place, part in enumerate(parts)]
+    renamed_parts = [_rename(part, part_prefix(index)) for index, part in enumerate(parts)]
     return Probe(
         "+".join(part.name for part in parts),
         parts[0].path,
         "\0".join(text for part in parts for text in (part.name, part.source)),
         "",
-        {name: kind for part in renamed for name, kind in part.registers.items()},
-        tuple(own_map for part in renamed for own_map in part.maps),
-        tuple(point for part in renamed for point in part.points),
+        {name: kind for part in renamed_parts for name, kind in part.registers.items()},
+        tuple(own_map for part in renamed_parts for own_map in part.maps),
+        tuple(point for part in renamed_parts for point in part.points),
         ProbeAbout(every_block=any(part.about.every_block for part in parts)),
     )
 
 
-def _renamed(probe: Probe, prefix: str) -> Probe:
-    names = {name: _prefixed(name, prefix) for name in probe.registers}
+def _rename(probe: Probe, prefix: str) -> Probe:
+    names = {name: _add_prefix(name, prefix) for name in probe.registers}
     return replace(
         probe,
         registers={names[name]: kind for name, kind in probe.registers.items()},
         maps=tuple(replace(own_map, name=prefix + own_map.name, least=None) for own_map in probe.maps),
-        points=tuple(_renamed_point(point, names, prefix) for point in probe.points),
+        points=tuple(_rename_point(point, names, prefix) for point in probe.points),
     )
 
 
-def _prefixed(register: str, prefix: str) -> str:
+def _add_prefix(register: str, prefix: str) -> str:
     return f"%{prefix}{register.removeprefix('%')}"
 
 
-def _renamed_point(point: ProbePoint, names: Mapping[str, str], prefix: str) -> ProbePoint:
-    before, after, lean = (
-        snippet and _renamed_snippet(snippet, names, prefix) for snippet in (point.before, point.after, point.lean)
+def _rename_point(point: ProbePoint, names: Mapping[str, str], prefix: str) -> ProbePoint:
+    entry_snippet, exit_snippet, lean = (
+        snippet and _rename_snippet(snippet, names, prefix) for snippet in (point.before, point.after, point.lean)
     )
-    return replace(point, name=prefix + point.name, before=before, after=after, lean=lean)
+    return replace(point, name=prefix + point.name, before=entry_snippet, after=exit_snippet, lean=lean)
 
 
-def _renamed_snippet(snippet: Snippet, names: Mapping[str, str], prefix: str) -> Snippet:
+def _rename_snippet(snippet: Snippet, names: Mapping[str, str], prefix: str) -> Snippet:
     """The snippet, read again with other names; its statements keep their places in the probe's file."""
-    text = "\n".join(_renamed_text(statement, names, prefix) for statement in snippet.statements)
-    parsed = parse_snippet(text, _NOWHERE).snippet
-    statements = zip(parsed.statements, snippet.statements, strict=True)
-    return replace(parsed, statements=tuple(replace(new, place=old.place) for new, old in statements))
+    text = "\n".join(_rename_text(statement, names, prefix) for statement in snippet.statements)
+    renamed_snippet = parse_snippet(text, _NOWHERE).snippet
+    statements = zip(renamed_snippet.statements, snippet.statements, strict=True)
+    return replace(
+        renamed_snippet, statements=tuple(replace(renamed, place=original.place) for renamed, original in statements)
+    )
 
 
-def _renamed_text(statement: SnippetStatement, names: Mapping[str, str], prefix: str) -> str:
+def _rename_text(statement: SnippetStatement, names: Mapping[str, str], prefix: str) -> str:
     match statement:
         case SnippetCode():
             return _NAME.sub(lambda match: names.get(match[0], match[0]), statement.text)
@@ -99,60 +101,60 @@ def _renamed_text(statement: SnippetStatement, names: Mapping[str, str], prefix:
             return f"{'ADD' if statement.adds else 'SAVE'} [ {prefix}{statement.map} ] {{{values}}};"
 
 
-def hand_out(fused: Path, own: Path, parts: Sequence[Probe], part: Probe) -> None:
-    """Make the files of a part in the directory ``own`` that a launch waits for, from those in ``fused``.
+def write_part(fused: Path, directory: Path, parts: Sequence[Probe], part: Probe) -> None:
+    """Write the files of a part that a launch waits for to ``directory``, from those in ``fused``.
 
     Raises OSError.
     """
-    link_files(fused, own)
+    link_files(fused, directory)
     info = part_info(read_file(fused / _INFO_FILE).decode(), parts, part)
     if is_for_instructions(part) and not _has_sites(read_file(fused / SITES_FILE).decode(), parts, part):
         info = with_note(info, no_match_reason(part))
-    write_file(own / _INFO_FILE, info.encode())
+    write_file(directory / _INFO_FILE, info.encode())
 
 
-def link_files(fused: Path, own: Path) -> None:
+def link_files(fused: Path, directory: Path) -> None:
     """Link to the files in ``fused`` that are there by now, or copy them. Raises OSError."""
     for file in _LINKED_FILES:
-        if (fused / file).exists() and not (own / file).exists() and not put_link(fused / file, own / file):
-            put_file(own / file, read_file(fused / file))
+        if (fused / file).exists() and not (directory / file).exists() and not put_link(fused / file, directory / file):
+            put_file(directory / file, read_file(fused / file))
 
 
-def take_back(own: Path) -> None:
+def remove_part(directory: Path) -> None:
     """Remove the files of a part, so that those of the fused kernel stay when it is prepared by itself."""
     for file in (*PREPARED_FILES, "process.log"):
         with contextlib.suppress(OSError):
-            (own / file).unlink()
+            (directory / file).unlink()
 
 
 def part_info(text: str, parts: Sequence[Probe], part: Probe) -> str:
     """Return the ``kernel.info`` of a part: that of the fused kernel, ``text``, with the part's maps only."""
     lines = text.splitlines()
-    place = parts.index(part)
-    first, count = sum(map(_listed_maps, parts[:place])), _listed_maps(part)
+    index = parts.index(part)
+    first_map, count = sum(map(_map_count, parts[:index])), _map_count(part)
     maps = lines[_HEAD_LINES : _HEAD_LINES + int(lines[_HEAD_LINES - 1])]
-    sites = (_renumbered(line, first, count) for line in lines[_HEAD_LINES + len(maps) :])
+    sites = (_renumber(line, first_map, count) for line in lines[_HEAD_LINES + len(maps) :])
     callback = [f"callback {part.callback}"] if part.callback else []
     lines_of_probe = [
         *lines[: _HEAD_LINES - 1],
         str(count),
-        *maps[first : first + count],
+        *maps[first_map : first_map + count],
         *filter(None, sites),
         *callback,
     ]
     return "\n".join(lines_of_probe) + "\n"
 
 
-def _listed_maps(probe: Probe) -> int:
+def _map_count(probe: Probe) -> int:
     """The maps of a probe in ``kernel.info``: counts of records are maps there."""
     return sum(1 if own_map.cap == 1 else 2 for own_map in probe.maps)
 
 
-def _renumbered(line: str, first: int, count: int) -> str:
-    """A line about one of ``count`` maps from ``first`` on, by its number among these; "" about another map."""
+def _renumber(line: str, first_map: int, count: int) -> str:
+    """A line about one of ``count`` maps from ``first_map`` on, by its number among these; "" about another map."""
     if (match := _MAP_LINE.fullmatch(line)) is None:
         return line
-    number = int(match[2]) - first
+    number = int(match[2]) - first_map
     return f"{match[1]} {number} {match[3]}" if 0 <= number < count else ""
 
 
@@ -161,12 +163,12 @@ def _has_sites(sites: str, parts: Sequence[Probe], part: Probe) -> bool:
     return re.search(rf'"points": \[[^\]]*"{prefix}', sites) is not None
 
 
-def write_part_sites(fused: Path, own: Path, parts: Sequence[Probe], part: Probe) -> None:
+def write_part_sites(fused: Path, directory: Path, parts: Sequence[Probe], part: Probe) -> None:
     """Write the ``sites.json`` of a part. Raises OSError, and ValueError if that of the fused kernel is damaged."""
     document = json.loads(read_file(fused / SITES_FILE))
     prefix = part_prefix(parts.index(part))
     document["probes"] = [_part_sites(entry, part.name, prefix) for entry in document["probes"]]
-    write_file(own / SITES_FILE, json.dumps(document).encode())
+    write_file(directory / SITES_FILE, json.dumps(document).encode())
 
 
 def _part_sites(entry: dict[str, Any], name: str, prefix: str) -> dict[str, Any]:

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 _ELF: Final = fatbin.EntryKind.ELF
 _NO_PTX_HINT: Final = "compile with PTX, e.g. with -gencode arch=compute_90,code=compute_90"
 _ARGUMENT_LIST: Final = re.compile(r"[<(].*", re.DOTALL)
-_MAX_SUGGESTED: Final = 3
-_MAX_LISTED: Final = 5
+_MAX_SUGGESTIONS: Final = 3
+_MAX_NAMES: Final = 5
 _HEAD_BYTES: Final = 1 << 20
 """Beginning that shows the kind of a large file, before all of it is read."""
 
@@ -81,15 +81,17 @@ def _image_cubins(image: bytes, arch: int | None) -> list[fatbin.FatbinEntry]:
     return [entry.detached() for entry in fitting_cubins(image_entries(image), arch)]
 
 
-def ptx_of_kernel(held: Sequence[HeldPtx], code: Sequence[fatbin.FatbinEntry], kernel: str, arch: int) -> PtxText:
+def ptx_of_kernel(
+    ptx_texts: Sequence[HeldPtx], cubins: Sequence[fatbin.FatbinEntry], kernel: str, arch: int
+) -> PtxText:
     """Return the PTX from which the kernel that a device of ``arch`` (90) runs was compiled.
 
-    ``code`` are the cubins that it can run, as ``fitting_cubins`` gives them. Raises ImageError if there is none.
+    ``cubins`` are the cubins that it can run, as ``fitting_cubins`` gives them. Raises ImageError if there is none.
     """
-    text = choose_ptx(held, kernel, arch, code[0] if code else None)
-    if code and not text.is_source_of(code[0]):
-        loaded = next((entry for entry in code if kernel in kernels_of(entry)), None)
-        if loaded is not None and not text.is_source_of(loaded):
+    text = choose_ptx(ptx_texts, kernel, arch, cubins[0] if cubins else None)
+    if cubins and not text.is_source_of(cubins[0]):
+        loaded_cubin = next((entry for entry in cubins if kernel in kernels_of(entry)), None)
+        if loaded_cubin is not None and not text.is_source_of(loaded_cubin):
             raise ImageError(because("ptx-of-other-code"))
     return text
 
@@ -159,18 +161,18 @@ class KernelImage:
     ptx: Sequence[HeldPtx]
     cubins: Sequence[fatbin.FatbinEntry]
 
-    def newest(self, known: Collection[int], *, in_sass: bool = False) -> int:
-        """The newest architecture that it is for, of those ``known`` (90) if there is one; 0 if it has none.
+    def newest_arch(self, known_archs: Collection[int], *, in_sass: bool = False) -> int:
+        """The newest architecture that it is for, of those ``known_archs`` (90) if there is one; 0 if it has none.
 
         PTX for an architecture that is not known runs on later ones: then it is the oldest of these that is known.
         With ``in_sass`` it is the newest of its SASS, if there is some.
         """
         if in_sass and self.cubins:
             return max(cubin.arch for cubin in self.cubins)
-        held = {*ptx_targets(self.ptx), *(cubin.arch for cubin in self.cubins)}
-        if held.intersection(known):
-            return max(held.intersection(known))
-        return next(filter(self.has_ptx_for, sorted(known)), max(held, default=0))
+        archs = {*ptx_targets(self.ptx), *(cubin.arch for cubin in self.cubins)}
+        if archs.intersection(known_archs):
+            return max(archs.intersection(known_archs))
+        return next(filter(self.has_ptx_for, sorted(known_archs)), max(archs, default=0))
 
     def has_ptx_for(self, arch: int) -> bool:
         """Return whether a device of ``arch`` (90) can run PTX of it. Raises ImageError."""
@@ -195,9 +197,9 @@ class KernelImage:
     @staticmethod
     def _compiled_from(text: PtxText, cubins: Sequence[fatbin.FatbinEntry]) -> Iterator[str]:
         """Yield the kernels of PTX, without those that a device runs from SASS for another target."""
-        others = () if not cubins or text.is_source_of(cubins[0]) else cubins
-        added = {name for entry in others if not text.is_source_of(entry) for name in kernels_of(entry)}
-        return (name for name in text.entry_names if name not in added)
+        other_cubins = () if not cubins or text.is_source_of(cubins[0]) else cubins
+        excluded_names = {name for entry in other_cubins if not text.is_source_of(entry) for name in kernels_of(entry)}
+        return (name for name in text.entry_names if name not in excluded_names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,31 +214,33 @@ class KernelFile:
     def kernels(
         self,
         arch: int | None,
-        known: Collection[int] = (),
+        known_archs: Collection[int] = (),
         progress: Callable[[float], object] = lambda _: None,
         *,
         in_sass: bool = False,
     ) -> Iterator[FoundKernel]:
         """Yield its kernels for a device of ``arch`` (90), each once. Raises ImageError if needed data is damaged.
 
-        Without ``arch``, each image is read for its newest architecture, of those in ``known`` if there is one, or with
-        ``in_sass`` for the newest of its SASS.
+        Without ``arch``, each image is read for its newest architecture, of those in ``known_archs`` if there is one,
+        or with ``in_sass`` for the newest of its SASS.
         """
         seen: set[str] = set()
-        for done, image in enumerate(self.images):
-            progress(done / len(self.images))
-            for kernel in image.kernels(image.newest(known, in_sass=in_sass) if arch is None else arch):
+        for index, image in enumerate(self.images):
+            progress(index / len(self.images))
+            for kernel in image.kernels(image.newest_arch(known_archs, in_sass=in_sass) if arch is None else arch):
                 if kernel.name not in seen:
                     seen.add(kernel.name)
                     yield kernel
 
-    def held(self) -> str:
+    def content_summary(self) -> str:
         """Describe the content by the headers: ``PTX for sm_120, machine code for sm_80, sm_90``; "" for nothing."""
         ptx = {target for image in self.images for target in ptx_targets(image.ptx)}
         code = {cubin.arch for image in self.images for cubin in image.cubins}
         parts = [("PTX", ptx), ("SASS", code)]
         return ", ".join(
-            f"{what} for {', '.join(f'sm_{arch}' for arch in sorted(have))}" for what, have in parts if have
+            f"{code_kind} for {', '.join(f'sm_{arch}' for arch in sorted(archs))}"
+            for code_kind, archs in parts
+            if archs
         )
 
 
@@ -296,60 +300,63 @@ def select_kernels(
     file: KernelFile,
     patterns: Sequence[str],
     arch: int | None,
-    known: Collection[int],
+    known_archs: Collection[int],
     progress: Callable[[float], object] = lambda _: None,
     *,
     in_sass: bool = False,
 ) -> list[FoundKernel]:
-    """The kernels of a file that ``patterns`` name, or all; ``arch``, ``known``, ``in_sass`` as for
+    """The kernels of a file that ``patterns`` name, or all; ``arch``, ``known_archs``, ``in_sass`` as for
     ``KernelFile.kernels``.
 
     Where all words are exact names, the file is read no further than needed. Raises ImageError where there is nothing
     of that name, or no kernel that such a device runs.
     """
     kernels: list[FoundKernel] = []
-    missing = set(patterns)
+    missing_patterns = set(patterns)
     try:
-        for kernel in file.kernels(arch, known, progress, in_sass=in_sass):
+        for kernel in file.kernels(arch, known_archs, progress, in_sass=in_sass):
             kernels.append(kernel)
-            missing -= _spellings(kernel) if patterns else set()
-            if patterns and not missing:
+            missing_patterns -= _spellings(kernel) if patterns else set()
+            if patterns and not missing_patterns:
                 break
     except ImageError as error:
         raise ImageError(f"{file.path}: {error}") from error
     if not kernels:
         raise ImageError(f"{file.path}: {_no_kernel_reason(file, arch)}")
-    return _select_by_words(file, kernels, patterns, arch) if patterns else kernels
+    return _select_by_patterns(file, kernels, patterns, arch) if patterns else kernels
 
 
-def _select_by_words(
+def _select_by_patterns(
     file: KernelFile, kernels: Sequence[FoundKernel], patterns: Iterable[str], arch: int | None
 ) -> list[FoundKernel]:
-    named = [kernel for word in patterns for kernel in _select_by_word(file, kernels, word, arch)]
-    return list({kernel.name: kernel for kernel in named}.values())
+    matches = [kernel for pattern in patterns for kernel in _select_by_pattern(file, kernels, pattern, arch)]
+    return list({kernel.name: kernel for kernel in matches}.values())
 
 
-def _select_by_word(file: KernelFile, kernels: Sequence[FoundKernel], word: str, arch: int | None) -> list[FoundKernel]:
+def _select_by_pattern(
+    file: KernelFile, kernels: Sequence[FoundKernel], pattern: str, arch: int | None
+) -> list[FoundKernel]:
     """Return the kernels that a word selects. Raises ImageError for none."""
-    exactly = [kernel for kernel in kernels if word in _spellings(kernel)]
-    if exactly:
-        return exactly
-    fits = name_test(word)
-    if fitting := [kernel for kernel in kernels if any(map(fits, _spellings(kernel)))]:
-        return fitting
+    exact_matches = [kernel for kernel in kernels if pattern in _spellings(kernel)]
+    if exact_matches:
+        return exact_matches
+    has_match = name_test(pattern)
+    if partial_matches := [kernel for kernel in kernels if any(map(has_match, _spellings(kernel)))]:
+        return partial_matches
     gpu = f" for sm_{arch}" if arch else ""
-    raise ImageError(
-        f"{file.path}: no kernel {word}{gpu} among the {len(kernels)} kernels in the file{_name_hint(kernels, word)}"
-    )
+    hint = _name_hint(kernels, pattern)
+    raise ImageError(f"{file.path}: no kernel {pattern}{gpu} among the {len(kernels)} kernels in the file{hint}")
 
 
-def _name_hint(kernels: Sequence[FoundKernel], word: str) -> str:
+def _name_hint(kernels: Sequence[FoundKernel], pattern: str) -> str:
     """The names that may be meant, or all where they are few."""
-    near = did_you_mean(
-        word, dict.fromkeys(name for kernel in kernels for name in _short_names(kernel)), _MAX_SUGGESTED
+    suggestion = did_you_mean(
+        pattern, dict.fromkeys(name for kernel in kernels for name in _short_names(kernel)), _MAX_SUGGESTIONS
     )
-    few = len(kernels) <= _MAX_LISTED
-    return near or (f"; there are {', '.join(next(_short_names(kernel)) for kernel in kernels)}" if few else "")
+    lists_all = len(kernels) <= _MAX_NAMES
+    return suggestion or (
+        f"; there are {', '.join(next(_short_names(kernel)) for kernel in kernels)}" if lists_all else ""
+    )
 
 
 def _spellings(kernel: FoundKernel) -> set[str]:
@@ -370,9 +377,9 @@ def _short_names(kernel: FoundKernel) -> Iterator[str]:
 
 def _no_kernel_reason(file: KernelFile, arch: int | None) -> str:
     """Return why a file has no kernel."""
-    held = file.held()
-    if not held:
+    content = file.content_summary()
+    if not content:
         return f"the file has neither PTX nor SASS of a kernel; {_NO_PTX_HINT}"
     if arch and not any(image.fits(arch) for image in file.images):
-        return f"the file has no kernel for sm_{arch}; it has {held}"
-    return f"the file has {held}, but this code contains no kernel"
+        return f"the file has no kernel for sm_{arch}; it has {content}"
+    return f"the file has {content}, but this code contains no kernel"

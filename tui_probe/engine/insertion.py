@@ -52,18 +52,20 @@ def insert_probe(
     probe: Probe,
     names: UnusedNames,
     edits: Edits,
-    shared: SharedVariables | None = None,
+    shared_variables: SharedVariables | None = None,
     *,
-    sampled: bool = False,
+    samples_blocks: bool = False,
 ) -> Insertion:
-    """Put ``probe`` into a kernel, as edits; if ``sampled``, so that only the blocks of a sample are probed.
+    """Put ``probe`` into a kernel, as edits; if ``samples_blocks``, so that only the blocks of a sample are probed.
 
-    The kernel gets a ``.param .u64`` for each of ``probe_parameters(probe)``, then those that tell it the sample, if it
-    takes one, then one for each variable of ``shared``. Raises UnsupportedKernelError for a kernel in which the probe
-    would miss something or cannot work.
+    The kernel gets a ``.param .u64`` for each of ``probe_parameters(probe)``, then those that pass the sample, if it
+    takes one, then one for each of the ``shared_variables``. Raises UnsupportedKernelError for a kernel in which the
+    probe would miss something or cannot work.
     """
     refuse_unsupported(kernel, probe)
-    return _Inserter(kernel, probe, names, edits, shared or SharedVariables(), sampled=sampled).run()
+    return _Inserter(
+        kernel, probe, names, edits, shared_variables or SharedVariables(), samples_blocks=samples_blocks
+    ).insert()
 
 
 def count_snippets(kernel: Kernel, probe: Probe) -> int:
@@ -72,7 +74,7 @@ def count_snippets(kernel: Kernel, probe: Probe) -> int:
     instructions = [instruction for function in kernel.bodies for instruction in function_instructions(function)]
     forms = {(instruction.opcode, instruction.modifiers): instruction for instruction in instructions}
     snippets = {
-        form: sum(any(matches(position, instruction) for position in wanted) for wanted in positions)
+        form: sum(any(matches(position, instruction) for position in point_positions) for point_positions in positions)
         for form, instruction in forms.items()
     }
     return sum(snippets[instruction.opcode, instruction.modifiers] for instruction in instructions)
@@ -90,29 +92,36 @@ class _Inserter:
     """Puts one probe into one kernel and the functions that it calls."""
 
     def __init__(
-        self, kernel: Kernel, probe: Probe, names: UnusedNames, edits: Edits, shared: SharedVariables, *, sampled: bool
+        self,
+        kernel: Kernel,
+        probe: Probe,
+        names: UnusedNames,
+        edits: Edits,
+        shared_variables: SharedVariables,
+        *,
+        samples_blocks: bool,
     ) -> None:
         self._kernel = kernel
         self._probe = probe
         self._names = names
         self._edits = edits
-        self._shared = shared
-        self._sampled = sampled
+        self._shared_variables = shared_variables
+        self._samples_blocks = samples_blocks
         self._notes = SiteNotes()
         self._callees = KernelCallGraph(kernel)
         positions = probe.positions
-        self._at_kernel = any(position.is_kernel for position in positions) or any(
+        self._has_kernel_code = any(position.is_kernel for position in positions) or any(
             own_map.cap != 1 for own_map in probe.maps
         )
-        self._entry = self._part(kernel.entry, names)
+        self._entry = self._function_insertion(kernel.entry, names)
         self._parts = {
             function.name: self._entry
             if function is kernel.entry
-            else self._part(function, names.of_function(function.name), self._entry)
+            else self._function_insertion(function, names.of_function(function.name), self._entry)
             for function in kernel.bodies
         }
 
-    def _part(
+    def _function_insertion(
         self, function: Function, names: UnusedNames, entry: FunctionInsertion | None = None
     ) -> FunctionInsertion:
         splits = any(position.opcode == BLOCK for position in self._probe.positions)
@@ -122,52 +131,52 @@ class _Inserter:
             self._probe,
             names,
             self._edits,
-            self._shared,
-            sampled=self._sampled,
+            self._shared_variables,
+            samples_blocks=self._samples_blocks,
             reduces=can_reduce(self._kernel.module),
             sites=entry.expander.sites if entry else None,
-            ends=(lambda instruction: bool(self._callees.called(instruction)))
+            ends_block=(lambda instruction: bool(self._callees.callee_of(instruction)))
             if splits and self._callees.functions
             else None,
         )
 
-    def run(self) -> Insertion:
-        probed = {name for name, part in self._parts.items() if part.find(self._notes) or self._leaves(part)}
-        call_state = self._call_state(probed)
+    def insert(self) -> Insertion:
+        probed_names = {name for name, part in self._parts.items() if part.find(self._notes) or self._ends_kernel(part)}
+        call_state = self._build_call_state(probed_names)
         functions = self._snippet_functions()
         for part in self._parts.values():
             part.functions = functions
             part.insert()
         if functions is not None:
-            first = min((function.span for function in self._kernel.bodies), key=lambda span: span.start)
-            self._edits.before(first, mark_lines(functions.lines, self._probe.name))
+            first_span = min((function.span for function in self._kernel.bodies), key=lambda span: span.start)
+            self._edits.insert_before(first_span, mark_lines(functions.lines, self._probe.name))
         inserted = [snippet for part in self._parts.values() for snippet in part.inserted]
         if not inserted and all(own_map.resident for own_map in self._probe.maps):
             raise UnsupportedKernelError(because("nothing-to-watch"))
-        before, after = self._snippets("before"), self._snippets("after")
-        zero = always_zero([*inserted, *before, *after])
+        entry_snippets, exit_snippets = self._snippets("before"), self._snippets("after")
+        zero = always_zero([*inserted, *entry_snippets, *exit_snippets])
         for part in self._parts.values():
             part.expander.zero = zero
-            self._at_exits(part, after)
+            self._insert_at_exits(part, exit_snippets)
             part.separate_clocks_from_barriers()
-        call_state.settle({name: part.mentioned() for name, part in self._parts.items()})
+        call_state.find_needed_registers({name: part.mentioned_names() for name, part in self._parts.items()})
         for name in call_state.functions:
-            self._in_function(self._parts[name], call_state)
+            self._insert_state_code(self._parts[name], call_state)
         call_state.insert_at_calls(self._entry)
-        self._at_entry(before, call_state)
+        self._insert_at_entry(entry_snippets, call_state)
         self._add_parameters()
-        self._notes.keep(self._entry.expander.sites.instructions)
+        self._notes.keep_records(self._entry.expander.sites.instructions)
         is_unmatched = is_for_instructions(self._probe) and not inserted
         return Insertion(self._entry.expander.sites.lines, is_unmatched, self._notes)
 
     def _snippet_functions(self) -> SnippetFunctions | None:
         """The functions to call where snippets would make the kernel too long; None where they are written out."""
         reduces = can_reduce(self._kernel.module)
-        held = live_registers(self._probe)
-        functions = SnippetFunctions(self._probe, self._kernel.entry, self._names, held, reduces=reduces)
+        live = live_registers(self._probe)
+        functions = SnippetFunctions(self._probe, self._kernel.entry, self._names, live, reduces=reduces)
         snippets = [snippet for part in self._parts.values() for snippet in part.snippets()]
-        called = sum(len(snippet.statements) for snippet in snippets if functions.takes(snippet))
-        return functions if called > MAX_WRITTEN_OUT else None
+        callable_statements = sum(len(snippet.statements) for snippet in snippets if functions.can_call(snippet))
+        return functions if callable_statements > MAX_WRITTEN_OUT else None
 
     def _snippets(self, side: Literal["before", "after"]) -> list[Snippet]:
         """The snippets at the kernel's entry, or at its exits."""
@@ -175,102 +184,102 @@ class _Inserter:
         snippets = [point.before if side == "before" else point.after for point in points]
         return [snippet for snippet in snippets if snippet]
 
-    def _leaves(self, part: FunctionInsertion) -> bool:
+    def _ends_kernel(self, part: FunctionInsertion) -> bool:
         """Return whether something is to be done where a called function ends the kernel."""
-        return self._at_kernel and any(
+        return self._has_kernel_code and any(
             instruction.opcode == "exit" for instruction in function_instructions(part.function)
         )
 
-    def _call_state(self, probed: set[str]) -> CallState:
+    def _build_call_state(self, probed_names: set[str]) -> CallState:
         """Compute the state passed to each function. Raises UnsupportedKernelError for a function that cannot be."""
         maps = [self._names.parameter(*parameter) for parameter in probe_parameters(self._probe)]
-        with_maps = self._callees.with_callers(probed & self._callees.functions.keys())
-        needs = {name: list(maps) for name in sorted(with_maps)}
-        for variable in self._shared.variables:
-            users = {name for name, used in self._shared.used.items() if variable in used}
+        with_maps = self._callees.with_callers(probed_names & self._callees.functions.keys())
+        parameters = {name: list(maps) for name in sorted(with_maps)}
+        for variable in self._shared_variables.variables:
+            users = {name for name, names in self._shared_variables.uses_by_function.items() if variable in names}
             for name in sorted(self._callees.with_callers(users)):
-                needs.setdefault(name, []).append(self._names.parameter("variable", variable))
-        self._callees.refuse(needs)
-        held = self._live_registers()
-        steady = frozenset([self._entry.sampling.place] if self._entry.sampling else ())
-        return CallState(self._kernel, self._callees, self._names, self._edits, held, steady, needs)
+                parameters.setdefault(name, []).append(self._names.parameter("variable", variable))
+        self._callees.refuse(parameters)
+        live = self._live_registers()
+        constant_registers = frozenset([self._entry.sampling.place] if self._entry.sampling else ())
+        return CallState(self._kernel, self._callees, self._names, self._edits, live, constant_registers, parameters)
 
     def _live_registers(self) -> dict[str, str]:
         """The registers that hold something from the kernel's entry on, with their types."""
-        held = dict.fromkeys(self._entry.expander.live_registers(), "b32")
+        registers = dict.fromkeys(self._entry.expander.live_registers(), "b32")
         if self._entry.sampling:
-            held[self._entry.sampling.place] = "b32"
+            registers[self._entry.sampling.place] = "b32"
         live = {name: self._probe.registers[name] for name in live_registers(self._probe)}
-        return held | {self._names.register(name, kind): kind for name, kind in live.items()}
+        return registers | {self._names.register(name, kind): kind for name, kind in live.items()}
 
-    def _at_entry(self, snippets: list[Snippet], call_state: CallState) -> None:
+    def _insert_at_entry(self, snippets: list[Snippet], call_state: CallState) -> None:
         """Registers, then what runs first."""
         part = self._entry
-        lines = [*self._sample(), *part.expander.begin(part.sampling)]
+        lines = [*self._sample_lines(), *part.expander.begin(part.sampling)]
         saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
-        lines += part.skip_outside_sample(part.written(snippets)) if saves else part.written(snippets)
-        self._first(part, [*call_state.declare(part.names), *part.names.declarations(), *lines])
+        lines += part.skip_outside_sample(part.expand_all(snippets)) if saves else part.expand_all(snippets)
+        self._insert_first(part, [*call_state.declare(part.names), *part.names.declarations(), *lines])
 
-    def _in_function(self, part: FunctionInsertion, call_state: CallState) -> None:
+    def _insert_state_code(self, part: FunctionInsertion, call_state: CallState) -> None:
         """Insert the code by which a called function uses the passed state."""
         call_state.insert_at_calls(part)
         for instruction in function_instructions(part.function):
             if instruction.opcode == "ret":
-                part.before(instruction.span, call_state.end(part))
+                part.insert_before(instruction.span, call_state.end(part))
         if _falls_off(part.function.body or ()):
             _insert_before_closing_brace(part, call_state.end(part))
         lines = call_state.begin(part)
-        self._first(part, [*part.names.declarations(), *lines])
+        self._insert_first(part, [*part.names.declarations(), *lines])
         call_state.declare_parameters(part.function.name)
 
-    def _first(self, part: FunctionInsertion, lines: list[str]) -> None:
+    def _insert_first(self, part: FunctionInsertion, lines: list[str]) -> None:
         """Insert lines before the first instruction, and before a label that a loop may return to."""
         nodes = part.function.body or ()
-        first = next((node for node in nodes if isinstance(node, Instruction | Label | Scope)), None)
-        if first is not None:
-            part.before(first.span, lines, first=True)
+        first_node = next((node for node in nodes if isinstance(node, Instruction | Label | Scope)), None)
+        if first_node is not None:
+            part.insert_before(first_node.span, lines, goes_first=True)
         else:
-            _insert_before_closing_brace(part, lines, first=True)
+            _insert_before_closing_brace(part, lines, goes_first=True)
 
-    def _at_exits(self, part: FunctionInsertion, snippets: list[Snippet]) -> None:
+    def _insert_at_exits(self, part: FunctionInsertion, snippets: list[Snippet]) -> None:
         """Insert at every exit: ``ret`` and ``exit``, predicated or not, and the end of the kernel's body; in a
         called function only ``exit``.
         """
         for instruction in function_instructions(part.function):
             if is_exit(instruction) and (part is self._entry or instruction.opcode == "exit"):
-                lines = part.skip_outside_sample([*part.written(snippets), *part.expander.end()])
-                part.before(instruction.span, part.branched(instruction, lines))
+                lines = part.skip_outside_sample([*part.expand_all(snippets), *part.expander.end()])
+                part.insert_before(instruction.span, part.branch_around(instruction, lines))
         if part is self._entry and _falls_off(part.function.body or ()):
             _insert_before_closing_brace(
-                part, part.skip_outside_sample([*part.written(snippets), *part.expander.end()])
+                part, part.skip_outside_sample([*part.expand_all(snippets), *part.expander.end()])
             )
 
-    def _sample(self) -> list[str]:
+    def _sample_lines(self) -> list[str]:
         """Lines for the kernel's entry, behind which it is known whether the block is in the sample."""
         sampling = self._entry.sampling
         if sampling is None:
             return []
         number = self._names.temporary("block", "b32")
-        return sampling.begin(self._entry.addressing.block(number), number)
+        return sampling.begin(self._entry.addressing.block_number(number), number)
 
     def _add_parameters(self) -> None:
         maps = [self._names.parameter(*parameter) for parameter in probe_parameters(self._probe)]
-        variables = [self._names.parameter("variable", name) for name in self._shared.variables]
-        sample = [self._names.parameter(*parameter) for parameter in SAMPLE_PARAMETERS] if self._sampled else []
+        variables = [self._names.parameter("variable", name) for name in self._shared_variables.variables]
+        sample = [self._names.parameter(*parameter) for parameter in SAMPLE_PARAMETERS] if self._samples_blocks else []
         add_parameters(self._kernel.module.source, self._kernel.entry, [*maps, *sample, *variables], self._edits)
 
 
-def _insert_before_closing_brace(part: FunctionInsertion, lines: list[str], *, first: bool = False) -> None:
+def _insert_before_closing_brace(part: FunctionInsertion, lines: list[str], *, goes_first: bool = False) -> None:
     span = part.function.body_span
     if span is not None:
-        part.before(Span(span.end - 1, span.end, span.line), lines, first=first)
+        part.insert_before(Span(span.end - 1, span.end, span.line), lines, goes_first=goes_first)
 
 
 def _falls_off(body: Sequence[Statement]) -> bool:
     """Return whether threads can reach the end of a body and leave the kernel there."""
     nodes = list(statements_in(body))
     for node in reversed(nodes):
-        if isinstance(node, Label) and any(node.name in _branch_labels(other) for other in nodes):
+        if isinstance(node, Label) and any(node.name in _branch_labels(statement) for statement in nodes):
             return True
         if isinstance(node, Instruction):
             return node.predicate is not None or node.opcode not in _END_OPCODES
@@ -293,10 +302,10 @@ class ProbedPtx:
     notes: SiteNotes
 
 
-def probed_kernel(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> tuple[str, str]:
+def probed_kernel(kernel: Kernel, probe: Probe, *, samples_blocks: bool = False) -> tuple[str, str]:
     """The probed PTX of a kernel, and the text of its kernel.info. Raises UnsupportedKernelError."""
-    probed = build_probed_ptx(kernel, probe, sampled=sampled)
-    return probed.ptx, probed.info
+    ptx = build_probed_ptx(kernel, probe, samples_blocks=samples_blocks)
+    return ptx.ptx, ptx.info
 
 
 def build_probed_ptx(
@@ -304,7 +313,7 @@ def build_probed_ptx(
     probe: Probe,
     *,
     arch: int | None = None,
-    sampled: bool = False,
+    samples_blocks: bool = False,
     note: Reason | None = None,
     max_registers: int = 0,
 ) -> ProbedPtx:
@@ -315,20 +324,20 @@ def build_probed_ptx(
     """
     kernel, probe = fit_to_probe(kernel, with_matched_maps(kernel, probe), arch)
     names, edits = UnusedNames(kernel.pruned), Edits(kernel.module.source)
-    shared = share_variables(kernel, names, edits)
+    shared_variables = share_variables(kernel, names, edits)
     if max_registers and kernel.entry.body_span is not None:
-        edits.before(kernel.entry.body_span, mark_lines([f".maxnreg {max_registers}"], probe.name))
-    inserted = insert_probe(kernel, probe, names, edits, shared, sampled=sampled)
+        edits.insert_before(kernel.entry.body_span, mark_lines([f".maxnreg {max_registers}"], probe.name))
+    insertion = insert_probe(kernel, probe, names, edits, shared_variables, samples_blocks=samples_blocks)
     info = kernel_info(
         kernel.entry.name,
         len(kernel.entry.parameters),
-        map_slots(probe, inserted.sites),
+        map_slots(probe, insertion.sites),
         probe.callback,
-        shared.variables,
+        shared_variables.variables,
         replay_hazard(kernel),
-        sampled=sampled,
-        independent=not blocks_may_wait([kernel.entry, *kernel.functions]),
+        samples_blocks=samples_blocks,
+        has_independent_blocks=not blocks_may_wait([kernel.entry, *kernel.functions]),
         reads_allocations=probe.reads_allocations,
-        note=note or (no_match_reason(probe, kernel) if inserted.is_unmatched else None),
+        note=note or (no_match_reason(probe, kernel) if insertion.is_unmatched else None),
     )
-    return ProbedPtx(kernel.edited(edits), info, inserted.notes)
+    return ProbedPtx(kernel.apply_edits(edits), info, insertion.notes)

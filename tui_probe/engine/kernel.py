@@ -42,9 +42,9 @@ class UnusedNames:
             self._functions[name] = names
         return self._functions[name]
 
-    def register(self, own: str, kind: str) -> str:
+    def register(self, name: str, kind: str) -> str:
         """The name in the kernel of a probe's own register of a PTX type: ``%begin`` is ``%tp_begin``."""
-        return self._declare(f"%{self._prefix}{own.removeprefix('%')}", kind)
+        return self._declare(f"%{self._prefix}{name.removeprefix('%')}", kind)
 
     def temporary(self, name: str, kind: str) -> str:
         """The name of a register of a PTX type that the engine needs itself."""
@@ -56,7 +56,7 @@ class UnusedNames:
         for name, kind in self._undeclared.items():
             names[kind].append(name)
         self._undeclared.clear()
-        return [f".reg .{kind} {', '.join(listed)};" for kind, listed in names.items()]
+        return [f".reg .{kind} {', '.join(register_names)};" for kind, register_names in names.items()]
 
     def parameter(self, purpose: str, name: str) -> str:
         """The name of a parameter for a ``map``, its ``count``, or a module ``variable``."""
@@ -89,7 +89,7 @@ def mark_lines(lines: Iterable[str], name: str) -> list[str]:
     return [f"\t{line} {INSERTED_MARK}{name}" for line in lines]
 
 
-def inserted_instructions(text: str) -> int:
+def count_inserted_instructions(text: str) -> int:
     """The number of instructions in inserted lines of probed PTX; declarations and labels are none."""
     lines = (
         line.partition(INSERTED_MARK)[0].strip()
@@ -109,8 +109,8 @@ class Edits:
         self._source = source
         self._changes: list[tuple[int, int, str]] = []
 
-    def before(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
-        """Insert lines in front of a node, on lines of their own; ``first`` puts them before all others there."""
+    def insert_before(self, span: Span, lines: Iterable[str], *, goes_first: bool = False) -> None:
+        """Insert lines in front of a node, on lines of their own; ``goes_first`` puts them before all others there."""
         position, text = span.start, "\n".join(lines)
         if not text:
             return
@@ -119,20 +119,20 @@ class Edits:
             change = (position, position, f"\n{text}\n\t")
         else:
             change = (line_start, line_start, f"{text}\n")
-        self._changes.insert(0 if first else len(self._changes), change)
+        self._changes.insert(0 if goes_first else len(self._changes), change)
 
-    def after(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
-        """Insert lines behind a node, and behind the comment that follows it on its line; ``first`` puts them before
-        all others there.
+    def insert_after(self, span: Span, lines: Iterable[str], *, goes_first: bool = False) -> None:
+        """Insert lines behind a node, and behind the comment that follows it on its line; ``goes_first`` puts them
+        before all others there.
         """
         line_rest = _REST_OF_LINE.match(self._source, span.end)
         position = line_rest.end() if line_rest else span.end
         if text := "\n".join(lines):
             ends_line = self._source[position : position + 1] in ("\n", "")
             change = (position, position, f"\n{text}" if ends_line else f"\n{text}\n\t")
-            self._changes.insert(0 if first else len(self._changes), change)
+            self._changes.insert(0 if goes_first else len(self._changes), change)
 
-    def at(self, position: int, text: str) -> None:
+    def insert_text(self, position: int, text: str) -> None:
         """Insert text as it is."""
         self._changes.append((position, position, text))
 
@@ -141,7 +141,7 @@ class Edits:
         line_rest = self._source[span.end : self._source.find("\n", span.end)]
         self._changes.append((span.start, span.end, f"{text}\n\t" if line_rest.strip() else text))
 
-    def any_between(self, start: int, end: int) -> bool:
+    def has_edit_between(self, start: int, end: int) -> bool:
         """Return whether something was put between two places."""
         return any(start <= position <= end for position, _, _ in self._changes)
 
@@ -152,12 +152,12 @@ class Edits:
     def apply(self, span: Span) -> str:
         """The text of a node with the edits inside it. Replacements must not overlap."""
         pieces = []
-        done = span.start
+        position = span.start
         for start, end, text in sorted(self._changes, key=lambda change: change[:2]):
             if span.start <= start and end <= span.end:
-                pieces += [self._source[done:start], text]
-                done = end
-        return "".join([*pieces, self._source[done : span.end]])
+                pieces += [self._source[position:start], text]
+                position = end
+        return "".join([*pieces, self._source[position : span.end]])
 
 
 def function_instructions(function: Function) -> Iterator[Instruction]:
@@ -206,8 +206,8 @@ class Kernel:
         """The kernel of that name. Raises PtxError if there is none or a body is damaged."""
         entry = find_entry(module, name)
         items, names = items_by_name(module), references(module, entry)
-        needed = {id(item) for reference in names for item in items[reference]}
-        needed_items = [item for item in module.items if id(item) in needed and item is not entry]
+        needed_ids = {id(item) for reference in names for item in items[reference]}
+        needed_items = [item for item in module.items if id(item) in needed_ids and item is not entry]
         functions = tuple(item for item in needed_items if isinstance(item, Function))
         variables = tuple(item for item in needed_items if isinstance(item, Variable))
         return cls(module, entry, prune_to_kernel(module, name, names), functions, variables)
@@ -218,8 +218,8 @@ class Kernel:
 
     def line_of(self, node: Instruction | Location) -> int:
         """The line of the pruned text, counted from 1, on which a node of the kernel or its functions begins."""
-        place = bisect_right(self._starts, node.span.start) - 1
-        return node.span.line + self.shift_of(self.bodies[place])
+        index = bisect_right(self._start_offsets, node.span.start) - 1
+        return node.span.line + self.shift_of(self.bodies[index])
 
     @cached_property
     def bodies(self) -> list[Function]:
@@ -246,7 +246,7 @@ class Kernel:
         return self._shifts[function.name]
 
     @cached_property
-    def _starts(self) -> list[int]:
+    def _start_offsets(self) -> list[int]:
         return [function.span.start for function in self.bodies]
 
     @cached_property
@@ -260,13 +260,13 @@ class Kernel:
     def _first_line(self, function: Function) -> int:
         return self.pruned.count("\n", 0, self.pruned.index(self.text(function.span))) + 1
 
-    def edited(self, edits: Edits) -> str:
+    def apply_edits(self, edits: Edits) -> str:
         """The pruned text with edits made to the kernel, its functions, and the declarations of its variables."""
         text = self.pruned
         functions = (self.entry, *self.functions)
         for span in (*(item.span for item in functions), *(item.span for item in self.variables)):
             original = self.text(span)
-            changed = edits.apply(span)
-            if changed != original:
-                text = text.replace(original, changed, 1)
+            edited_text = edits.apply(span)
+            if edited_text != original:
+                text = text.replace(original, edited_text, 1)
         return text

@@ -54,7 +54,7 @@ PROBED_PTX: Final = "probed.ptx"
 class PrepareOptions:
     """``load``: what the driver is given, machine code or PTX. The filters are those of the run, for the log.
 
-    ``sampled``: only the blocks of a sample are probed, which the hook tells each launch.
+    ``samples_blocks``: only the blocks of a sample are probed, which the hook tells each launch.
     """
 
     load: LoadKind = "bin"
@@ -62,42 +62,42 @@ class PrepareOptions:
     filtered: str = ""
     sources: int = 0
     """Bytes that copies of source files may have in each trace; 0: there are none."""
-    sampled: bool = False
+    samples_blocks: bool = False
     folder: str = ""
     """Subdirectory of a kernel's directory for the files of this probe; "" for a single probe."""
     machine_code: MachineCode = "auto"
     """Kernels without PTX that are probed in SASS; the hook leaves out closed libraries."""
-    most_assembled: int | None = None
+    max_assembled_snippets: int | None = None
     """Snippets of a kernel whose PTX is assembled; one with more gets them in SASS if it can. None: always PTX."""
 
 
 @dataclass(slots=True)
 class Original:
-    """One PTX module of an image. ``written`` is where its text already is on disk.
+    """One PTX module of an image. ``saved_path`` is where its text already is on disk.
 
     Bodies are parsed when a kernel needs them: ``lock`` is for those who may be the first.
     """
 
     text: str
     module: Module
-    written: Path | None = None
+    saved_path: Path | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def write(self, path: Path) -> None:
         """Put the text at ``path``; a copy that exists is linked to, for an image may hold hundreds of kernels."""
-        if self.written is not None and put_link(self.written, path):
+        if self.saved_path is not None and put_link(self.saved_path, path):
             return
         put_file(path, self.text.encode())
-        self.written = path
+        self.saved_path = path
 
 
 @dataclass(slots=True)
 class _Image:
     kind: str
     size: int
-    held: list[HeldPtx]
-    code: list[FatbinEntry]
-    parsed: dict[int, Original] = field(default_factory=dict)
+    ptx_texts: list[HeldPtx]
+    cubins: list[FatbinEntry]
+    originals: dict[int, Original] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -114,12 +114,12 @@ class SharedDigests:
     lock; a record with parts of two writers has a wrong check and counts as none.
     """
 
-    _PLACES: Final = 1024
+    _SLOT_COUNT: Final = 1024
     _RECORD: Final = struct.Struct("=3Qq64s16s")
     """Identity of the file, digest, check."""
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, self._PLACES * self._RECORD.size)
+        self._memory = mmap.mmap(-1, self._SLOT_COUNT * self._RECORD.size)
 
     def get(self, file: FileIdentity) -> bytes | None:
         """The digest of a file; None if no process has computed it."""
@@ -134,7 +134,7 @@ class SharedDigests:
         self._memory[offset : offset + len(record)] = record
 
     def _offset(self, file: FileIdentity) -> int:
-        return hash(file) % self._PLACES * self._RECORD.size
+        return hash(file) % self._SLOT_COUNT * self._RECORD.size
 
     @staticmethod
     def _check(file: FileIdentity, image_digest: bytes) -> bytes:
@@ -179,23 +179,26 @@ class Originals:
         A ``simulated`` device runs the PTX, even if the image has SASS. Raises ImageError if there is none, PtxError
         if it cannot be parsed.
         """
-        known = self._image(image)
-        with known.lock:  # of this image only: parsing takes long, and kernels of other images need not wait
-            code = [] if simulated else fitting_cubins(known.code, arch)
-            text = ptx_of_kernel(known.held, code, entry, arch)
-            original = known.parsed.get(id(text))
+        parsed_image = self._parsed_image(image)
+        with parsed_image.lock:  # of this image only: parsing takes long, and kernels of other images need not wait
+            cubins = [] if simulated else fitting_cubins(parsed_image.cubins, arch)
+            text = ptx_of_kernel(parsed_image.ptx_texts, cubins, entry, arch)
+            original = parsed_image.originals.get(id(text))
             if original is None:
-                original = known.parsed[id(text)] = Original(text.text, parse(text.text))
-        return original, f"{known.kind} of {known.size} bytes: PTX for sm_{text.arch}, {len(text.text)} characters"
+                original = parsed_image.originals[id(text)] = Original(text.text, parse(text.text))
+        return (
+            original,
+            f"{parsed_image.kind} of {parsed_image.size} bytes: PTX for sm_{text.arch}, {len(text.text)} characters",
+        )
 
-    def _image(self, image: bytes) -> _Image:
+    def _parsed_image(self, image: bytes) -> _Image:
         with self._lock:
-            known = self._images.get(image)
-            if known is None:
-                known = self._images[image] = _Image.read(image)
+            parsed_image = self._images.get(image)
+            if parsed_image is None:
+                parsed_image = self._images[image] = _Image.read(image)
                 self._forget()
             self._images.move_to_end(image)
-            return known
+            return parsed_image
 
     def _forget(self) -> None:
         """Let go of the images used longest ago, except the last."""
@@ -222,7 +225,7 @@ class PrunedAssemblies:
     """Assemblies of kernels without a probe, by kernel. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._begun: OrderedDict[Path, tuple[Path, Future[AssemblyReport | ToolchainError]]] = OrderedDict()
+        self._assemblies: OrderedDict[Path, tuple[Path, Future[AssemblyReport | ToolchainError]]] = OrderedDict()
         self._lock = threading.Lock()
 
     def assembly(
@@ -230,28 +233,28 @@ class PrunedAssemblies:
     ) -> tuple[Path, Future[AssemblyReport | ToolchainError]]:
         """The folder in which the kernel of ``kernel`` is assembled, and the assembly, which is begun if none is."""
         with self._lock:  # ``begin`` only submits the work
-            if kernel not in self._begun:
-                self._begun[kernel] = directory, begin()
-                while len(self._begun) > _MAX_ASSEMBLIES:
-                    self._begun.popitem(last=False)
-            return self._begun[kernel]
+            if kernel not in self._assemblies:
+                self._assemblies[kernel] = directory, begin()
+                while len(self._assemblies) > _MAX_ASSEMBLIES:
+                    self._assemblies.popitem(last=False)
+            return self._assemblies[kernel]
 
     def wait(self, kernel: Path) -> Path | None:
         """Wait for the assembly of a kernel, and return the folder in which it was made; None if none was begun."""
         with self._lock:
-            begun = self._begun.get(kernel)
-        if begun is None:
+            assembly = self._assemblies.get(kernel)
+        if assembly is None:
             return None
-        begun[1].result()
-        return begun[0]
+        assembly[1].result()
+        return assembly[0]
 
 
-def link_pruned_binary(made: Path, directory: Path) -> None:
+def link_pruned_binary(source: Path, directory: Path) -> None:
     """Link, or copy, the binary that another probe's preparation assembled. Raises OSError."""
     try:
-        os.link(made / PRUNED_FILE, directory / PRUNED_FILE)
+        os.link(source / PRUNED_FILE, directory / PRUNED_FILE)
     except OSError:
-        shutil.copyfile(made / PRUNED_FILE, directory / PRUNED_FILE)
+        shutil.copyfile(source / PRUNED_FILE, directory / PRUNED_FILE)
 
 
 # Prepared kernels in the cache: their files, their key, and the directory restored from them.
@@ -299,22 +302,22 @@ class KernelCache:
 
     def __init__(self, cache: Cache, probe: Probe, options: PrepareOptions, tools: Sequence[Tool]) -> None:
         self._cache = cache
-        made_as = repr((options.load, options.sampled, options.most_assembled))
+        options_text = repr((options.load, options.samples_blocks, options.max_assembled_snippets))
         assemblers = repr([(str(tool.path), tool.version) for tool in tools])
-        self.surroundings = digest(
-            *(part.encode() for part in (code_digest(), assemblers, made_as, probe.name, probe.source)),
+        self.input_digest = digest(
+            *(part.encode() for part in (code_digest(), assemblers, options_text, probe.name, probe.source)),
             repr([own_map.folded for own_map in probe.maps]).encode(),
         )
         """Digest of all inputs except the image, the kernel and the device."""
-        self._written: dict[str, Path] = {}
+        self._original_paths: dict[str, Path] = {}
         self.locks = KeyLocks(cache.folder)
 
     def key(self, image_digest: bytes, arch: str, name: str) -> str:
         """The key of one kernel of an image with that digest on a device of ``arch``."""
-        inputs = self.surroundings, arch, name
+        inputs = self.input_digest, arch, name
         return digest(*(text.encode("utf-8", "surrogateescape") for text in inputs), image_digest)
 
-    def place(self, key: str) -> Path:
+    def entry_path(self, key: str) -> Path:
         """Path of the entry of a key."""
         return self._cache.path(key)
 
@@ -344,7 +347,7 @@ class KernelCache:
                 write_file(directory / file, entry[file])
         output = entry["said"].decode().replace(_DIRECTORY_MARK, str(directory))
         load, source, info = (entry[file].decode() for file in ("load", "found", "kernel.info"))
-        return RestoredKernel(load, source, output, info, ahead=entry["ahead"].decode() == self._cache.run)
+        return RestoredKernel(load, source, output, info, ahead=entry["ahead"].decode() == self._cache.run_id)
 
     def keep(
         self,
@@ -372,28 +375,28 @@ class KernelCache:
             "said": log_text,
             "needs": " ".join(needs),
             "threads": str(threads),
-            "ahead": self._cache.run if ahead else "",
+            "ahead": self._cache.run_id if ahead else "",
         }
-        self._cache.put(key, files | {about: text.encode() for about, text in texts.items()})
+        self._cache.put(key, files | {field: text.encode() for field, text in texts.items()})
 
     def _keep_original(self, path: Path) -> str:
         """Put the image's PTX into the cache; the name of its entry."""
         original = read_file(path)
         name = digest(original)
-        if name not in self._written:  # many kernels of an image have it in common
+        if name not in self._original_paths:  # many kernels of an image have it in common
             self._cache.put(name, {_ORIGINAL_ENTRY: original})
-            self._written[name] = path
+            self._original_paths[name] = path
         return name
 
     def _write_original(self, name: str, path: Path) -> bool:
         """Put the image's PTX there: as a link to a copy that this process wrote, else from its own entry."""
-        if (written := self._written.get(name)) is not None and put_link(written, path):
+        if (original_path := self._original_paths.get(name)) is not None and put_link(original_path, path):
             return True
         entry = self._cache.get(name)
         if entry is None:
             return False
         put_file(path, entry[_ORIGINAL_ENTRY])
-        self._written[name] = path
+        self._original_paths[name] = path
         return True
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.graft_gate import OpenGate
-from tui_probe.engine.kernel import Kernel, inserted_instructions
+from tui_probe.engine.kernel import Kernel, count_inserted_instructions
 from tui_probe.engine.kernel_cache import PRUNED_FILE, Originals
 from tui_probe.engine.kernel_texts import note_in
 from tui_probe.engine.kernel_work import assembly_failure
@@ -84,13 +84,13 @@ class KernelWaits:
         """Number of instructions, padding included."""
         return len(self.names)
 
-    def name(self, place: WaitSite | Producer) -> str:
+    def name(self, site: WaitSite | Producer) -> str:
         """Return the name of an instruction, ``LDG``."""
-        return self.names[place.index]
+        return self.names[site.index]
 
-    def line(self, place: WaitSite | Producer) -> tuple[str, int] | None:
+    def line(self, site: WaitSite | Producer) -> tuple[str, int] | None:
         """Return the source file and line of an instruction; None without a line table."""
-        return (self.lines or {}).get(place.at)
+        return (self.lines or {}).get(site.at)
 
 
 def kernel_waits(kernel: FoundKernel, directory: Path) -> KernelWaits:
@@ -104,12 +104,12 @@ def kernel_waits(kernel: FoundKernel, directory: Path) -> KernelWaits:
         names = tuple(operation_name(word, target.arch) or f"{word.operation:#05x}" for word in target.words)
         graph, lines = FlowGraph.of(target), _program_lines(target)
         spills = tuple(spills_by_line(stack_accesses(target, graph), lines))
-        return KernelWaits(tuple(wait_sites(target, graph)), names, lines, None, spills, _refusal(target.arch))
+        return KernelWaits(tuple(wait_sites(target, graph)), names, lines, None, spills, _refusal_reason(target.arch))
     except (ImageError, UnsupportedKernelError) as error:
         return KernelWaits(reason=error.reason)
 
 
-def _refusal(arch: int) -> Reason | None:
+def _refusal_reason(arch: int) -> Reason | None:
     """Return the reason why waits cannot be measured on an architecture; None where they can."""
     try:
         refuse_architecture(arch)
@@ -122,9 +122,9 @@ def _program_lines(target: GraftTarget) -> dict[int, tuple[str, int]]:
     """Return the source lines by offset; of code from headers of the CUDA Toolkit those that call it."""
     lines = target.source_lines()
     calls = target.inlined_calls() if any(is_of_toolkit(file) for file, _ in lines.values()) else {}
-    for at, (file, _) in lines.items():
+    for offset, (file, _) in lines.items():
         if is_of_toolkit(file):
-            lines[at] = next((call for call in calls.get(at, ()) if not is_of_toolkit(call[0])), lines[at])
+            lines[offset] = next((call for call in calls.get(offset, ()) if not is_of_toolkit(call[0])), lines[offset])
     return lines
 
 
@@ -139,10 +139,10 @@ def _assembled_cubin(directory: Path, arch: str) -> Cubin:
 class KernelCheck:
     """Result of the check of one kernel.
 
-    ``arch`` is what it was prepared for; ``reason`` and ``instead`` say why it is not ``ok`` and what to write instead;
-    ``line`` is that of ``directory/original.ptx``, 0 for none. ``added`` is the number of instructions that the probe
-    put in, None if it put in none. ``note`` is what a run would remark. ``complaints`` are the assembler's errors, each
-    with the line of probed PTX that it is about.
+    ``arch`` is what it was prepared for; ``reason`` and ``advice`` say why it is not ``ok`` and what to write instead;
+    ``line`` is that of ``directory/original.ptx``, 0 for none. ``added_instructions`` is the number of instructions
+    that the probe inserted, None if it inserted none. ``note`` is what a run would remark. ``complaints`` are the
+    assembler's errors, each with the line of probed PTX that it is about.
     """
 
     name: str
@@ -151,8 +151,8 @@ class KernelCheck:
     directory: Path
     reason: str = ""
     line: int = 0
-    instead: str = ""
-    added: int | None = None
+    advice: str = ""
+    added_instructions: int | None = None
     note: str = ""
     complaints: tuple[str, ...] = ()
     code: str | None = None
@@ -160,7 +160,7 @@ class KernelCheck:
     mode: ProbeMode = "ptx"
     image: int = 1
     """Image of the file that contains it."""
-    matched: tuple[tuple[str, int], ...] = ()
+    match_counts: tuple[tuple[str, int], ...] = ()
     """Name and number of matched positions of each part of the probe that is at instructions, blocks or lines."""
     target: str = ""
     """Architecture of its PTX or SASS, which may be older than ``arch``."""
@@ -172,7 +172,7 @@ def check_kernels(
     probe: Probe,
     kernels: Sequence[FoundKernel],
     arch: str | None,
-    out: Path,
+    output: Path,
     assembler: Assembler,
     *,
     keep: bool = True,
@@ -181,19 +181,19 @@ def check_kernels(
 ) -> list[tuple[KernelCheck, ProcessLog]]:
     """Prepare each kernel for a device of ``arch`` (sm_90), or else for the one that it was found for.
 
-    ``out`` receives a folder for each, ``<index>_<sha1 of name>``, whose original.bin is the PTX module or the cubin
+    ``output`` receives a folder for each, ``<index>_<sha1 of name>``, whose original.bin is the PTX module or the cubin
     that the kernel is in; unless ``keep``, they go again soon: a library may have 10 000 kernels. ``waits`` adds
     their wait sites. Raises OSError where a folder cannot be written.
     """
     originals = Originals()
     all_checks: list[tuple[KernelCheck, ProcessLog]] = []
     for begin in range(0, len(kernels), _BATCH_SIZE):
-        batch = _Batch(probe, arch, out, keep, begin, kernels[begin : begin + _BATCH_SIZE], assembler)
+        batch = _Batch(probe, arch, output, keep, begin, kernels[begin : begin + _BATCH_SIZE], assembler)
         preparer = Preparer(probe, assembler=assembler, originals=originals, gate=OpenGate())
         checks = batch.check(preparer, progress, len(kernels))
         preparer.close()  # waits for the assemblies that no launch would wait for
         if waits:
-            checks = [_with_waits(*check, kernel) for check, kernel in zip(checks, batch.kernels, strict=True)]
+            checks = [_add_waits(*check, kernel) for check, kernel in zip(checks, batch.kernels, strict=True)]
         all_checks += [(check, _read_log(check) if log is None else log) for check, log in checks]
         if not keep:
             for check, _ in checks:
@@ -204,23 +204,23 @@ def check_kernels(
 def list_waits(
     kernels: Sequence[FoundKernel],
     arch: str | None,
-    out: Path,
+    output: Path,
     assembler: Assembler,
     progress: Callable[[float], object] = lambda _: None,
 ) -> list[tuple[KernelCheck, ProcessLog]]:
     """Return the wait sites of each kernel without a probe, as ``check_kernels`` does with one.
 
-    A kernel without machine code is pruned and assembled in its folder in ``out``.
+    A kernel without machine code is pruned and assembled in its folder in ``output``.
     """
     checks: list[tuple[KernelCheck, ProcessLog]] = []
     for number, kernel in enumerate(kernels):
         progress(number / len(kernels))
-        directory = _kernel_directory(out, number, kernel)
-        checks.append((_listed_waits(kernel, directory, arch or f"sm_{kernel.arch}", assembler), ProcessLog()))
+        directory = _kernel_directory(output, number, kernel)
+        checks.append((_check_waits(kernel, directory, arch or f"sm_{kernel.arch}", assembler), ProcessLog()))
     return checks
 
 
-def _listed_waits(kernel: FoundKernel, directory: Path, arch: str, assembler: Assembler) -> KernelCheck:
+def _check_waits(kernel: FoundKernel, directory: Path, arch: str, assembler: Assembler) -> KernelCheck:
     """Return the wait sites of a kernel in its machine code, or in the code that ptxas makes of its PTX."""
     code = kernel.in_machine_code()
     try:
@@ -254,10 +254,10 @@ def _assemble_pruned(kernel: FoundKernel, directory: Path, arch: str, assembler:
     assembler.assemble(source, directory / PRUNED_FILE, arch, kernel.name, lines=True)
 
 
-def _kernel_directory(out: Path, number: int, kernel: FoundKernel) -> Path:
+def _kernel_directory(output: Path, number: int, kernel: FoundKernel) -> Path:
     """Make the folder of a kernel, without outputs of an earlier check."""
     name = hashlib.sha1(kernel.name.encode(), usedforsecurity=False).hexdigest()
-    directory = out / f"{number}_{name}"
+    directory = output / f"{number}_{name}"
     directory.mkdir(parents=True, exist_ok=True)
     _remove_outputs(directory)
     return directory
@@ -265,13 +265,13 @@ def _kernel_directory(out: Path, number: int, kernel: FoundKernel) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Some of the kernels; the first has the number ``begin``."""
+    """Some of the kernels; the first has the number ``first_number``."""
 
     probe: Probe
     arch: str | None
-    out: Path
+    output: Path
     keep: bool
-    begin: int
+    first_number: int
     kernels: Sequence[FoundKernel]
     assembler: Assembler
 
@@ -285,18 +285,21 @@ class _Batch:
         """
         pool = ThreadPoolExecutor(_MAX_CONCURRENT, thread_name_prefix="check")
         attempts = [
-            pool.submit(self._tried, preparer, number, kernel) for number, kernel in enumerate(self.kernels, self.begin)
+            pool.submit(self._check_and_clean, preparer, number, kernel)
+            for number, kernel in enumerate(self.kernels, self.first_number)
         ]
         try:
             pending = set(attempts)
             while pending:
                 pending = wait(pending, _PROGRESS_SECONDS, FIRST_COMPLETED).not_done
-                progress((self.begin + len(attempts) - len(pending)) / total)
+                progress((self.first_number + len(attempts) - len(pending)) / total)
             return [attempt.result() for attempt in attempts]
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _tried(self, preparer: Preparer, number: int, kernel: FoundKernel) -> tuple[KernelCheck, ProcessLog | None]:
+    def _check_and_clean(
+        self, preparer: Preparer, number: int, kernel: FoundKernel
+    ) -> tuple[KernelCheck, ProcessLog | None]:
         check = self._check(preparer, number, kernel)
         if self.keep or kernel.mode == "ptx":
             return check, None
@@ -306,7 +309,7 @@ class _Batch:
         return check, log
 
     def _check(self, preparer: Preparer, number: int, kernel: FoundKernel) -> KernelCheck:
-        directory = _kernel_directory(self.out, number, kernel)
+        directory = _kernel_directory(self.output, number, kernel)
         kernel = kernel.in_machine_code() if self.probe.needs_machine_code else kernel
         (directory / "original.bin").write_bytes(kernel.content())
         arch = self.arch or f"sm_{kernel.arch}"
@@ -322,17 +325,21 @@ class _Batch:
             if kernel.mode == "ptx" and not (directory / _DRIVER_ASSEMBLED).exists():
                 # As a run does: this ptxas is older than the PTX.
                 check = replace(check, mode="graft", target=kernel.in_machine_code().target)
-            return _as_probed(self.probe, check)
-        return _as_refused(check, "failed" if answer.reason is None else answer.outcome, reason, self._known(kernel))
+            return _probed_check(self.probe, check)
+        return _refused_check(
+            check, "failed" if answer.reason is None else answer.outcome, reason, self._supported_architecture(kernel)
+        )
 
-    def _known(self, kernel: FoundKernel) -> str:
+    def _supported_architecture(self, kernel: FoundKernel) -> str:
         """Return the oldest architecture with an assembler here that the PTX of a kernel runs on; "" for none."""
-        known = {arch for tool in self.assembler.tools() for arch in tool_architectures(tool)}
+        architectures = {arch for tool in self.assembler.tools() for arch in tool_architectures(tool)}
         text = kernel.source
-        return next((f"sm_{arch}" for arch in sorted(known) if isinstance(text, PtxText) and text.runs_on(arch)), "")
+        return next(
+            (f"sm_{arch}" for arch in sorted(architectures) if isinstance(text, PtxText) and text.runs_on(arch)), ""
+        )
 
 
-def _with_waits(
+def _add_waits(
     check: KernelCheck, log: ProcessLog | None, kernel: FoundKernel
 ) -> tuple[KernelCheck, ProcessLog | None]:
     return replace(check, waits=kernel_waits(kernel, check.directory)), log
@@ -347,12 +354,12 @@ def _match_counts(probe: Probe, directory: Path) -> tuple[tuple[str, int], ...]:
 
     Raises TraceError.
     """
-    known = read_sites(directory) or ()
-    if copies := sum(site.copy is not None for check in known for site in check.sites):
+    probe_sites = read_sites(directory) or ()
+    if copies := sum(site.copy is not None for sites in probe_sites for site in sites.sites):
         return (("bulk copies", copies),)
-    named = Counter(point for check in known for site in check.sites for point in site.points)
+    point_counts = Counter(point for check in probe_sites for site in check.sites for point in site.points)
     points = [point.name for point in probe.points if not all(position.is_kernel for position in point.positions)]
-    return tuple((name, named[name]) for name in points)
+    return tuple((name, point_counts[name]) for name in points)
 
 
 def _remove_outputs(directory: Path) -> None:
@@ -362,38 +369,39 @@ def _remove_outputs(directory: Path) -> None:
             file.unlink()
 
 
-def _as_refused(check: KernelCheck, outcome: str, reason: Reason, known: str) -> KernelCheck:
-    """Return the check of a refused kernel: reason, advice and complaints. ``known`` is an architecture that fits, or
-    "".
+def _refused_check(check: KernelCheck, outcome: str, reason: Reason, supported_arch: str) -> KernelCheck:
+    """Return the check of a refused kernel: reason, advice and complaints. ``supported_arch`` is an architecture that
+    fits, or "".
     """
     directory = check.directory
     is_unknown = reason.code == "architecture-unknown"
-    instead = advice_on(reason.code, reason.parameters) if outcome == "skipped" or is_unknown else ""
-    if is_unknown and known:
-        instead = f"Pass an architecture that this ptxas supports: --arch {known}."
+    advice = advice_on(reason.code, reason.parameters) if outcome == "skipped" or is_unknown else ""
+    if is_unknown and supported_arch:
+        advice = f"Pass an architecture that this ptxas supports: --arch {supported_arch}."
     elif not is_unknown and (directory / "probed.ptx").exists() and not (directory / "pruned.bin").exists():
-        instead = "Compile the kernel's PTX again; ptxas refuses this kernel without the probe, too."
+        advice = "Compile the kernel's PTX again; ptxas refuses this kernel without the probe, too."
     return replace(
         check,
         status="refused" if outcome == "skipped" else "failed",
         reason=_COMPLAINT.sub(lambda match: match["words"], reason.sentence),
         line=reason.line,
-        instead=instead,
+        advice=advice,
         complaints=tuple(_complaints(directory)),
         code=reason.code,
     )
 
 
-def _as_probed(probe: Probe, check: KernelCheck) -> KernelCheck:
+def _probed_check(probe: Probe, check: KernelCheck) -> KernelCheck:
     """Return the check of a probed kernel: instructions added, note, matched positions. Raises TraceError."""
     directory = check.directory
     if check.mode == "graft":
         match = _ADDED_INSTRUCTIONS.search((directory / "process.log").read_text(encoding="utf-8"))
-        added = int(match[1]) if match else None
+        added_instructions = int(match[1]) if match else None
     else:
-        added = inserted_instructions((directory / "probed.ptx").read_text(encoding="utf-8"))
+        added_instructions = count_inserted_instructions((directory / "probed.ptx").read_text(encoding="utf-8"))
     note = note_in((directory / "kernel.info").read_text(encoding="utf-8"))
-    return replace(check, added=added, note=note, matched=_match_counts(probe, directory))
+    match_counts = _match_counts(probe, directory)
+    return replace(check, added_instructions=added_instructions, note=note, match_counts=match_counts)
 
 
 def _complaints(directory: Path) -> Iterator[str]:

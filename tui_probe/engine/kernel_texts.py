@@ -35,8 +35,8 @@ def kernel_info(
     variables: Sequence[str] = (),
     no_replay: Reason | None = None,
     *,
-    sampled: bool = False,
-    independent: bool = False,
+    samples_blocks: bool = False,
+    has_independent_blocks: bool = False,
     reads_allocations: bool = False,
     note: Reason | None = None,
     way: Sequence[str] = (),
@@ -54,8 +54,8 @@ def kernel_info(
     lines += [f"callback {callback}"] if callback else []
     lines += [f"global {variable}" for variable in variables]
     lines += [f"no-replay {no_replay.written}"] if no_replay else []
-    lines += ["blocks sampled"] if sampled else []
-    lines += ["blocks independent"] if independent else []
+    lines += ["blocks sampled"] if samples_blocks else []
+    lines += ["blocks independent"] if has_independent_blocks else []
     lines += ["allocations"] if reads_allocations else []
     lines += [f"{_NOTE_PREFIX}{note.written}"] if note else []
     lines += way
@@ -73,9 +73,9 @@ def note_in(text: str) -> str:
     return next((read_reason(note).text for note in notes), "")
 
 
-def _least_line(index: int, least: LeastShare, maps: Sequence[MapSlot]) -> str:
-    total = next(place for place, slot in enumerate(maps) if (slot.purpose, slot.name) == ("map", least.whole))
-    return f"least {index} percent {least.percent} of {total}"
+def _least_line(index: int, share: LeastShare, maps: Sequence[MapSlot]) -> str:
+    total = next(number for number, slot in enumerate(maps) if (slot.purpose, slot.name) == ("map", share.whole))
+    return f"least {index} percent {share.percent} of {total}"
 
 
 def _storage_line(index: int, slot: MapSlot) -> str:
@@ -83,9 +83,10 @@ def _storage_line(index: int, slot: MapSlot) -> str:
         return f"storage {index} counts"
     storage = slot.storage
     copies = f" copies {storage.copies}" if storage.layout is Layout.SITES else ""
-    most = "" if storage.max_offset is None else f" max {storage.max_offset}"
-    even = " even" if storage.even else ""
-    return f"storage {index} {storage.layout.value} record {storage.record_bytes} cap {storage.cap}{copies}{most}{even}"
+    max_offset = "" if storage.max_offset is None else f" max {storage.max_offset}"
+    even_mark = " even" if storage.even else ""
+    options = f"{copies}{max_offset}{even_mark}"
+    return f"storage {index} {storage.layout.value} record {storage.record_bytes} cap {storage.cap}{options}"
 
 
 class ProcessLog:

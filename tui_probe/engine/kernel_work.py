@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe
 
 Assembling: TypeAlias = "Future[AssemblyReport | ToolchainError]"
-Begun: TypeAlias = "Callable[[], object]"
+StartCallback: TypeAlias = "Callable[[], object]"
 
 
 class Turn:
     """A lock that its maker takes and that any thread may release, the first time that it ends."""
 
     def __init__(self, lock: threading.Lock) -> None:
-        self._lock, self._ended = lock, threading.Lock()
+        self._lock, self._end_lock = lock, threading.Lock()
         lock.acquire()
 
     def end(self) -> None:
         """Let the next one have it."""
         # Atomic: of two threads that end a turn, the second must not release the lock of the next turn.
-        if self._ended.acquire(blocking=False):
+        if self._end_lock.acquire(blocking=False):
             self._lock.release()
 
 
@@ -66,9 +66,9 @@ class VariantAssembler:
     kernel_directory: Path
     directory: Path
     log: ProcessLog
-    shared: PrunedAssemblies | None
+    shared_assemblies: PrunedAssemblies | None
     """Assemblies without the probe, shared with the other probes of the run; None where there is no other."""
-    begun: Begun
+    on_start: StartCallback
     """Called when a ptxas works."""
     has_lines: bool = False
     """The probed variant gets a table of source lines, by which phases are checked."""
@@ -77,19 +77,19 @@ class VariantAssembler:
         """The assembly of one variant, whose ptxas runs when this returns: other work would take the interpreter from
         the thread that starts it.
         """
-        started = threading.Event()
-        assembly = self.start(variant, arch, name, started)
-        started.wait()
+        start_event = threading.Event()
+        assembly = self.start(variant, arch, name, start_event)
+        start_event.wait()
         return assembly
 
-    def start(self, variant: str, arch: str, name: str, started: threading.Event | None = None) -> Assembling:
-        return self.pool.submit(self._assemble, variant, arch, name, started or threading.Event())
+    def start(self, variant: str, arch: str, name: str, start_event: threading.Event | None = None) -> Assembling:
+        return self.pool.submit(self._assemble, variant, arch, name, start_event or threading.Event())
 
     def start_pruned(self, arch: str, name: str) -> Assembling:
         """The assembly without the probe: of several probes the first does it, the others take it over."""
-        if self.shared is None:
+        if self.shared_assemblies is None:
             return self.start("pruned", arch, name)
-        owner, assembly = self.shared.assembly(
+        owner, assembly = self.shared_assemblies.assembly(
             self.kernel_directory, self.directory, lambda: self.start("pruned", arch, name)
         )
         return assembly if owner == self.directory else self.pool.submit(self._reuse_pruned, owner, assembly)
@@ -105,13 +105,13 @@ class VariantAssembler:
         return report
 
     def _assemble(
-        self, variant: str, arch: str, name: str, started: threading.Event
+        self, variant: str, arch: str, name: str, start_event: threading.Event
     ) -> AssemblyReport | ToolchainError:
         """Assemble one variant and log the output of ptxas; the binary gets its name once it is complete."""
 
         def note_start() -> None:
-            started.set()
-            self.begun()
+            start_event.set()
+            self.on_start()
 
         binary = self.directory / f"{variant}.bin"
         unfinished = self.directory / f".{variant}.bin.unfinished"
@@ -124,7 +124,7 @@ class VariantAssembler:
             self.log.write(f"[failed] {assembly_failure(error).written}\n{error.details}")
             return error
         finally:
-            started.set()
+            start_event.set()
         self.log.write(f"{report.command}\n{report.output}")
         return report
 
@@ -162,11 +162,11 @@ class KernelWork:
     cache: KernelCache | None
     pruned: PrunedAssemblies | None
     """Shared with the other probes of the run; None where there is no other."""
-    begun: Begun
+    on_start: StartCallback
     """Called when a ptxas works on the kernel."""
     is_ahead: bool = False
     """True if no launch waits for the kernel."""
-    kept: list[Future[None]] = field(default_factory=list)
+    cache_stores: list[Future[None]] = field(default_factory=list)
     """Puts the kernel into the cache, after the answer."""
 
     @property
@@ -179,7 +179,7 @@ class KernelWork:
         """Assembler of the kernel with the probe and without."""
         folders = self.kernel_directory, self.directory
         has_lines = bool(self.probe.phases)
-        return VariantAssembler(self.assembler, self.pool, *folders, self.log, self.pruned, self.begun, has_lines)
+        return VariantAssembler(self.assembler, self.pool, *folders, self.log, self.pruned, self.on_start, has_lines)
 
     def write(self, file: str, text: str) -> None:
         """Write a file of the probe's directory."""
@@ -193,7 +193,7 @@ class KernelWork:
 
     def log_header(self, description: str, name: str) -> str:
         """Return the log lines that name the image, the kernel and the probe."""
-        sample = ", for a sample of blocks" if self.options.sampled else ""
+        sample = ", for a sample of blocks" if self.options.samples_blocks else ""
         return (
             f"[objdump] original.bin is {description}\n{name}\n[probe] {self.probe.name} from {self.probe.path}{sample}"
         )
@@ -206,7 +206,7 @@ class KernelWork:
     def keep_later(self, keep: Callable[..., None], *arguments: object) -> None:
         """Put the kernel into the cache next to what follows, if there is one."""
         if self.cache is not None:
-            self.kept.append(self.pool.submit(keep, *arguments))
+            self.cache_stores.append(self.pool.submit(keep, *arguments))
 
     def keep_files(
         self,

@@ -75,8 +75,8 @@ def parse_layout(text: str) -> MapLayout | None:
 
 def _runs(text: str) -> Iterator[BitRun]:
     """Yield runs of bits, split where words of the map begin."""
-    for run in filter(None, text.split(",")):
-        bit, shift, width = (int(number) for number in run.split("."))
+    for fields in filter(None, text.split(",")):
+        bit, shift, width = (int(number) for number in fields.split("."))
         while width:
             part_width = min(width, WORD_BITS - bit % WORD_BITS)
             yield BitRun(bit, shift, part_width)

@@ -101,12 +101,12 @@ def _operand_names(operands: Sequence[Operand]) -> Iterator[str]:
 class SharedVariables:
     """The variables in parameter order, and the instructions that use them, rewritten, by ``id`` of the original.
 
-    ``used`` are the variables that each function uses itself which the kernel calls.
+    ``uses_by_function`` are the variables that each function uses itself which the kernel calls.
     """
 
     variables: tuple[str, ...] = ()
-    rewritten: dict[int, Instruction] = field(default_factory=dict)
-    used: dict[str, frozenset[str]] = field(default_factory=dict)
+    replacements: dict[int, Instruction] = field(default_factory=dict)
+    uses_by_function: dict[str, frozenset[str]] = field(default_factory=dict)
 
 
 def share_variables(kernel: Kernel, names: UnusedNames, edits: Edits) -> SharedVariables:
@@ -117,38 +117,40 @@ def share_variables(kernel: Kernel, names: UnusedNames, edits: Edits) -> SharedV
     """
     _refuse_local_variables(kernel, ("global",))
     _refuse_function_addresses(kernel)
-    shared = _share_variables(kernel, names, edits)
+    shared_variables = _share_variables(kernel, names, edits)
     _refuse_indirect_calls(kernel)  # last, since the other reasons say more
-    return shared
+    return shared_variables
 
 
 def _share_variables(kernel: Kernel, names: UnusedNames, edits: Edits) -> SharedVariables:
     variables = {v.name: v for v in kernel.variables if v.space in ("global", "const", "tex")}
     if not variables:
         return SharedVariables()
-    private = {name for name, variable in variables.items() if _is_private(kernel, variable)}
-    used = {function.name: direct_references(function) & variables.keys() - private for function in kernel.bodies}
-    shared = [name for name in variables if any(name in names for names in used.values())]
+    private_names = {name for name, variable in variables.items() if _is_private(kernel, variable)}
+    uses = {function.name: direct_references(function) & variables.keys() - private_names for function in kernel.bodies}
+    shared_names = [name for name in variables if any(name in names for names in uses.values())]
     functions = {function.name for function in kernel.functions}
-    for name in shared:
+    for name in shared_names:
         _refuse_unsharable(variables[name], functions)
-    if not shared:
+    if not shared_names:
         return SharedVariables()
-    constants = {name for name in shared if variables[name].space == "const"}
+    constants = {name for name in shared_names if variables[name].space == "const"}
     if constants:
         _refuse_foreign_constants(kernel, constants)
-    rewritten: dict[int, Instruction] = {}
+    replacements: dict[int, Instruction] = {}
     for function in kernel.bodies:
         function_names = names if function is kernel.entry else names.of_function(function.name)
         registers = {
-            name: function_names.temporary(f"variable{place}", "b64")
-            for place, name in enumerate(shared)
-            if name in used[function.name]
+            name: function_names.temporary(f"variable{index}", "b64")
+            for index, name in enumerate(shared_names)
+            if name in uses[function.name]
         }
-        rewritten |= _Rewriter(kernel, function_names, edits, registers, constants).run(function)
-    _drop_declarations(_unused_variables(variables, private), edits)
-    del used[kernel.entry.name]
-    return SharedVariables(tuple(shared), rewritten, {name: frozenset(names) for name, names in used.items() if names})
+        replacements |= _Rewriter(kernel, function_names, edits, registers, constants).rewrite_function(function)
+    _drop_declarations(_unused_variables(variables, private_names), edits)
+    del uses[kernel.entry.name]
+    return SharedVariables(
+        tuple(shared_names), replacements, {name: frozenset(names) for name, names in uses.items() if names}
+    )
 
 
 def replay_hazard(kernel: Kernel) -> Reason | None:
@@ -185,8 +187,8 @@ def _refuse_local_variables(kernel: Kernel, spaces: tuple[str, ...]) -> None:
     for function in (kernel.entry, *kernel.functions):
         for node in statements_in(function.body or ()):
             if isinstance(node, Variable) and node.space in spaces:
-                where = {"function": function.name, "variable": node.name, "space": node.space}
-                raise UnsupportedKernelError(because("local-variable", line=node.span.line, **where))
+                details = {"function": function.name, "variable": node.name, "space": node.space}
+                raise UnsupportedKernelError(because("local-variable", line=node.span.line, **details))
 
 
 def _refuse_function_addresses(kernel: Kernel) -> None:
@@ -195,21 +197,21 @@ def _refuse_function_addresses(kernel: Kernel) -> None:
     """
     names = {function.name for function in kernel.functions}
     for function in (kernel.entry, *kernel.functions):
-        function_in: dict[str, str] = {}  # by register: the function whose address it has
+        function_by_register: dict[str, str] = {}  # by register: the function whose address it has
         for instruction in function_instructions(function):
             if instruction.opcode == "call":
                 continue
             for operand in instruction.operands:
                 register = operand.base if isinstance(operand, Sum) else operand
-                if isinstance(register, Register) and register.name in function_in:
-                    _refuse_address(instruction, function_in[register.name])
-            named = [operand.name for operand in instruction.operands if isinstance(operand, Symbol)]
-            for name in names.intersection(named):
+                if isinstance(register, Register) and register.name in function_by_register:
+                    _refuse_address(instruction, function_by_register[register.name])
+            symbols = [operand.name for operand in instruction.operands if isinstance(operand, Symbol)]
+            for name in names.intersection(symbols):
                 target = instruction.operands[0]
                 if instruction.opcode != "mov" or not isinstance(target, Register):
                     _refuse_address(instruction, name)
                 else:
-                    function_in[target.name] = name
+                    function_by_register[target.name] = name
 
 
 def _refuse_indirect_calls(kernel: Kernel) -> None:
@@ -218,13 +220,13 @@ def _refuse_indirect_calls(kernel: Kernel) -> None:
     """
     names = {function.name for function in kernel.functions}
     for function in (kernel.entry, *kernel.functions):
-        known: set[str] = set()
+        function_registers: set[str] = set()
         for instruction in function_instructions(function):
             registers = [operand.name for operand in instruction.operands if isinstance(operand, Register)]
-            if instruction.opcode == "call" and not known.issuperset(registers):
+            if instruction.opcode == "call" and not function_registers.issuperset(registers):
                 raise UnsupportedKernelError(because("indirect-call", line=instruction.span.line))
             if any(isinstance(operand, Symbol) and operand.name in names for operand in instruction.operands):
-                known.update(registers[:1])
+                function_registers.update(registers[:1])
 
 
 def _refuse_address(instruction: Instruction, function: str) -> None:
@@ -234,9 +236,11 @@ def _refuse_address(instruction: Instruction, function: str) -> None:
 def _refuse_unsharable(variable: Variable, functions: set[str]) -> None:
     if variable.type in _REFERENCE_TYPES or variable.space == "tex":
         raise UnsupportedKernelError(because("reference-variable", line=variable.span.line, variable=variable.name))
-    if addressed := names_in(variable.initializer) & functions:
+    if pointed_functions := names_in(variable.initializer) & functions:
         raise UnsupportedKernelError(
-            because("function-pointer", line=variable.span.line, variable=variable.name, function=min(addressed))
+            because(
+                "function-pointer", line=variable.span.line, variable=variable.name, function=min(pointed_functions)
+            )
         )
 
 
@@ -251,19 +255,19 @@ def _refuse_foreign_constants(kernel: Kernel, constants: set[str]) -> None:
             if "const" not in instruction.modifiers:
                 continue
             if instruction.opcode not in ("ld", "ldu", "cvta"):
-                where = {"variable": name, "opcode": instruction.opcode, "function": function.name}
-                raise UnsupportedKernelError(because("constant-reached", line=instruction.span.line, **where))
+                details = {"variable": name, "opcode": instruction.opcode, "function": function.name}
+                raise UnsupportedKernelError(because("constant-reached", line=instruction.span.line, **details))
 
 
-def _unused_variables(variables: dict[str, Variable], private: set[str]) -> list[Variable]:
+def _unused_variables(variables: dict[str, Variable], private_names: set[str]) -> list[Variable]:
     """Return the variables that the probed module no longer mentions."""
-    needed: set[str] = set()
-    waiting = set(private)
-    while waiting:
-        name = waiting.pop()
-        needed.add(name)
-        waiting |= (names_in(variables[name].initializer) & variables.keys()) - needed
-    kept_declarations = {variables[name].span.start for name in needed}
+    needed_names: set[str] = set()
+    pending = set(private_names)
+    while pending:
+        name = pending.pop()
+        needed_names.add(name)
+        pending |= (names_in(variables[name].initializer) & variables.keys()) - needed_names
+    kept_declarations = {variables[name].span.start for name in needed_names}
     return [variable for variable in variables.values() if variable.span.start not in kept_declarations]
 
 
@@ -287,46 +291,48 @@ class _Rewriter:
         self._constants = constants
         self._edits = edits
 
-    def run(self, function: Function) -> dict[int, Instruction]:
+    def rewrite_function(self, function: Function) -> dict[int, Instruction]:
         """Rewrite every use in a function; the rewritten instructions by the ``id`` of the original ones."""
-        rewritten = {}
+        replacements = {}
         for instruction in function_instructions(function):
             lines: list[str] = []
-            changed = self._rewrite(instruction, lines)
-            if changed is not None:
-                rewritten[id(instruction)] = changed
+            replacement = self._rewrite(instruction, lines)
+            if replacement is not None:
+                replacements[id(instruction)] = replacement
                 original = " ".join(self._kernel.text(instruction.span).split())
-                self._edits.before(instruction.span, mark_lines(lines, "module variables"))
-                self._edits.replace(instruction.span, f"{_instruction_text(changed)} {REPLACED_MARK}{original}")
-        return rewritten
+                self._edits.insert_before(instruction.span, mark_lines(lines, "module variables"))
+                self._edits.replace(instruction.span, f"{_instruction_text(replacement)} {REPLACED_MARK}{original}")
+        return replacements
 
     def _rewrite(self, instruction: Instruction, lines: list[str]) -> Instruction | None:
         """Return an instruction with addresses in registers instead of variables; add the lines that fill them."""
-        operands = tuple(self._operand(operand, lines, instruction.span.line) for operand in instruction.operands)
+        operands = tuple(
+            self._rewrite_operand(operand, lines, instruction.span.line) for operand in instruction.operands
+        )
         opcode, modifiers = instruction.opcode, instruction.modifiers
         if self._constants and "const" in modifiers:
-            opcode, modifiers = self._in_global_memory(opcode, modifiers)
+            opcode, modifiers = self._to_global_memory(opcode, modifiers)
         if not lines and modifiers == instruction.modifiers:
             return None
         return replace(instruction, opcode=opcode, operands=operands, modifiers=modifiers)
 
-    def _in_global_memory(self, opcode: str, modifiers: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    def _to_global_memory(self, opcode: str, modifiers: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """``ld.const`` is ``ld.global`` now; an address of global memory is its own generic address."""
         if opcode == "cvta":
             return "mov", (modifiers[-1],)
         return "ld", tuple("global" if modifier == "const" else modifier for modifier in modifiers)
 
-    def _operand(self, operand: Operand, lines: list[str], line: int) -> Operand:
+    def _rewrite_operand(self, operand: Operand, lines: list[str], line: int) -> Operand:
         match operand:
             case Symbol(name, offset) if name in self._registers:
                 register = self._load(name, lines)
                 if offset:
                     lines.append(f"add.s64 {register}, {register}, {offset};")
                 return Register(register)
-            case Memory(base=Symbol(name, inner), offset=offset) if name in self._registers:
-                return Memory(Register(self._load(name, lines)), inner + offset, operand.coordinates)
+            case Memory(base=Symbol(name, symbol_offset), offset=offset) if name in self._registers:
+                return Memory(Register(self._load(name, lines)), symbol_offset + offset, operand.coordinates)
             case Vector(elements):
-                return Vector(tuple(self._operand(element, lines, line) for element in elements))
+                return Vector(tuple(self._rewrite_operand(element, lines, line) for element in elements))
             case Element(name) if name in self._registers:
                 text = repr(print_operand(operand))
                 raise UnsupportedKernelError(because("variable-in-operand", line=line, variable=name, operand=text))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.fusion import fuse, hand_out, link_files, take_back, write_part_sites
+from tui_probe.engine.fusion import fuse, link_files, remove_part, write_part, write_part_sites
 from tui_probe.engine.grafting.graft_gate import driver_version
 from tui_probe.engine.kernel_cache import (
     PROBED_PTX,
@@ -23,8 +23,8 @@ from tui_probe.engine.kernel_cache import (
 )
 from tui_probe.engine.kernel_work import Turn
 from tui_probe.engine.prepare_job import CacheCounts
-from tui_probe.engine.preparer import Preparer, directory_reason, ignore
-from tui_probe.engine.reception import LATER, Answer, noted_kernel
+from tui_probe.engine.preparer import Preparer, directory_reason, do_nothing
+from tui_probe.engine.reception import LATER_ANSWER, Answer, noted_kernel
 from tui_probe.engine.workers import SharedPatience
 from tui_probe.probe_model import FUSED_NAME
 from tui_probe.reasons import because
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.cache import Cache
     from tui_probe.engine.kernel_cache import PrepareOptions
-    from tui_probe.engine.kernel_work import Begun
+    from tui_probe.engine.kernel_work import StartCallback
     from tui_probe.probe_model.probe import Probe
 
 _MAX_CONCURRENT_KERNELS: Final = 4
@@ -47,7 +47,7 @@ _PASSING_CODES: Final = frozenset({"being-prepared", "graft-untested"})
 """Codes of kernels that are refused at this moment only. Outcomes of a self-test last as long as the driver."""
 SAMPLED_FOLDER: Final = "sampled"
 """Subdirectory of a probe's directory for the form that measures only some blocks."""
-MAX_ASSEMBLED: Final = 250
+MAX_ASSEMBLED_SNIPPETS: Final = 250
 """Snippets of a kernel whose PTX is assembled with the fused probe, where kernels are not waited for without end:
 with 1100 of them ptxas takes 2 s or more, and the graft into SASS 0.3 s.
 """
@@ -55,11 +55,11 @@ with 1100 of them ptxas takes 2 s or more, and the graft into SASS 0.3 s.
 
 def _is_one_ready(answers: Collection[Future[Answer]], patience: SharedPatience) -> bool:
     """Wait until a kernel has one of its probes, and with ``patience`` for the others. False if it gets none."""
-    waiting = set(answers)
-    while waiting:
-        ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-        if any(answer.result().outcome == "ok" for answer in ready):
-            patience.wait(waiting)
+    pending = set(answers)
+    while pending:
+        completed, pending = wait(pending, return_when=FIRST_COMPLETED)
+        if any(answer.result().outcome == "ok" for answer in completed):
+            patience.wait(pending)
             return True
     return False
 
@@ -75,9 +75,9 @@ class CountingProcess:
         self._connection: socket.socket | None = None
         self._lock = threading.Lock()  # one request at a time
 
-    def prepare(self, place: int, directory: Path, arch: str, name: str, threads: int) -> Answer | None:
-        """The answer about the probe at ``place``; None if there is no such process any more."""
-        request = f"counting\t{place}\t{directory}\t{arch}\t{name}\t{threads}\n"
+    def prepare(self, index: int, directory: Path, arch: str, name: str, threads: int) -> Answer | None:
+        """Return the answer for the probe at ``index``; None if the process has ended."""
+        request = f"counting\t{index}\t{directory}\t{arch}\t{name}\t{threads}\n"
         with self._lock, suppress(OSError, ValueError):
             if self._connection is None:
                 self._connection = self._connect()
@@ -96,9 +96,9 @@ class CountingProcess:
 class MultiPreparer:
     """A preparer for each probe, and one for all counting probes at the same time. They share images and assemblers.
 
-    ``fused`` are the places of the counting probes. ``patience`` is how many seconds a kernel that has one of its
-    probes waits for the others, at most, None for as long as it takes. ptxas takes seconds for a large kernel with all
-    counting probes, and a moment for its times: launches of a short program would have no result of any probe.
+    ``fused`` are the indices of the counting probes. ``patience`` is the maximum time in seconds that a kernel with one
+    of its probes waits for the others, None for no limit. ptxas takes seconds for a large kernel with all counting
+    probes, and a moment for its times: launches of a short program would have no result of any probe.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class MultiPreparer:
         self._cache, self._fused = cache, tuple(fused)
         self.ahead_steps = 2 if patience is not None and 0 < len(fused) < len(probes) else 1
         """Steps in which kernels are prepared ahead: their counting probes together come second."""
-        self._parts = [probes[place][0] for place in fused]
+        self._parts = [probes[index][0] for index in fused]
         self._probes = [*probes, *([self._fuse(probes)] if fused else [])]
         self._originals, self._assembler = Originals(), assembler or Assembler()
         self._pruned = PrunedAssemblies() if len(probes) > 1 else None
@@ -125,7 +125,7 @@ class MultiPreparer:
             for probe, options in self._probes
         ]
         self._counting: CountingProcess | None = None
-        self._sampled: dict[int, Preparer] = {}
+        self._sampled_preparers: dict[int, Preparer] = {}
         self._lock = threading.Lock()  # of _sampled, which is filled on first use
         self._turn = threading.Lock()  # see prepare_counting
         self._pool = ThreadPoolExecutor(_MAX_CONCURRENT_KERNELS * len(self._probes), thread_name_prefix="probe")
@@ -136,9 +136,10 @@ class MultiPreparer:
         """The fused probe, which copies source files if the first probe is a part of it."""
         options = probes[self._fused[0]][1]
         sources = probes[0][1].sources if 0 in self._fused else 0
-        quickly = self._patience is not None and options.machine_code != "off"
-        most = MAX_ASSEMBLED if quickly else None
-        return fuse(self._parts), replace(options, folder=FUSED_NAME, sources=sources, most_assembled=most)
+        has_time_limit = self._patience is not None and options.machine_code != "off"
+        max_snippets = MAX_ASSEMBLED_SNIPPETS if has_time_limit else None
+        fused_options = replace(options, folder=FUSED_NAME, sources=sources, max_assembled_snippets=max_snippets)
+        return fuse(self._parts), fused_options
 
     @property
     def grafts_counting(self) -> bool:
@@ -163,13 +164,13 @@ class MultiPreparer:
 
     def _common_preparers(self) -> Iterator[Preparer]:
         """Parts of a fused probe are prepared only where that is refused."""
-        return (preparer for place, preparer in enumerate(self._preparers) if place not in self._fused)
+        return (preparer for index, preparer in enumerate(self._preparers) if index not in self._fused)
 
     def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
         """The answer of each probe, in their order, as soon as it and those before it are known.
 
         That of the fused probe follows them. Where there is such a kernel, its parts are not prepared by themselves.
-        A probe that the others do not wait for is answered with ``LATER``, and behind all others with its answer.
+        A probe that the others do not wait for gets ``LATER_ANSWER``, and behind all others its answer.
         The fused probe, which takes longest, begins behind the others: threads of a process work in turn, so these
         would take twice as long next to it.
         """
@@ -181,45 +182,46 @@ class MultiPreparer:
             yield self._preparers[0].prepare(directory, arch, name, threads)
             return
         submit = partial(self._submit, directory=directory, arch=arch, name=name, threads=threads)
-        places = range(len(self._preparers))
-        quick = {place: threading.Event() for place in places if not self._is_of_fused(place)}
-        answers = {place: submit(place, begun=begun.set) for place, begun in quick.items()}
+        indices = range(len(self._preparers))
+        start_events = {index: threading.Event() for index in indices if not self._is_of_fused(index)}
+        answers = {index: submit(index, on_start=start_event.set) for index, start_event in start_events.items()}
         if self._fused:
-            for begun in quick.values():
-                begun.wait()
-            answers[places[-1]] = submit(places[-1])
-        fused = answers[places[-1]] if self._fused else None
-        late = self._late_places(answers)
-        if fused is not None and places[-1] not in late:
-            answers |= self._answers_of_parts(fused.result(), directory, submit)
-        for place in places:
-            yield LATER if place in late else answers[place].result()
-        if fused is not None and places[-1] in late:
-            answers |= self._answers_of_parts(fused.result(), directory, submit)
-        for place in late:
+            for started in start_events.values():
+                started.wait()
+            answers[indices[-1]] = submit(indices[-1])
+        fused_answer = answers[indices[-1]] if self._fused else None
+        late_indices = self._late_indices(answers)
+        if fused_answer is not None and indices[-1] not in late_indices:
+            answers |= self._answers_of_parts(fused_answer.result(), directory, submit)
+        for place in indices:
+            yield LATER_ANSWER if place in late_indices else answers[place].result()
+        if fused_answer is not None and indices[-1] in late_indices:
+            answers |= self._answers_of_parts(fused_answer.result(), directory, submit)
+        for place in late_indices:
             yield answers[place].result()
 
-    def _late_places(self, answers: Mapping[int, Future[Answer]]) -> list[int]:
-        """Places of the probes that are answered later, in order: those not ready in time next to one that is.
+    def _late_indices(self, answers: Mapping[int, Future[Answer]]) -> list[int]:
+        """Return the indices of the probes that are answered later, in order: those not ready in time next to one that
+        is.
 
         A part is late with the fused probe, and where that is refused, as it is then prepared by itself.
         """
         if self._patience is None or not _is_one_ready(list(answers.values()), self._patience):
             return []
-        late = {place for place, answer in answers.items() if not answer.done()}
-        fused = max(answers)
-        if self._fused and (fused in late or answers[fused].result().outcome != "ok"):
-            late.update(self._fused)
-        return sorted(late)
+        late_indices = {index for index, answer in answers.items() if not answer.done()}
+        fused_index = max(answers)
+        if self._fused and (fused_index in late_indices or answers[fused_index].result().outcome != "ok"):
+            late_indices.update(self._fused)
+        return sorted(late_indices)
 
     def _answers_of_parts(
-        self, fused: Answer, directory: Path, submit: Callable[[int], Future[Answer]]
+        self, fused_answer: Answer, directory: Path, submit: Callable[[int], Future[Answer]]
     ) -> dict[int, Future[Answer]]:
-        """The answers of the parts of the fused probe, by place; without it each is prepared by itself."""
-        if fused.outcome != "ok":
-            return {place: submit(place) for place in self._fused}
+        """Return the answers of the parts of the fused probe, by index; without it each is prepared by itself."""
+        if fused_answer.outcome != "ok":
+            return {index: submit(index) for index in self._fused}
         return {
-            place: self._pool.submit(self._hand_out, part, directory, fused)
+            place: self._pool.submit(self._hand_out, part, directory, fused_answer)
             for place, part in zip(self._fused, self._parts, strict=True)
         }
 
@@ -237,10 +239,10 @@ class MultiPreparer:
                 import_module(module)
 
     @property
-    def surroundings(self) -> str:
-        """All that decides what comes of a kernel that is prepared ahead, except the image and the device."""
-        surroundings = (preparer.surroundings for preparer in self._preparers)
-        return "\n".join([driver_version(), str(self.ahead_steps), *surroundings])
+    def cache_inputs(self) -> str:
+        """All inputs of the preparation of a kernel ahead of launches, except the image and the device."""
+        digests = (preparer.cache_inputs for preparer in self._preparers)
+        return "\n".join([driver_version(), str(self.ahead_steps), *digests])
 
     def prepare_ahead(self, step: int, directory: Path, arch: str, name: str) -> list[str] | None:
         """Put a kernel into the cache with the probes of a step, for a launch of any size.
@@ -248,105 +250,113 @@ class MultiPreparer:
         Returns the keys of its entries, none of a kernel that is refused; None if the next run may get another answer.
         """
         submit = partial(self._submit, directory=directory, arch=arch, name=name, threads=0)
-        places = [place for place in range(len(self._preparers)) if place not in self._fused]
+        indices = [index for index in range(len(self._preparers)) if index not in self._fused]
         if self.ahead_steps > 1:
-            places = places[-1:] if step else places[:-1]
-        futures = [submit(place) for place in places]
+            indices = indices[-1:] if step else indices[:-1]
+        futures = [submit(place) for place in indices]
         answers = [future.result() for future in futures]
         if self._fused and step == self.ahead_steps - 1 and answers[-1].code not in (None, "being-prepared"):
             parts = [submit(place) for place in self._fused]
             answers += [part.result() for part in parts]
         for preparer in self._preparers:
-            preparer.wait_until_kept()
+            preparer.wait_for_stores()
         is_lasting = all(answer.outcome in _LASTING and answer.code not in _PASSING_CODES for answer in answers)
         return [answer.key for answer in answers if answer.key] if is_lasting else None
 
     def prepare_parts(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
         """The answer of each probe of the fused one, by itself: the program cannot launch the kernel with all."""
         for part in self._parts:
-            take_back(directory / part.name)
-        answers = [self._submit(place, directory, arch, name, threads) for place in self._fused]
+            remove_part(directory / part.name)
+        answers = [self._submit(index, directory, arch, name, threads) for index in self._fused]
         for answer in answers:
             yield answer.result()
 
-    def _is_of_fused(self, place: int) -> bool:
+    def _is_of_fused(self, index: int) -> bool:
         """Return whether a probe is the fused one or a part of it."""
-        return bool(self._fused) and (place in self._fused or place == len(self._preparers) - 1)
+        return bool(self._fused) and (index in self._fused or index == len(self._preparers) - 1)
 
     def _submit(
-        self, place: int, directory: Path, arch: str, name: str, threads: int, begun: Begun = ignore
+        self, index: int, directory: Path, arch: str, name: str, threads: int, on_start: StartCallback = do_nothing
     ) -> Future[Answer]:
-        if self._is_of_fused(place):
-            return self._counting_pool.submit(self._prepare_counting, place, directory, arch, name, threads)
-        return self._pool.submit(self._preparers[place].prepare, directory, arch, name, threads, begun)
+        if self._is_of_fused(index):
+            return self._counting_pool.submit(self._prepare_counting, index, directory, arch, name, threads)
+        return self._pool.submit(self._preparers[index].prepare, directory, arch, name, threads, on_start)
 
-    def _prepare_counting(self, place: int, directory: Path, arch: str, name: str, threads: int) -> Answer:
+    def _prepare_counting(self, index: int, directory: Path, arch: str, name: str, threads: int) -> Answer:
         """Prepare a kernel with the fused probe or a part of it, in the other process if it has no PTX.
 
         ptxas works in a process of its own anyway, and the one that assembles the first probe has the kernel without
         probe, too.
         """
-        elsewhere = None
+        answer = None
         if self._counting is not None and self._is_in_sass(directory):
-            elsewhere = self._counting.prepare(place, directory, arch, name, threads)
-        return elsewhere or self.prepare_counting(place, directory, arch, name, threads)
+            answer = self._counting.prepare(index, directory, arch, name, threads)
+        return answer or self.prepare_counting(index, directory, arch, name, threads)
 
     def _is_in_sass(self, directory: Path) -> bool:
         """Return whether the probe that is prepared first found no PTX of a kernel."""
-        first = next(options.folder for place, (_, options) in enumerate(self._probes) if place not in self._fused)
-        return (directory / first / PRUNED_FILE).exists() and not (directory / first / PROBED_PTX).exists()
+        first_folder = next(
+            options.folder for index, (_, options) in enumerate(self._probes) if index not in self._fused
+        )
+        return (directory / first_folder / PRUNED_FILE).exists() and not (
+            directory / first_folder / PROBED_PTX
+        ).exists()
 
-    def prepare_counting(self, place: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
+    def prepare_counting(self, index: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
         """Prepare counting probes of one kernel at a time until their ptxas works, so that the other probes of other
         kernels, for which launches wait, have half of this process at least.
         """
-        if not 0 <= place < len(self._preparers):
+        if not 0 <= index < len(self._preparers):
             return Answer.refusal("failed", because("request-unknown"))
         turn = Turn(self._turn)
         try:
-            return self._preparers[place].prepare(directory, arch, name, threads, turn.end)
+            return self._preparers[index].prepare(directory, arch, name, threads, turn.end)
         finally:
             turn.end()
 
-    def _hand_out(self, part: Probe, directory: Path, fused: Answer) -> Answer:
+    def _hand_out(self, part: Probe, directory: Path, fused_answer: Answer) -> Answer:
         """Give a part its files. Its sites, which no launch waits for, follow."""
         part_directory = directory / part.name
         try:
             part_directory.mkdir(exist_ok=True)
-            hand_out(directory / FUSED_NAME, part_directory, self._parts, part)
+            write_part(directory / FUSED_NAME, part_directory, self._parts, part)
         except (OSError, ValueError) as error:
             return Answer.refusal("failed", directory_reason(part_directory, error))
-        self._pool.submit(self._hand_out_rest, part, directory)
-        return fused
+        self._pool.submit(self._hand_out_sites, part, directory)
+        return fused_answer
 
-    def _hand_out_rest(self, part: Probe, directory: Path) -> None:
+    def _hand_out_sites(self, part: Probe, directory: Path) -> None:
         assert self._pruned is not None
         with suppress(OSError, ValueError):  # the trace is gone or the disk full
             write_part_sites(directory / FUSED_NAME, directory / part.name, self._parts, part)
-            made = self._pruned.wait(directory)
+            pruned_directory = self._pruned.wait(directory)
             link_files(directory / FUSED_NAME, directory / part.name)
-            if made is not None and not (directory / part.name / PRUNED_FILE).exists():
-                link_pruned_binary(made, directory / part.name)  # the fused kernel may get it from there later
+            if pruned_directory is not None and not (directory / part.name / PRUNED_FILE).exists():
+                link_pruned_binary(
+                    pruned_directory, directory / part.name
+                )  # the fused kernel may get it from there later
 
-    def prepare_sampled(self, place: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
-        """A kernel that is prepared already, with the probe at ``place``, for launches in which only some blocks are
+    def prepare_sampled(self, index: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
+        """A kernel that is prepared already, with the probe at ``index``, for launches in which only some blocks are
         measured: the records of all blocks would be too many.
         """
-        if not 0 <= place < len(self._probes):
+        if not 0 <= index < len(self._probes):
             return Answer.refusal("failed", because("request-unknown"))
-        probe, _ = self._probes[place]
+        probe, _ = self._probes[index]
         if probe.about.every_block:
             return Answer.refusal("skipped", because("needs-every-block", probe=probe.name))
-        return self._sampled_preparer(place).prepare(directory, arch, name, threads)
+        return self._sampled_preparer(index).prepare(directory, arch, name, threads)
 
-    def _sampled_preparer(self, place: int) -> Preparer:
+    def _sampled_preparer(self, index: int) -> Preparer:
         with self._lock:
-            if place not in self._sampled:
-                probe, options = self._probes[place]
+            if index not in self._sampled_preparers:
+                probe, options = self._probes[index]
                 folder = str(Path(options.folder) / SAMPLED_FOLDER)
-                sampled = replace(options, sampled=True, sources=0, folder=folder)
-                self._sampled[place] = Preparer(probe, sampled, self._assembler, self._cache, self._originals)
-            return self._sampled[place]
+                sampled_options = replace(options, samples_blocks=True, sources=0, folder=folder)
+                self._sampled_preparers[index] = Preparer(
+                    probe, sampled_options, self._assembler, self._cache, self._originals
+                )
+            return self._sampled_preparers[index]
 
     @property
     def counts(self) -> CacheCounts:
@@ -360,7 +370,7 @@ class MultiPreparer:
         self._pool.shutdown(wait=True)
         if self._counting is not None:
             self._counting.close()
-        for preparer in (*self._preparers, *self._sampled.values()):
+        for preparer in (*self._preparers, *self._sampled_preparers.values()):
             preparer.close()
         if self._cache is not None:
             with suppress(OSError):  # the next run trims again

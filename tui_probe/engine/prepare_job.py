@@ -82,7 +82,7 @@ class SassPreparation:
         takes longer than ptxas.
         """
         work = self.work
-        limit = work.options.most_assembled
+        limit = work.options.max_assembled_snippets
         if limit is None or work.is_sass_off or not work.assembler.tools():
             return None
         if not self.gate.is_known(request.arch_number):
@@ -120,13 +120,13 @@ class SassPreparation:
         """Remove the probe's files and raise UnsupportedKernelError where nothing may be grafted into SASS, or not this
         part; by default, that of the probe.
         """
-        off = self.work.is_sass_off
+        is_off = self.work.is_sass_off
         part = part or trial_part(self.work.probe)
-        closed = because("machine-code-off") if off else self.gate.refusal(arch, part)
-        if closed is not None:
+        reason = because("machine-code-off") if is_off else self.gate.refusal(arch, part)
+        if reason is not None:
             for file in ("probed.bin", "kernel.info", SITES_FILE):
                 (self.work.directory / file).unlink(missing_ok=True)
-            raise UnsupportedKernelError(closed)
+            raise UnsupportedKernelError(reason)
 
     def _prune_cubin(self, cubin: Cubin, request: KernelRequest) -> tuple[Cubin, str]:
         """Return the cubin to graft, and its log text. Where the kernel will be refused anyway, no self-test is run."""
@@ -149,14 +149,14 @@ class SassPreparation:
         work.write("kernel.info", grafted.info)
         work.write(SITES_FILE, grafted.sites)
         work.log.write(grafted.log_text)
-        needed = {
+        requirements = {
             DriverNeed.SLOTS: grafted.in_slots,
             DriverNeed.PRUNED: is_pruned,
             DriverNeed.SHORT_RECORDS: grafted.short_records,
             DriverNeed.COPIES: grafted.copies_only,
         }
-        needs = [need for need, is_needed in needed.items() if is_needed]
-        work.keep_later(work.keep_files, request, "probed.bin", [prune_log, grafted.log_text], needs)
+        driver_needs = [need for need, is_needed in requirements.items() if is_needed]
+        work.keep_later(work.keep_files, request, "probed.bin", [prune_log, grafted.log_text], driver_needs)
         return Answer("ok", "probed.bin")
 
     def _graft_or_use_slots(self, cubin: Cubin, request: KernelRequest) -> GraftedKernel:
@@ -215,7 +215,7 @@ class PrepareJob:
         """
         arch, layout = split_target(target)
         work, number = self._work, _arch_number(arch)
-        work.log.write(_selection(work.options.kernels, work.options.filtered))
+        work.log.write(_selection_line(work.options.kernels, work.options.filtered))
         image = work.kernel_directory / "original.bin"
         key = work.cache.key(originals.digest(image), target, name) if work.cache else ""
         request = KernelRequest(arch, number, name, threads, key, map_layout=layout)
@@ -225,7 +225,7 @@ class PrepareJob:
         if entry is None:
             lock, was_held = work.cache.locks.take(key, 0)
             if was_held and not work.is_ahead:
-                work.begun()  # another process works on it
+                work.on_start()  # another process works on it
                 lock, _ = work.cache.locks.take(key, _LOCK_SECONDS)
             if was_held and work.is_ahead:
                 return late_answer()
@@ -236,15 +236,15 @@ class PrepareJob:
             return replace(answer, key=key)
         finally:
             if lock is not None:
-                _release_later(lock, work.kept)
+                _release_later(lock, work.cache_stores)
 
     def _prepare(self, originals: Originals, file: Path, request: KernelRequest) -> Answer:
         work, name, image = self._work, request.name, originals.read(file)
         if work.probe.needs_machine_code:
             return self._sass.prepare(image, request, ImageError(because("needs-sass", probe=work.probe.name)))
         try:
-            simulated = work.options.load == "ptx"
-            original, description = originals.find(image, name, request.arch_number, simulated=simulated)
+            is_simulated = work.options.load == "ptx"
+            original, description = originals.find(image, name, request.arch_number, simulated=is_simulated)
         except ImageError as error:
             if error.reason.code in _NO_PTX_REASONS and work.options.load == "bin":
                 return self._sass.prepare(image, request, error)
@@ -277,8 +277,8 @@ class PrepareJob:
     def _log_restored(self, entry: RestoredKernel, request: KernelRequest) -> Answer:
         work = self._work
         assert work.cache is not None
-        when = "ahead of this launch" if entry.ahead else "earlier"
-        cached = f"[cache] prepared {when}: all files are from {work.cache.place(request.key)}"
+        occasion = "ahead of this launch" if entry.ahead else "earlier"
+        cached = f"[cache] prepared {occasion}: all files are from {work.cache.entry_path(request.key)}"
         header = work.log_header(entry.source, request.name)
         work.log.write("\n".join([header, cached, entry.log_text or NO_ASSEMBLER_TEXT]))
         work.log_note(entry.info)
@@ -308,7 +308,7 @@ def _arch_number(arch: str) -> int:
     return int(match[1])
 
 
-def _selection(only: str, excluded: str) -> str:
+def _selection_line(patterns: str, excluded_patterns: str) -> str:
     """Return which kernels the user chose, for the first line of the log."""
-    chosen = f"only {only.replace(':', ', ')}" if only else "all"
-    return f"[kernels] {chosen}" + (f"; without {excluded.replace(':', ', ')}" if excluded else "")
+    text = f"only {patterns.replace(':', ', ')}" if patterns else "all"
+    return f"[kernels] {text}" + (f"; without {excluded_patterns.replace(':', ', ')}" if excluded_patterns else "")

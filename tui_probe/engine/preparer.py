@@ -22,7 +22,7 @@ from tui_probe.engine.kernel_cache import (
     PrunedAssemblies,
 )
 from tui_probe.engine.kernel_texts import ProcessLog
-from tui_probe.engine.kernel_work import Begun, KernelWork
+from tui_probe.engine.kernel_work import KernelWork, StartCallback
 from tui_probe.engine.prepare_job import CacheCounts, PrepareJob
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.site_file import site_file
@@ -63,7 +63,7 @@ $end:
 """
 
 
-def ignore() -> None:
+def do_nothing() -> None:
     """Do nothing when a preparation has begun."""
 
 
@@ -88,18 +88,18 @@ class Preparer:
         self._pool = ThreadPoolExecutor(_MAX_ASSEMBLERS, thread_name_prefix="assemble")
         self._cache = cache
         self._sources = SourceCopies(self._options.sources) if self._options.sources else None
-        self._kept: KernelCache | None = None
+        self._kernel_cache: KernelCache | None = None
         self._lock = threading.Lock()
         self._gate = gate
         self._grafter: Grafter | None = None
         self.counts = CacheCounts()
         self.is_ahead = False
         """True in a process that prepares ahead of launches."""
-        self._kept_later: list[Future[None]] = []
+        self._pending_stores: list[Future[None]] = []
 
     def find_assemblers(self) -> None:
         """Find assemblers, and compute the key of the cache."""
-        self._kept_kernels()
+        self._open_kernel_cache()
 
     def warm_up(self) -> None:
         """Run once through all the code, so that the first kernel does not wait for it."""
@@ -113,19 +113,19 @@ class Preparer:
         if self._grafter is not None:
             self._grafter.close()
 
-    def _kept_kernels(self) -> KernelCache | None:
+    def _open_kernel_cache(self) -> KernelCache | None:
         """The cache, once the assemblers are known; None without one."""
         with self._lock:  # held while tools are searched: the key of the cache has their versions
             tools = self._assembler.tools()
-            if self._kept is None and self._cache is not None:
-                self._kept = KernelCache(self._cache, self._probe, self._options, tools)
-            return self._kept
+            if self._kernel_cache is None and self._cache is not None:
+                self._kernel_cache = KernelCache(self._cache, self._probe, self._options, tools)
+            return self._kernel_cache
 
     @property
-    def surroundings(self) -> str:
+    def cache_inputs(self) -> str:
         """All that decides which kernels can be prepared, except the image and the device; "" without a cache."""
-        cache = self._kept_kernels()
-        return f"{cache.surroundings} {self._options.machine_code}" if cache else ""
+        cache = self._open_kernel_cache()
+        return f"{cache.input_digest} {self._options.machine_code}" if cache else ""
 
     def _graft_gate(self) -> Gate:
         with self._lock:
@@ -138,15 +138,19 @@ class Preparer:
 
         with self._lock:
             if self._grafter is None:
-                self._grafter = Grafter(self._probe, self._assembler, self._cache, samples_blocks=self._options.sampled)
+                self._grafter = Grafter(
+                    self._probe, self._assembler, self._cache, samples_blocks=self._options.samples_blocks
+                )
             return self._grafter
 
-    def prepare(self, directory: Path, arch: str, name: str, threads: int = 0, begun: Begun = ignore) -> Answer:
+    def prepare(
+        self, directory: Path, arch: str, name: str, threads: int = 0, on_start: StartCallback = do_nothing
+    ) -> Answer:
         """Prepare the kernel ``name`` of ``directory/original.bin`` for a device of ``arch``.
 
         That is ``sm_90``, and the layout of tensor maps as :func:`tensor_maps.split_target` reads it.
         ``threads`` are those of the block that is launched first, 0 if they are not known.
-        ``begun`` is called when a ptxas works, and at the end: from then on this process has time for another probe.
+        ``on_start`` is called when a ptxas works, and at the end: from then on this process has time for another probe.
         Writes the files of a kernel's directory. Never raises: a failure is an answer, its details in process.log.
         """
         probe_directory = directory / self._options.folder
@@ -155,12 +159,14 @@ class Preparer:
                 probe_directory.mkdir(exist_ok=True)
             log = ProcessLog(probe_directory / "process.log")
         except (OSError, ValueError) as error:
-            begun()
+            on_start()
             return Answer.refusal("failed", directory_reason(directory, error))
         with log:
-            return self._answer(directory, arch, name, threads, log, begun)
+            return self._answer(directory, arch, name, threads, log, on_start)
 
-    def _answer(self, directory: Path, arch: str, name: str, threads: int, log: ProcessLog, begun: Begun) -> Answer:
+    def _answer(
+        self, directory: Path, arch: str, name: str, threads: int, log: ProcessLog, on_start: StartCallback
+    ) -> Answer:
         probe_directory = directory / self._options.folder
         stores: list[Future[None]] = []
         try:
@@ -172,9 +178,9 @@ class Preparer:
                 directory,
                 probe_directory,
                 log,
-                self._kept_kernels(),
+                self._open_kernel_cache(),
                 self._pruned,
-                begun,
+                on_start,
                 self.is_ahead,
                 stores,
             )
@@ -193,14 +199,14 @@ class Preparer:
             defect = because("engine-defect", words=f"{type(error).__name__}: {error}")
             return _log_answer(log, "failed", defect, traceback.format_exc())
         finally:
-            begun()
+            on_start()
             if self.is_ahead:
-                self._kept_later += stores
+                self._pending_stores += stores
 
-    def wait_until_kept(self) -> None:
+    def wait_for_stores(self) -> None:
         """Wait until the kernels that were prepared ahead are in the cache."""
-        while self._kept_later:
-            self._kept_later.pop().exception()
+        while self._pending_stores:
+            self._pending_stores.pop().exception()
 
 
 def directory_reason(directory: Path, error: OSError | ValueError) -> Reason:

@@ -95,9 +95,9 @@ def largest_block(kernel: Kernel) -> int:
     return LARGEST_BLOCK
 
 
-def may_need_less(after: AssemblyReport, probe: Probe) -> bool:
+def may_need_less(probed_report: AssemblyReport, probe: Probe) -> bool:
     """Return whether a probed kernel has enough registers for another form to need fewer."""
-    return after.registers is not None and after.registers > (
+    return probed_report.registers is not None and probed_report.registers > (
         MAX_ADDED_REGISTERS if probe.has_lean_snippets else _MIN_LIMIT
     )
 
@@ -123,73 +123,97 @@ class FormChooser:
         self._kernel = kernel
         self._probe = probe
         self._may_limit = may_limit(kernel)
-        self._largest = max(largest_block(kernel), threads)
-        self._threads = threads or self._largest
+        self._max_threads = max(largest_block(kernel), threads)
+        self._threads = threads or self._max_threads
         self._assemble = assemble
         self._tried: dict[KernelForm, FormTrial | None] = {}
 
-    def choose(self, before: AssemblyReport, after: AssemblyReport) -> ChosenForm:
+    def choose(self, pruned_report: AssemblyReport, probed_report: AssemblyReport) -> ChosenForm:
         """Choose by the reports of ptxas on the kernel without the probe and with its plain form."""
-        plain = FormTrial(KernelForm(), after)
-        if before.registers is None or after.registers is None or not self._may_limit:
-            return ChosenForm(plain, LARGEST_BLOCK)
-        limits = self._limits(before.registers)
-        chosen = self._lean_form_if_smaller(limits[0], before, plain)
-        if not chosen and after.registers <= limits[0] and _spilled_bytes(after) <= _spilled_bytes(before):
-            return ChosenForm(plain, self._largest_launchable_block(before.registers, after.registers))
-        chosen = chosen or self._first_without_spills(limits, before, plain)
-        chosen = chosen or self._least_spilling(before.registers, plain)
+        plain_trial = FormTrial(KernelForm(), probed_report)
+        if pruned_report.registers is None or probed_report.registers is None or not self._may_limit:
+            return ChosenForm(plain_trial, LARGEST_BLOCK)
+        limits = self._limits(pruned_report.registers)
+        trial = self._lean_form_if_smaller(limits[0], pruned_report, plain_trial)
+        if (
+            not trial
+            and probed_report.registers <= limits[0]
+            and _spilled_bytes(probed_report) <= _spilled_bytes(pruned_report)
+        ):
+            return ChosenForm(
+                plain_trial, self._largest_launchable_block(pruned_report.registers, probed_report.registers)
+            )
+        trial = trial or self._first_without_spills(limits, pruned_report, plain_trial)
+        trial = trial or self._least_spilling(pruned_report.registers, plain_trial)
         return ChosenForm(
-            chosen,
-            self._largest_launchable_block(before.registers, _registers_used(chosen)),
-            self._choice_text(before, plain, chosen),
-            self._note(before, plain, chosen),
+            trial,
+            self._largest_launchable_block(pruned_report.registers, _registers_used(trial)),
+            self._choice_text(pruned_report, plain_trial, trial),
+            self._note(pruned_report, plain_trial, trial),
         )
 
-    def first_form(self, before: AssemblyReport) -> KernelForm | None:
+    def first_form(self, pruned_report: AssemblyReport) -> KernelForm | None:
         """Return the form within a limit that is tried first; None if ptxas gets no limit."""
-        if before.registers is None or not self._may_limit:
+        if pruned_report.registers is None or not self._may_limit:
             return None
-        return KernelForm(self._limits(before.registers)[0])
+        return KernelForm(self._limits(pruned_report.registers)[0])
 
     def _limits(self, registers: int) -> list[int]:
         """Return the register limits to try, the best first: one for the largest block, one for the block that is
         launched, and two higher ones.
         """
         usual = max(registers + MAX_ADDED_REGISTERS, _MIN_LIMIT)
-        more = [(usual + MAX_ADDED_REGISTERS, self._threads), (usual + 3 * MAX_ADDED_REGISTERS, self._threads)]
-        wanted = [(usual, self._largest), (usual, self._threads), *more]
-        fitting = [(min(limit, _MAX_LIMIT), max_registers_for(threads)) for limit, threads in wanted]
-        return list(dict.fromkeys(min(limit, most) if registers <= most else limit for limit, most in fitting))
+        higher_limits = [(usual + MAX_ADDED_REGISTERS, self._threads), (usual + 3 * MAX_ADDED_REGISTERS, self._threads)]
+        candidates = [(usual, self._max_threads), (usual, self._threads), *higher_limits]
+        fitting = [(min(limit, _MAX_LIMIT), max_registers_for(threads)) for limit, threads in candidates]
+        return list(
+            dict.fromkeys(
+                min(limit, max_registers) if registers <= max_registers else limit for limit, max_registers in fitting
+            )
+        )
 
-    def _lean_form_if_smaller(self, register_limit: int, before: AssemblyReport, plain: FormTrial) -> FormTrial | None:
+    def _lean_form_if_smaller(
+        self, register_limit: int, pruned_report: AssemblyReport, plain_trial: FormTrial
+    ) -> FormTrial | None:
         """Return the lean variant without a limit if it has at most ``register_limit`` registers, fewer than the plain
         form, no more serialisation and code than that, and spills no more than the kernel without a probe.
         """
-        added = _registers_used(plain) - (before.registers or 0)
-        if added <= MAX_ADDED_REGISTERS or not self._probe.has_lean_snippets or not runs_straight(self._kernel):
+        added_registers = _registers_used(plain_trial) - (pruned_report.registers or 0)
+        if (
+            added_registers <= MAX_ADDED_REGISTERS
+            or not self._probe.has_lean_snippets
+            or not runs_straight(self._kernel)
+        ):
             return None
         trial = self._trial(KernelForm(is_lean=True))
-        if trial is None or _registers_used(trial) > register_limit or _registers_used(trial) >= _registers_used(plain):
+        if (
+            trial is None
+            or _registers_used(trial) > register_limit
+            or _registers_used(trial) >= _registers_used(plain_trial)
+        ):
             return None
-        lean, usual = trial.report, plain.report
-        if _spilled_bytes(lean) > _spilled_bytes(before):
+        lean_report, plain_report = trial.report, plain_trial.report
+        if _spilled_bytes(lean_report) > _spilled_bytes(pruned_report):
             return None
-        if count_serialised(lean.output) > count_serialised(usual.output):
+        if count_serialised(lean_report.output) > count_serialised(plain_report.output):
             return None
-        no_more = lean.code_bytes is not None and usual.code_bytes is not None and lean.code_bytes <= usual.code_bytes
-        return trial if no_more else None
+        is_no_larger = (
+            lean_report.code_bytes is not None
+            and plain_report.code_bytes is not None
+            and lean_report.code_bytes <= plain_report.code_bytes
+        )
+        return trial if is_no_larger else None
 
     def _first_without_spills(
-        self, limits: Sequence[int], before: AssemblyReport, plain: FormTrial
+        self, limits: Sequence[int], pruned_report: AssemblyReport, plain_trial: FormTrial
     ) -> FormTrial | None:
         """Return the first form within a limit that spills no more than the kernel without a probe, and serialises
         ``wgmma`` no more than the plain form.
         """
-        spilled, serialised = _spilled_bytes(before), count_serialised(plain.report.output)
-        plain_spills_more = _spilled_bytes(plain.report) > spilled
+        spilled, serialised = _spilled_bytes(pruned_report), count_serialised(plain_trial.report.output)
+        plain_spills_more = _spilled_bytes(plain_trial.report) > spilled
         for form in (form for limit in limits for form in self._forms(limit)):
-            if _registers_used(plain) <= form.register_limit and not (form.is_lean and plain_spills_more):
+            if _registers_used(plain_trial) <= form.register_limit and not (form.is_lean and plain_spills_more):
                 continue  # there is nothing to gain
             trial = self._trial(form)
             if trial is None or count_serialised(trial.report.output) > serialised:
@@ -198,17 +222,17 @@ class FormChooser:
                 return trial
         return None
 
-    def _least_spilling(self, registers: int, plain: FormTrial) -> FormTrial:
+    def _least_spilling(self, registers: int, plain_trial: FormTrial) -> FormTrial:
         """Return the form that spills least among those with which the launched block fits; plain if none fits."""
         register_limit = max_registers_for(self._threads)
         if registers > register_limit:
-            return plain
-        if _registers_used(plain) > register_limit:
+            return plain_trial
+        if _registers_used(plain_trial) > register_limit:
             for form in self._forms(register_limit):
                 self._trial(form)
-        trials = [trial for trial in (plain, *self._tried.values()) if trial]
+        trials = [trial for trial in (plain_trial, *self._tried.values()) if trial]
         fitting = [trial for trial in trials if _registers_used(trial) <= register_limit]
-        return min(fitting, key=lambda trial: _spilled_bytes(trial.report), default=plain)
+        return min(fitting, key=lambda trial: _spilled_bytes(trial.report), default=plain_trial)
 
     @property
     def forms(self) -> list[KernelForm]:
@@ -226,33 +250,33 @@ class FormChooser:
             self._tried[form] = None if isinstance(report, ToolchainError) else FormTrial(form, report)
         return self._tried[form]
 
-    def _largest_launchable_block(self, before: int, after: int) -> int:
-        """Return the threads of the largest block that still fits when registers rise from ``before`` to ``after``."""
-        available = max_registers_for(self._largest)
-        return LARGEST_BLOCK if after <= available or before > available else self._threads
+    def _largest_launchable_block(self, pruned_registers: int, probed_registers: int) -> int:
+        """Return the threads of the largest block that still fits when the probe adds registers."""
+        available = max_registers_for(self._max_threads)
+        return LARGEST_BLOCK if probed_registers <= available or pruned_registers > available else self._threads
 
-    def _choice_text(self, before: AssemblyReport, plain: FormTrial, chosen: FormTrial) -> str:
-        form = ", in the probe's variant with fewer registers" if chosen.form.is_lean else ""
-        limit = f"limited to {chosen.form.register_limit}" if chosen.form.register_limit else "without a limit"
+    def _choice_text(self, pruned_report: AssemblyReport, plain_trial: FormTrial, trial: FormTrial) -> str:
+        form = ", in the probe's variant with fewer registers" if trial.form.is_lean else ""
+        limit = f"limited to {trial.form.register_limit}" if trial.form.register_limit else "without a limit"
         return (
-            f"[registers] {_registers_used(chosen)} per thread, {limit}{form} ({before.registers} without the probe,"
-            f" {_registers_used(plain)} with the probe by default; variants tried: {len(self._tried)})"
+            f"[registers] {_registers_used(trial)} per thread, {limit}{form} ({pruned_report.registers} without the"
+            f" probe, {_registers_used(plain_trial)} with the probe by default; variants tried: {len(self._tried)})"
         )
 
-    def _note(self, before: AssemblyReport, plain: FormTrial, chosen: FormTrial) -> Reason | None:
+    def _note(self, pruned_report: AssemblyReport, plain_trial: FormTrial, trial: FormTrial) -> Reason | None:
         """Return a note for the user if the kernel spills, has the lean variant, or would not fit without the limit."""
-        if chosen is plain:
+        if trial is plain_trial:
             return None
-        spilled = _spilled_bytes(chosen.report)
-        name, used, needed = self._probe.name, _registers_used(chosen), _registers_used(plain)
-        if spilled > max(_spilled_bytes(before), _spilled_bytes(plain.report)):
-            return because("registers-spilled", probe=name, registers=used, threads=self._threads, bytes=spilled)
-        if chosen.form.is_lean:
-            return because("registers-lean", probe=name, registers=used, needed=needed)
-        fits = next((size for size in (self._largest, self._threads) if used <= max_registers_for(size)), 0)
-        if needed <= max_registers_for(fits):
+        spilled = _spilled_bytes(trial.report)
+        name, registers, plain_registers = self._probe.name, _registers_used(trial), _registers_used(plain_trial)
+        if spilled > max(_spilled_bytes(pruned_report), _spilled_bytes(plain_trial.report)):
+            return because("registers-spilled", probe=name, registers=registers, threads=self._threads, bytes=spilled)
+        if trial.form.is_lean:
+            return because("registers-lean", probe=name, registers=registers, needed=plain_registers)
+        fits = next((size for size in (self._max_threads, self._threads) if registers <= max_registers_for(size)), 0)
+        if plain_registers <= max_registers_for(fits):
             return None
-        return because("registers-limited", probe=name, registers=used, needed=needed, threads=fits)
+        return because("registers-limited", probe=name, registers=registers, needed=plain_registers, threads=fits)
 
 
 def _registers_used(trial: FormTrial) -> int:

@@ -65,38 +65,38 @@ class PtxPreparation:
         """
         work, kernel, request = self.work, self.kernel, self.request
         max_registers = 0 if work.assembler.tools() else limit_without_ptxas(kernel, request.threads)
-        probe, probed = work.probe, self._insert_or_refuse(max_registers)
-        assemblies = self._start_assemblies(probed)
+        probe, probed_ptx = work.probe, self._insert_or_refuse(max_registers)
+        assemblies = self._start_assemblies(probed_ptx)
         if note := self._yielding_refusal(assemblies):
             probe = without_yielding(work.probe)
-            probed = self._insert(probe, max_registers, note)
-            self._write_probed_files(probed)
+            probed_ptx = self._insert(probe, max_registers, note)
+            self._write_probed_files(probed_ptx)
             if assemblies is not None:
                 assemblies.probed = work.variants.start("probed", request.arch, request.name)
         load = "probed.bin" if assemblies is not None and work.options.load == "bin" else "probed.ptx"
-        sampled, threads = work.options.sampled, request.threads
-        form = FormAssembly(kernel, probe, work.assembler, work.directory, request.arch, threads, sampled)
+        samples_blocks, threads = work.options.samples_blocks, request.threads
+        form = FormAssembly(kernel, probe, work.assembler, work.directory, request.arch, threads, samples_blocks)
         if assemblies is not None and load == "probed.bin":
             if work.options.folder == FUSED_NAME:
-                form.begin_first(assemblies.pruned, work.pool)
+                form.start_early_form(assemblies.pruned, work.pool)
             failure = assemblies.probed.result()
             if isinstance(failure, ToolchainError):
-                form.leave_first()
+                form.drop_early_form()
                 assemblies.pruned.result()
                 return self._answer_failed_assembly(failure)
-        max_threads = max(threads, 1) if assemblies is None else self._choose_form(form, probed.info, assemblies)
-        form.leave_first()
+        max_threads = max(threads, 1) if assemblies is None else self._choose_form(form, probed_ptx.info, assemblies)
+        form.drop_early_form()
         work.keep_later(self._keep, load, assemblies, max_threads)
         return Answer("ok", load)
 
     def _answer_failed_assembly(self, failure: ToolchainError) -> Answer:
         if failure.reason is not None and failure.reason.code == _UNKNOWN_ARCHITECTURE:
-            return self._answer_driver_compiles()
+            return self._leave_to_driver()
         if isinstance(failure, NewerPtxError):
             raise failure
         return Answer.refusal("failed", assembly_failure(failure))
 
-    def _answer_driver_compiles(self) -> Answer:
+    def _leave_to_driver(self) -> Answer:
         """Let the driver compile the PTX for a GPU that this ptxas does not support, such as one older than its CUDA
         release.
         """
@@ -118,44 +118,46 @@ class PtxPreparation:
             raise
 
     def _insert(self, probe: Probe, max_registers: int, note: Reason | None = None) -> ProbedPtx:
-        arch, sampled = self.request.arch_number, self.work.options.sampled
-        return build_probed_ptx(self.kernel, probe, arch=arch, sampled=sampled, note=note, max_registers=max_registers)
+        arch, samples_blocks = self.request.arch_number, self.work.options.samples_blocks
+        return build_probed_ptx(
+            self.kernel, probe, arch=arch, samples_blocks=samples_blocks, note=note, max_registers=max_registers
+        )
 
-    def _start_assemblies(self, probed: ProbedPtx) -> Assemblies | None:
+    def _start_assemblies(self, probed_ptx: ProbedPtx) -> Assemblies | None:
         """Write the kernel with the probe and without, and start to assemble both; None without tools."""
         work, request = self.work, self.request
         # The launch waits only for the probed kernel, so its ptxas starts first and the rest follows.
-        work.write("probed.ptx", probed.ptx)
+        work.write("probed.ptx", probed_ptx.ptx)
         if not work.assembler.tools():
             work.write_unprobed(self.original, self.kernel)
-            self._write_info(probed)
-            self._write_sites(probed)
+            self._write_info(probed_ptx)
+            self._write_sites(probed_ptx)
             work.log.write(NO_ASSEMBLER_TEXT)
             return None
         assembly = work.variants.start_and_wait("probed", request.arch, request.name)
         work.write_unprobed(self.original, self.kernel)
-        self._write_info(probed)
+        self._write_info(probed_ptx)
         assemblies = Assemblies(assembly, work.variants.start_pruned(request.arch, request.name))
-        self._write_sites(probed)
+        self._write_sites(probed_ptx)
         return assemblies
 
     def _choose_form(self, form: FormAssembly, info: str, assemblies: Assemblies) -> int:
         """Take another form of the probed kernel if this one has too many registers. Return the threads of the largest
         block that the form supports.
         """
-        after = assemblies.probed.result()
-        if isinstance(after, ToolchainError) or not may_need_less(after, form.probe):
+        probed_report = assemblies.probed.result()
+        if isinstance(probed_report, ToolchainError) or not may_need_less(probed_report, form.probe):
             return LARGEST_BLOCK
-        before = assemblies.pruned.result()
-        if isinstance(before, ToolchainError):
+        pruned_report = assemblies.pruned.result()
+        if isinstance(pruned_report, ToolchainError):
             return LARGEST_BLOCK
-        choice = form.install_chosen_form(before, after)
+        choice = form.install_chosen_form(pruned_report, probed_report)
         if choice.log_text:
             self.work.log.write(choice.log_text)
         if choice.note is not None:
             self.work.write("kernel.info", with_note(info, choice.note))
             self.work.log.write(f"[note] {choice.note.text}")
-        if choice.trial.report != after:
+        if choice.trial.report != probed_report:
             self.work.log.write(f"{choice.trial.report.command}\n{choice.trial.report.output}")
             assemblies.probed = Future()
             assemblies.probed.set_result(choice.trial.report)
@@ -169,25 +171,25 @@ class PtxPreparation:
             return None
         if assemblies is None:
             return yielding_reason(probe, sites, None, None)
-        probed = assemblies.probed.result()
-        after = count_serialised(probed.output) if isinstance(probed, AssemblyReport) else 0
-        if not after:
+        probed_report = assemblies.probed.result()
+        probed_count = count_serialised(probed_report.output) if isinstance(probed_report, AssemblyReport) else 0
+        if not probed_count:
             return None
-        pruned = assemblies.pruned.result()
-        before = count_serialised(pruned.output) if isinstance(pruned, AssemblyReport) else 0
-        return yielding_reason(probe, sites, before, after) if after > before else None
+        pruned_report = assemblies.pruned.result()
+        pruned_count = count_serialised(pruned_report.output) if isinstance(pruned_report, AssemblyReport) else 0
+        return yielding_reason(probe, sites, pruned_count, probed_count) if probed_count > pruned_count else None
 
-    def _write_probed_files(self, probed: ProbedPtx) -> None:
-        self.work.write("probed.ptx", probed.ptx)
-        self._write_info(probed)
-        self._write_sites(probed)
+    def _write_probed_files(self, probed_ptx: ProbedPtx) -> None:
+        self.work.write("probed.ptx", probed_ptx.ptx)
+        self._write_info(probed_ptx)
+        self._write_sites(probed_ptx)
 
-    def _write_info(self, probed: ProbedPtx) -> None:
-        self.work.write("kernel.info", probed.info)
-        self.work.log_note(probed.info)
+    def _write_info(self, probed_ptx: ProbedPtx) -> None:
+        self.work.write("kernel.info", probed_ptx.info)
+        self.work.log_note(probed_ptx.info)
 
-    def _write_sites(self, probed: ProbedPtx) -> None:
-        self.work.write(SITES_FILE, site_file(self.work.probe.name, self.kernel, probed.notes, self.kernel.image))
+    def _write_sites(self, probed_ptx: ProbedPtx) -> None:
+        self.work.write(SITES_FILE, site_file(self.work.probe.name, self.kernel, probed_ptx.notes, self.kernel.image))
 
     def _keep(self, load: str, assemblies: Assemblies | None, max_threads: int) -> None:
         """Put the kernel into the cache once its assemblies, which were submitted before this, have ended well."""
@@ -214,15 +216,16 @@ def without_yielding(probe: Probe) -> Probe:
     return replace(probe, points=tuple(point for point in probe.points if not point.yielding))
 
 
-def yielding_reason(probe: Probe, sites: Counter[str], before: int | None, after: int | None) -> Reason:
+def yielding_reason(probe: Probe, sites: Counter[str], pruned_count: int | None, probed_count: int | None) -> Reason:
     """Return why the points at ``sites`` were left out.
 
-    ptxas reported serialisation ``before`` times without the probe and ``after`` times with it; None without ptxas.
+    ptxas reported serialisation ``pruned_count`` times without the probe and ``probed_count`` times with it; None
+    without ptxas.
     """
-    places = ", ".join(f"{count} {opcode}" for opcode, count in sites.items())
-    if before is None or after is None:
-        return because("wgmma-unchecked", probe=probe.name, sites=places)
-    return because("wgmma-serialised", probe=probe.name, sites=places, after=after, before=before)
+    site_counts = ", ".join(f"{count} {opcode}" for opcode, count in sites.items())
+    if pruned_count is None or probed_count is None:
+        return because("wgmma-unchecked", probe=probe.name, sites=site_counts)
+    return because("wgmma-serialised", probe=probe.name, sites=site_counts, after=probed_count, before=pruned_count)
 
 
 class _EarlyForm(NamedTuple):
@@ -246,84 +249,88 @@ class FormAssembly:
     directory: Path
     arch: str
     threads: int
-    sampled: bool
+    samples_blocks: bool
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _first: _EarlyForm | None = None
-    _is_left: bool = False
+    _early_form: _EarlyForm | None = None
+    _is_early_over: bool = False
     """True once no form may be begun early."""
 
-    def begin_first(self, pruned: Assembling, pool: ThreadPoolExecutor) -> None:
+    def start_early_form(self, pruned: Assembling, pool: ThreadPoolExecutor) -> None:
         """Assemble the first form within a limit when the kernel without the probe is assembled, unless that is too
         late.
         """
-        pruned.add_done_callback(lambda done: self._begin_first(done.result(), pool))
+        pruned.add_done_callback(lambda assembly: self._start_early_form(assembly.result(), pool))
 
-    def _begin_first(self, before: AssemblyReport | ToolchainError, pool: ThreadPoolExecutor) -> None:
-        form = None if isinstance(before, ToolchainError) else self._chooser().first_form(before)
+    def _start_early_form(self, pruned_report: AssemblyReport | ToolchainError, pool: ThreadPoolExecutor) -> None:
+        form = None if isinstance(pruned_report, ToolchainError) else self._chooser().first_form(pruned_report)
         with self._lock, suppress(RuntimeError):  # the engine ends
-            if form is not None and not self._is_left:
-                self._first = _EarlyForm(form, pool.submit(self._assemble, form))
+            if form is not None and not self._is_early_over:
+                self._early_form = _EarlyForm(form, pool.submit(self._assemble, form))
 
     def _chooser(self) -> FormChooser:
-        return FormChooser(self.kernel, self.probe, self.threads, self._assembled)
+        return FormChooser(self.kernel, self.probe, self.threads, self._assemble_or_wait)
 
-    def leave_first(self) -> None:
+    def drop_early_form(self) -> None:
         """Remove the files of the form that was begun early, if it was not tried, once they are complete."""
         with self._lock:
-            self._is_left, first = True, self._first
-            self._first = None
-        if first is not None and not first.assembly.cancel():
-            first.assembly.add_done_callback(lambda _: self._remove(first.form))
+            self._is_early_over, early_form = True, self._early_form
+            self._early_form = None
+        if early_form is not None and not early_form.assembly.cancel():
+            early_form.assembly.add_done_callback(lambda _: self._remove(early_form.form))
 
     def _remove(self, form: KernelForm) -> None:
         for suffix in _SUFFIXES:
-            self._file(form, suffix).unlink(missing_ok=True)
+            self._form_path(form, suffix).unlink(missing_ok=True)
 
-    def install_chosen_form(self, before: AssemblyReport, after: AssemblyReport) -> ChosenForm:
+    def install_chosen_form(self, pruned_report: AssemblyReport, probed_report: AssemblyReport) -> ChosenForm:
         """Choose a form, move its files to ``probed.ptx`` and ``probed.bin``, and delete those of all other forms.
 
-        ``before`` and ``after`` are the reports on the kernel without the probe and on the files that are there now.
-        The chosen report names the files by their new paths. Raises OSError.
+        ``pruned_report`` is the report on the kernel without the probe, ``probed_report`` that on the files that are
+        there now. The chosen report names the files by their new paths. Raises OSError.
         """
         chooser = self._chooser()
-        choice = chooser.choose(before, after)
+        choice = chooser.choose(pruned_report, probed_report)
         for form in chooser.forms:
             if form != choice.trial.form:
                 self._remove(form)
             else:
                 for suffix in _SUFFIXES:
-                    self._file(form, suffix).replace(self._installed(suffix))
+                    self._form_path(form, suffix).replace(self._installed_path(suffix))
         # The log shows this command so that the user can run it again, so it must name the files that remain.
         command = choice.trial.report.command
         for suffix in _SUFFIXES:
-            command = command.replace(str(self._file(choice.trial.form, suffix)), str(self._installed(suffix)))
+            command = command.replace(
+                str(self._form_path(choice.trial.form, suffix)), str(self._installed_path(suffix))
+            )
         trial = choice.trial._replace(report=replace(choice.trial.report, command=command))
         return choice._replace(trial=trial)
 
-    def _installed(self, suffix: str) -> Path:
+    def _installed_path(self, suffix: str) -> Path:
         return self.directory / f"{PROBED_STEM}{suffix}"
 
-    def _assembled(self, form: KernelForm) -> AssemblyReport | ToolchainError:
+    def _assemble_or_wait(self, form: KernelForm) -> AssemblyReport | ToolchainError:
         """Return the outcome of a form, which may be under way."""
         with self._lock:
-            self._is_left, first = True, self._first
-            if first is not None and first.form == form:
-                self._first = None
-        if first is not None and first.form == form and not first.assembly.cancel():
-            return first.assembly.result()
+            self._is_early_over, early_form = True, self._early_form
+            if early_form is not None and early_form.form == form:
+                self._early_form = None
+        if early_form is not None and early_form.form == form and not early_form.assembly.cancel():
+            return early_form.assembly.result()
         return self._assemble(form)
 
     def _assemble(self, form: KernelForm) -> AssemblyReport | ToolchainError:
         probe = self.probe.lean_form() if form.is_lean else self.probe
         device = int(self.arch.removeprefix("sm_").rstrip("af"))
         limit = form.register_limit
-        made = build_probed_ptx(self.kernel, probe, arch=device, sampled=self.sampled, max_registers=limit)
-        source, binary = self._file(form, ".ptx"), self._file(form, ".bin")
-        write_file(source, made.ptx.encode())
+        probed_ptx = build_probed_ptx(
+            self.kernel, probe, arch=device, samples_blocks=self.samples_blocks, max_registers=limit
+        )
+        source, binary = self._form_path(form, ".ptx"), self._form_path(form, ".bin")
+        write_file(source, probed_ptx.ptx.encode())
         try:
             return self.assembler.assemble(source, binary, self.arch, self.kernel.entry.name)
         except ToolchainError as error:
             return error
 
-    def _file(self, form: KernelForm, suffix: str) -> Path:
+    def _form_path(self, form: KernelForm, suffix: str) -> Path:
         return self.directory / f".{'lean' if form.is_lean else 'limited'}_{form.register_limit}{suffix}"

@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.kernel import function_instructions
-from tui_probe.engine.warp_substitutes import REDUX_FROM, can_substitute, with_substitutes
+from tui_probe.engine.warp_substitutes import REDUX_FROM, can_substitute, substitute_opcodes
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, SnippetCode
 from tui_probe.ptx.tree import REPLACED_MARK
@@ -40,7 +40,7 @@ _LOCKSTEP_BELOW: Final = 70
 """First architecture whose lanes do not run in lockstep; before, ``shfl`` and ``vote`` need no members."""
 _SYNC_ONLY_FROM: Final = (6, 4)
 """First PTX version in which ``shfl`` and ``vote`` exist with ``.sync`` only for sm_70 and later."""
-_OLDEST_RAISED: Final = (3, 0)
+_MIN_RAISABLE_VERSION: Final = (3, 0)
 """First PTX version that may be raised: see the end of the module's docstring."""
 _TARGET: Final = re.compile(r"sm_([0-9]+)([a-z]?)")
 
@@ -52,7 +52,7 @@ class Isa(NamedTuple):
     target: int
 
 
-_NEEDS: Final = {
+_REQUIRED_ISA: Final = {
     "activemask": Isa((6, 2), 30),
     "shfl.sync": Isa((6, 0), 30),
     "vote.sync": Isa((6, 0), 30),
@@ -76,33 +76,33 @@ class _Header(NamedTuple):
     arch: int
     keeps_version: bool
 
-    def allows(self, needed: Isa) -> bool:
+    def allows(self, required: Isa) -> bool:
         """Return whether the header may be raised to what is needed."""
-        if needed.target > self.isa.target:
-            crosses = self.isa.target < _LOCKSTEP_BELOW <= needed.target
-            if not self.is_plain or needed.target > self.arch or crosses:
+        if required.target > self.isa.target:
+            crosses = self.isa.target < _LOCKSTEP_BELOW <= required.target
+            if not self.is_plain or required.target > self.arch or crosses:
                 return False
-        return needed.version <= self.isa.version or self._allows_version(needed.version)
+        return required.version <= self.isa.version or self._allows_version(required.version)
 
     def _allows_version(self, version: tuple[int, int]) -> bool:
-        if self.isa.version < _OLDEST_RAISED:
+        if self.isa.version < _MIN_RAISABLE_VERSION:
             return False
         return not (self.keeps_version and self.isa.version < _SYNC_ONLY_FROM <= version)
 
 
 def can_reduce(module: Module) -> bool:
     """Return whether the PTX of a module may use ``redux.sync``."""
-    return _has(module, _NEEDS["redux"])
+    return _supports(module, _REQUIRED_ISA["redux"])
 
 
 def can_elect(module: Module) -> bool:
     """Return whether the PTX of a module may use ``elect.sync``."""
-    return _has(module, _NEEDS["elect"])
+    return _supports(module, _REQUIRED_ISA["elect"])
 
 
-def _has(module: Module, needed: Isa) -> bool:
+def _supports(module: Module, required: Isa) -> bool:
     match = _TARGET.match(module.target)
-    return match is not None and module.version >= needed.version and int(match[1]) >= needed.target
+    return match is not None and module.version >= required.version and int(match[1]) >= required.target
 
 
 def fit_to_probe(kernel: Kernel, probe: Probe, arch: int | None = None) -> tuple[Kernel, Probe]:
@@ -116,29 +116,31 @@ def fit_to_probe(kernel: Kernel, probe: Probe, arch: int | None = None) -> tuple
         return kernel, probe
     isa = Isa(kernel.module.version, int(match[1]))
     header = _Header(isa, not match[2], isa.target if arch is None else arch, _lacks_sync(kernel))
-    lacking = [(instruction, needed) for instruction, needed in _needs(probe) if not header.allows(needed)]
-    for instruction, needed in lacking:
+    unavailable = [
+        (instruction, required) for instruction, required in _requirements(probe) if not header.allows(required)
+    ]
+    for instruction, required in unavailable:
         if not can_substitute(instruction):
-            _refuse(instruction.opcode, needed, kernel)
-    if lacking:
-        probe = with_substitutes(probe, frozenset(instruction.opcode for instruction, _ in lacking))
-    raised = _raised_isa(header, probe)
-    for instruction, needed in _needs(probe):
-        if needed.version > raised.version or needed.target > raised.target:
-            _refuse(instruction.opcode, needed, kernel)
-    return (_with_header(kernel, raised) if raised != isa else kernel), probe
+            _refuse(instruction.opcode, required, kernel)
+    if unavailable:
+        probe = substitute_opcodes(probe, frozenset(instruction.opcode for instruction, _ in unavailable))
+    raised_isa = _raised_isa(header, probe)
+    for instruction, required in _requirements(probe):
+        if required.version > raised_isa.version or required.target > raised_isa.target:
+            _refuse(instruction.opcode, required, kernel)
+    return (_replace_header(kernel, raised_isa) if raised_isa != isa else kernel), probe
 
 
 def _raised_isa(header: _Header, probe: Probe) -> Isa:
     """Return the version and target to raise the header to. A missing activemask is reported by the insertion."""
-    wanted = [needed for _, needed in _needs(probe)]
+    requirements = [required for _, required in _requirements(probe)]
     if any(own_map.level is not Level.THREAD for own_map in probe.maps):
-        wanted.append(_NEEDS["activemask"])
-    allowed = [header.isa, *(needed for needed in wanted if header.allows(needed))]
-    return Isa(max(isa.version for isa in allowed), max(isa.target for isa in allowed))
+        requirements.append(_REQUIRED_ISA["activemask"])
+    candidates = [header.isa, *(isa for isa in requirements if header.allows(isa))]
+    return Isa(max(isa.version for isa in candidates), max(isa.target for isa in candidates))
 
 
-def _needs(probe: Probe) -> Iterator[tuple[Instruction, Isa]]:
+def _requirements(probe: Probe) -> Iterator[tuple[Instruction, Isa]]:
     """The instructions of a probe that not every PTX has, and what they need."""
     for point in probe.points:
         for snippet in (point.before, point.after):
@@ -149,8 +151,8 @@ def _needs(probe: Probe) -> Iterator[tuple[Instruction, Isa]]:
                         instruction.opcode,
                         *(f"{instruction.opcode}.{modifier}" for modifier in instruction.modifiers),
                     ):
-                        if name in _NEEDS:
-                            yield instruction, _NEEDS[name]
+                        if name in _REQUIRED_ISA:
+                            yield instruction, _REQUIRED_ISA[name]
 
 
 def _lacks_sync(kernel: Kernel) -> bool:
@@ -164,12 +166,12 @@ def _is_without_sync(instruction: Instruction) -> bool:
     return instruction.opcode in ("shfl", "vote") and "sync" not in instruction.modifiers
 
 
-def _refuse(opcode: str, needed: Isa, kernel: Kernel) -> None:
+def _refuse(opcode: str, required: Isa, kernel: Kernel) -> None:
     reason = because(
         "target-too-old",
         instruction=opcode,
-        least=_version_text(needed.version),
-        needed=f"sm_{needed.target}",
+        least=_version_text(required.version),
+        needed=f"sm_{required.target}",
         found=f"PTX {_version_text(kernel.module.version)} for {kernel.module.target.rstrip(',')}",
     )
     raise UnsupportedKernelError(reason)
@@ -179,22 +181,22 @@ def _version_text(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
-def _with_header(kernel: Kernel, isa: Isa) -> Kernel:
+def _replace_header(kernel: Kernel, isa: Isa) -> Kernel:
     """The kernel with another header; options of ``.target``, such as its texture mode, stay."""
     module, text = kernel.module, kernel.pruned
     if isa.version != module.version:
-        text = _with_directive_value(text, "version", r"[0-9]+\.[0-9]+", _version_text(isa.version))
+        text = _replace_directive_value(text, "version", r"[0-9]+\.[0-9]+", _version_text(isa.version))
     target = module.target
     if isa.target != int(_TARGET.findall(target)[0][0]):
         target = _TARGET.sub(f"sm_{isa.target}", target)
-        text = _with_directive_value(text, "target", _TARGET.pattern, f"sm_{isa.target}")
+        text = _replace_directive_value(text, "target", _TARGET.pattern, f"sm_{isa.target}")
     return replace(kernel, module=replace(module, version=isa.version, target=target), pruned=text)
 
 
-def _with_directive_value(text: str, directive: str, value: str, new: str) -> str:
+def _replace_directive_value(text: str, directive: str, value: str, new_value: str) -> str:
     """The text with a new value in the first line of a directive, which is quoted behind it."""
-    was = re.search(rf"^[ \t]*\.{directive}\s+(?:{value})[^\n]*", text, re.MULTILINE)
-    if was is None:
+    match = re.search(rf"^[ \t]*\.{directive}\s+(?:{value})[^\n]*", text, re.MULTILINE)
+    if match is None:
         return text
-    line = re.sub(value, new, was[0], count=1)
-    return f"{text[: was.start()]}{line} {REPLACED_MARK}{' '.join(was[0].split())}{text[was.end() :]}"
+    line = re.sub(value, new_value, match[0], count=1)
+    return f"{text[: match.start()]}{line} {REPLACED_MARK}{' '.join(match[0].split())}{text[match.end() :]}"

@@ -46,11 +46,11 @@ _MAX_REASON_LENGTH: Final = 500
 def listen_at(path: Path) -> socket.socket:
     """A socket that takes connections as soon as ``path`` exists. Raises LaunchError if it cannot be made there."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    unready = path.with_name(f".{path.name[:20]}.{os.getpid()}")
+    unready_path = path.with_name(f".{path.name[:20]}.{os.getpid()}")
     try:
-        listener.bind(str(unready))
+        listener.bind(str(unready_path))
         listener.listen(socket.SOMAXCONN)
-        unready.rename(path)
+        unready_path.rename(path)
     except OSError as error:
         listener.close()
         raise LaunchError(f"{path}: cannot create the engine's socket: {error.strerror or error}") from error
@@ -123,7 +123,7 @@ class Reception:
 
         self._listener = listener
         self._answers: Future[Callable[[bytes], Iterator[str]]] = Future()
-        self._elsewhere: Callable[[socket.socket], bool] | None = None
+        self._hand_over: Callable[[socket.socket], bool] | None = None
         self._lock = threading.Lock()
         self._connections: dict[socket.socket, threading.Thread] = {}
         self._acceptor = threading.Thread(target=self._accept, name="engine", daemon=True)
@@ -134,13 +134,13 @@ class Reception:
         self._acceptor.start()
 
     def open(
-        self, answers: Callable[[bytes], Iterator[str]], elsewhere: Callable[[socket.socket], bool] | None = None
+        self, answers: Callable[[bytes], Iterator[str]], hand_over: Callable[[socket.socket], bool] | None = None
     ) -> None:
         """Answer requests by the lines of ``answers`` from now on.
 
-        ``elsewhere`` may take a connection that comes while another one is served here, and then serves only that one.
+        ``hand_over`` may take a connection that comes while another one is served here, and then serves only that one.
         """
-        self._elsewhere = elsewhere
+        self._hand_over = hand_over
         self._answers.set_result(answers)
 
     def wait(self) -> None:
@@ -174,7 +174,7 @@ class Reception:
                 self._receive(connection)
 
     def _receive(self, connection: socket.socket) -> None:
-        if self._connections and self._elsewhere is not None and self._elsewhere(connection):
+        if self._connections and self._hand_over is not None and self._hand_over(connection):
             return
         thread = threading.Thread(target=self._serve, args=(connection,), name="connection", daemon=True)
         with self._lock:
@@ -247,12 +247,12 @@ class Answer:
 
     @classmethod
     def read(cls, line: str) -> Answer:
-        """The answer of a line, which has its ``outcome``, an id and what was ``written``. Raises ValueError."""
+        """The answer of a line, which has its ``outcome``, an id and what was ``reason_text``. Raises ValueError."""
         match line.removesuffix("\n").split("\t", 2):
             case ["ok", _, text]:
                 return cls("ok", text)
-            case ["skipped" | "failed" as outcome, _, written]:
-                return cls(outcome, *read_reason(written))
+            case ["skipped" | "failed" as outcome, _, reason_text]:
+                return cls(outcome, *read_reason(reason_text))
         raise ValueError(f"no answer: {line!r}")
 
     @property
@@ -261,9 +261,9 @@ class Answer:
         return None if self.code is None else Reason(self.text, self.code)
 
     @property
-    def written(self) -> str:
+    def reply_text(self) -> str:
         """Text that the hook receives."""
         return self.text if self.reason is None else self.reason.written
 
 
-LATER: Final = Answer("later", "")
+LATER_ANSWER: Final = Answer("later", "")

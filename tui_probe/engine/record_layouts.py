@@ -34,26 +34,27 @@ NO_ROOM: Final = 0x80000000
 class RecordAddress:
     """Address of a record: from ``address + offset`` on, its columns ``pitch`` bytes apart, with 0 side by side.
 
-    Only lanes in which the predicate ``where`` holds may write; "" is all that came so far.
+    Only lanes in which ``predicate`` holds may write; "" stands for all lanes that arrive.
     """
 
     address: str
     offset: int
     pitch: int
-    where: str = ""
+    predicate: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordTurn:
     """A record's place among the ``count`` ones that lane 0 saves in one basic block, one after the other.
 
-    ``counted``: only those of some iterations of the loop around are saved; ``begins``: an iteration begins here.
+    ``samples_iterations``: only the records of some iterations of the loop around are saved; ``begins_iteration``: an
+    iteration begins here.
     """
 
     index: int = 0
     count: int = 1
-    counted: bool = False
-    begins: bool = False
+    samples_iterations: bool = False
+    begins_iteration: bool = False
 
     @property
     def is_last(self) -> bool:
@@ -71,29 +72,29 @@ class MapRecords(ABC):
 
     @abstractmethod
     def locate(self, skip: str, turn: RecordTurn) -> tuple[list[str], RecordAddress]:
-        """Return the lines that find the place of the next record, and the place. Lanes that save none go to ``skip``,
-        or are identified by ``where`` of the place. Only records of ``leader`` maps take turns.
+        """Return the lines that find the address of the next record, and the address. Lanes that save none branch to
+        ``skip``, or the address has a predicate. Only records of ``leader`` maps take turns.
         """
 
     @property
     def _parameter(self) -> str:
         return self._names.parameter("map", self._map.name)
 
-    def _lowest_lane(self, skip: str) -> list[str]:
+    def _skip_higher_lanes(self, skip: str) -> list[str]:
         """Return the lines that skip all but the lowest active lane. Lane 0 may have left, or not take part."""
-        lanes, lower, follows = self._b32("lanes"), self._b32("lower"), self._pred("follows")
+        lanes, lower_lanes, has_lower = self._b32("lanes"), self._b32("lower"), self._predicate("follows")
         return [
             f"activemask.b32 {lanes};",
-            f"mov.u32 {lower}, %lanemask_lt;",
-            f"and.b32 {lanes}, {lanes}, {lower};",
-            f"setp.ne.u32 {follows}, {lanes}, 0;",
-            f"@{follows} bra {skip};",
+            f"mov.u32 {lower_lanes}, %lanemask_lt;",
+            f"and.b32 {lanes}, {lanes}, {lower_lanes};",
+            f"setp.ne.u32 {has_lower}, {lanes}, 0;",
+            f"@{has_lower} bra {skip};",
         ]
 
     def _b32(self, name: str) -> str:
         return self._names.temporary(name, "b32")
 
-    def _pred(self, name: str) -> str:
+    def _predicate(self, name: str) -> str:
         return self._names.temporary(name, "pred")
 
 
@@ -141,16 +142,16 @@ class CountedRecords(MapRecords):
         """Return the lines and the register, or the number, of ``header + cap × slot_bytes``."""
         if self._storage.cap:
             return [], str(header + self._storage.cap * slot_bytes)
-        loaded, cap = self._cap()
+        cap_lines, cap = self._cap()
         stride = self._b32("stride")
-        return [*loaded, f"mad.lo.u32 {stride}, {cap}, {slot_bytes}, {header};"], stride
+        return [*cap_lines, f"mad.lo.u32 {stride}, {cap}, {slot_bytes}, {header};"], stride
 
     def _unit_address(self, index: str, unit: int) -> list[str]:
         """Return the lines for the address of a unit by its index in the map."""
-        wide = self._names.temporary("wide", "b64")
+        base = self._names.temporary("wide", "b64")
         return [
-            f"ld.param.u64 {wide}, [{self._parameter}];",
-            f"mad.wide.u32 {self._addressing.address}, {index}, {unit}, {wide};",
+            f"ld.param.u64 {base}, [{self._parameter}];",
+            f"mad.wide.u32 {self._addressing.address}, {index}, {unit}, {base};",
         ]
 
 
@@ -158,14 +159,14 @@ class RowRecords(CountedRecords):
     """Records of threads: those with the same number of all lanes of a warp side by side, behind a row of counts."""
 
     def begin(self, warp: str, lane: str) -> list[str]:
-        loaded, stride = self._stride(WARP_SIZE * self._storage.columns, WARP_SIZE)
-        return [*loaded, f"mad.lo.u32 {self.place}, {warp}, {stride}, {lane};"]
+        stride_lines, stride = self._stride(WARP_SIZE * self._storage.columns, WARP_SIZE)
+        return [*stride_lines, f"mad.lo.u32 {self.place}, {warp}, {stride}, {lane};"]
 
     def locate(self, _skip: str, _turn: RecordTurn) -> tuple[list[str], RecordAddress]:
-        room, index, attempts = self._pred("room"), self._b32("index"), self.attempts
-        loaded, cap = self._cap()
+        room, index, attempts = self._predicate("room"), self._b32("index"), self.attempts
+        cap_lines, cap = self._cap()
         lines = [
-            *loaded,
+            *cap_lines,
             f"setp.lt.u32 {room}, {attempts}, {cap};",
             f"mad.lo.u32 {index}, {attempts}, {WARP_SIZE * self._storage.columns}, {self.place};",
             f"add.u32 {attempts}, {attempts}, 1;",
@@ -207,20 +208,20 @@ class QueueRecords(CountedRecords):
         return [f"mov.u32 {self.place}, {warp};"]
 
     def locate(self, skip: str, _turn: RecordTurn) -> tuple[list[str], RecordAddress]:
-        address, index, lower = self._addressing.address, self._b32("index"), self._b32("lower")
-        stray, full, attempts = self._pred("stray"), self._pred("full"), self.attempts
-        loaded, cap = self._cap()
+        address, index, lower_lanes = self._addressing.address, self._b32("index"), self._b32("lower")
+        is_stray, is_full, attempts = self._predicate("stray"), self._predicate("full"), self.attempts
+        cap_lines, cap = self._cap()
         lines = [
-            *self._lowest_lane(skip),
+            *self._skip_higher_lanes(skip),
             *self._slot_address(),
             f"mov.u32 {index}, {attempts};",
             f"add.u32 {attempts}, {attempts}, 1;",
-            f"setp.ne.u32 {stray}, {lower}, 0;",
-            f"@{stray} atom.global.add.u32 {index}, [{address}+{STRAY_COUNT_OFFSET}], 1;",
-            *loaded,
-            f"setp.ge.u32 {full}, {index}, {cap};",
-            f"@{full} bra {skip};",
-            f"@{stray} add.u32 {index}, {index}, {cap};",
+            f"setp.ne.u32 {is_stray}, {lower_lanes}, 0;",
+            f"@{is_stray} atom.global.add.u32 {index}, [{address}+{STRAY_COUNT_OFFSET}], 1;",
+            *cap_lines,
+            f"setp.ge.u32 {is_full}, {index}, {cap};",
+            f"@{is_full} bra {skip};",
+            f"@{is_stray} add.u32 {index}, {index}, {cap};",
             f"mad.wide.u32 {address}, {index}, {self._storage.record_bytes}, {address};",
         ]
         return lines, RecordAddress(address, QUEUE_HEADER, 0)
@@ -229,33 +230,33 @@ class QueueRecords(CountedRecords):
         """Return lines after which the host can read the record just stored and its count, even if the warp never
         ends.
         """
-        address, count, stray = self._addressing.address, self._b32("index"), self._pred("stray")
+        address, count, is_stray = self._addressing.address, self._b32("index"), self._predicate("stray")
         return [
             *self._slot_address(),
             f"add.u32 {count}, {self.attempts}, 1;",
-            f"@!{stray} st.global.u32 [{address}], {count};",
-            f"@{stray} red.global.max.u32 [{address}], 1;",
+            f"@!{is_stray} st.global.u32 [{address}], {count};",
+            f"@{is_stray} red.global.max.u32 [{address}], 1;",
             "membar.sys;",
         ]
 
     def end(self) -> list[str]:
-        count, address, first = self._b32("index"), self._slot_address(), self._pred("first")
+        count, address_lines, is_leader = self._b32("index"), self._slot_address(), self._predicate("first")
         return [
-            *address,
+            *address_lines,
             f"mov.u32 {count}, %laneid;",
-            f"setp.eq.u32 {first}, {count}, 0;",
+            f"setp.eq.u32 {is_leader}, {count}, 0;",
             f"add.u32 {count}, {self.attempts}, 1;",
-            f"@{first} st.global.u32 [{self._addressing.address}], {count};",
+            f"@{is_leader} st.global.u32 [{self._addressing.address}], {count};",
         ]
 
     def _slot_address(self) -> list[str]:
         """Return the lines for the address of the warp's header, which its records follow."""
-        loaded, stride = self._stride(2 * self._storage.record_bytes, QUEUE_HEADER)
-        address, wide = self._addressing.address, self._names.temporary("wide", "b64")
+        stride_lines, stride = self._stride(2 * self._storage.record_bytes, QUEUE_HEADER)
+        address, base = self._addressing.address, self._names.temporary("wide", "b64")
         return [
-            f"ld.param.u64 {wide}, [{self._parameter}];",
-            *loaded,
-            f"mad.wide.u32 {address}, {self.place}, {stride}, {wide};",
+            f"ld.param.u64 {base}, [{self._parameter}];",
+            *stride_lines,
+            f"mad.wide.u32 {address}, {self.place}, {stride}, {base};",
         ]
 
 
@@ -266,25 +267,25 @@ class BranchlessQueueRecords(QueueRecords):
 
     def locate(self, _skip: str, _turn: RecordTurn) -> tuple[list[str], RecordAddress]:
         address, index = self._addressing.address, self._b32("index")
-        lanes, lower = self._b32("lanes"), self._b32("lower")
-        stray, first, attempts = self._pred("stray"), self._pred("first"), self.attempts
-        loaded, cap = self._cap()
+        lanes, lower_lanes = self._b32("lanes"), self._b32("lower")
+        is_stray, is_lowest, attempts = self._predicate("stray"), self._predicate("first"), self.attempts
+        cap_lines, cap = self._cap()
         lines = [
             f"activemask.b32 {lanes};",
-            f"mov.u32 {lower}, %lanemask_lt;",
-            f"and.b32 {lanes}, {lanes}, {lower};",
-            f"setp.eq.u32 {first}, {lanes}, 0;",
-            f"setp.ne.and.u32 {stray}, {lower}, 0, {first};",
+            f"mov.u32 {lower_lanes}, %lanemask_lt;",
+            f"and.b32 {lanes}, {lanes}, {lower_lanes};",
+            f"setp.eq.u32 {is_lowest}, {lanes}, 0;",
+            f"setp.ne.and.u32 {is_stray}, {lower_lanes}, 0, {is_lowest};",
             *self._slot_address(),
             f"mov.u32 {index}, {attempts};",
-            f"@{first} add.u32 {attempts}, {attempts}, 1;",
-            f"@{stray} atom.global.inc.u32 {index}, [{address}+{STRAY_COUNT_OFFSET}], {NO_ROOM - 1};",
-            *loaded,
-            f"setp.lt.and.u32 {first}, {index}, {cap}, {first};",
-            f"@{stray} add.u32 {index}, {index}, {cap};",
+            f"@{is_lowest} add.u32 {attempts}, {attempts}, 1;",
+            f"@{is_stray} atom.global.inc.u32 {index}, [{address}+{STRAY_COUNT_OFFSET}], {NO_ROOM - 1};",
+            *cap_lines,
+            f"setp.lt.and.u32 {is_lowest}, {index}, {cap}, {is_lowest};",
+            f"@{is_stray} add.u32 {index}, {index}, {cap};",
             f"mad.wide.u32 {address}, {index}, {self._storage.record_bytes}, {address};",
         ]
-        return lines, RecordAddress(address, QUEUE_HEADER, 0, first)
+        return lines, RecordAddress(address, QUEUE_HEADER, 0, is_lowest)
 
 
 class LeaderRecords(QueueRecords):
@@ -296,36 +297,36 @@ class LeaderRecords(QueueRecords):
     """
 
     def __init__(
-        self, probe: Probe, own_map: Map, names: UnusedNames, addressing: Addressing, *, of_warps: bool
+        self, probe: Probe, own_map: Map, names: UnusedNames, addressing: Addressing, *, is_warp_uniform: bool
     ) -> None:
-        """``of_warps``: the place is the address of the warp's first record, not its index."""
+        """``is_warp_uniform``: the place is the address of the warp's first record, not its index."""
         super().__init__(probe, own_map, names, addressing)
-        self._of_warps = of_warps
+        self._is_warp_uniform = is_warp_uniform
 
     @property
     def place_registers(self) -> list[str]:
-        return self._halves if self._of_warps else [self.place]
+        return self._halves if self._is_warp_uniform else [self.place]
 
     def begin(self, warp: str, lane: str) -> list[str]:
         """Return the lines that find the warp's first record. Other lanes begin with more attempts than there is
         room.
         """
-        header, room = QUEUE_HEADER // self._storage.record_bytes, self._pred("room")
-        find = f"mad.lo.u32 {self.place}, {warp}, {header + 2 * self._storage.cap}, {header};"
-        if self._of_warps:
+        header, room = QUEUE_HEADER // self._storage.record_bytes, self._predicate("room")
+        place_line = f"mad.lo.u32 {self.place}, {warp}, {header + 2 * self._storage.cap}, {header};"
+        if self._is_warp_uniform:
             return [
-                find,
+                place_line,
                 *self._unit_address(self.place, self._storage.record_bytes),
                 f"mov.b64 {{{', '.join(self._halves)}}}, {self._addressing.address};",
             ]
-        return [f"setp.ne.u32 {room}, {lane}, 0;", f"@{room} mov.u32 {self.attempts}, {NO_ROOM};", find]
+        return [f"setp.ne.u32 {room}, {lane}, 0;", f"@{room} mov.u32 {self.attempts}, {NO_ROOM};", place_line]
 
     def locate(self, _skip: str, turn: RecordTurn) -> tuple[list[str], RecordAddress]:
-        room, index, attempts = self._pred("room"), self._b32("index"), self.attempts
+        room, index, attempts = self._predicate("room"), self._b32("index"), self.attempts
         number, cap = (index, NO_ROOM) if self._map.latest else (attempts, self._storage.cap)
         has_room, count = f"{room}, {attempts}, {cap}", f"add.u32 {attempts}, {attempts}, {turn.count};"
-        if turn.counted:
-            recorded = self._pred("recorded")
+        if turn.samples_iterations:
+            recorded = self._predicate("recorded")
             test, count = f"setp.lt.and.u32 {has_room}, {recorded};", f"@{recorded} {count}"
         else:
             test = f"setp.lt.u32 {has_room};"
@@ -346,20 +347,20 @@ class LeaderRecords(QueueRecords):
         The start of an iteration is saved in recorded iterations, and in those behind them: there the time begins in
         which nothing is saved.
         """
-        iteration, number, recorded = self.iteration, self._b32("iteration"), self._pred("recorded")
-        if not turn.counted:
+        iteration, number, recorded = self.iteration, self._b32("iteration"), self._predicate("recorded")
+        if not turn.samples_iterations:
             return [f"mov.u32 {iteration}, -1;"]
         return [
-            *([f"add.u32 {iteration}, {iteration}, 1;"] if turn.begins else []),
-            f"and.b32 {number}, {iteration}, {self._map.every - (2 if turn.begins else 1)};",
+            *([f"add.u32 {iteration}, {iteration}, 1;"] if turn.begins_iteration else []),
+            f"and.b32 {number}, {iteration}, {self._map.every - (2 if turn.begins_iteration else 1)};",
             f"setp.eq.u32 {recorded}, {number}, 0;",
         ]
 
     def _slot_address(self) -> list[str]:
         address, halves = self._addressing.address, ", ".join(self._halves)
-        by_index = self._unit_address(self.place, self._storage.record_bytes)
-        first = [f"mov.b64 {address}, {{{halves}}};"] if self._of_warps else by_index
-        return [*first, f"add.s64 {address}, {address}, -{QUEUE_HEADER};"]
+        index_lines = self._unit_address(self.place, self._storage.record_bytes)
+        first_record_lines = [f"mov.b64 {address}, {{{halves}}};"] if self._is_warp_uniform else index_lines
+        return [*first_record_lines, f"add.s64 {address}, {address}, -{QUEUE_HEADER};"]
 
     @property
     def _halves(self) -> list[str]:
@@ -380,46 +381,50 @@ class EvenLanes:
         In these warps 64-bit ``value`` rises evenly from lane to lane, and all lanes have come to the same record.
         """
         lanes, lane, step = (self._b32(name) for name in ("lanes", "lane", "step"))
-        low, high, first = self._b32("low"), self._b32("high"), self._names.temporary("first_value", "b64")
-        alike, attempts = self._pred("alike"), attempts_register(self._names, self._map)
-        writes = self._pred("writes")
+        low_word, high_word, first_value = (
+            self._b32("low"),
+            self._b32("high"),
+            self._names.temporary("first_value", "b64"),
+        )
+        is_even, attempts = self._predicate("alike"), attempts_register(self._names, self._map)
+        is_writer = self._predicate("writes")
         return [
             f"activemask.b32 {lanes};",
-            f"mov.b64 {{{low}, {high}}}, {value};",
-            f"shfl.sync.idx.b32 {step}, {low}, 1, 31, {lanes};",
-            f"shfl.sync.idx.b32 {low}, {low}, 0, 31, {lanes};",
-            f"shfl.sync.idx.b32 {high}, {high}, 0, 31, {lanes};",
-            f"mov.b64 {first}, {{{low}, {high}}};",
-            f"sub.u32 {step}, {step}, {low};",
-            f"shfl.sync.idx.b32 {low}, {attempts}, 0, 31, {lanes};",
+            f"mov.b64 {{{low_word}, {high_word}}}, {value};",
+            f"shfl.sync.idx.b32 {step}, {low_word}, 1, 31, {lanes};",
+            f"shfl.sync.idx.b32 {low_word}, {low_word}, 0, 31, {lanes};",
+            f"shfl.sync.idx.b32 {high_word}, {high_word}, 0, 31, {lanes};",
+            f"mov.b64 {first_value}, {{{low_word}, {high_word}}};",
+            f"sub.u32 {step}, {step}, {low_word};",
+            f"shfl.sync.idx.b32 {low_word}, {attempts}, 0, 31, {lanes};",
             f"mov.u32 {lane}, %laneid;",
-            f"mad.wide.s32 {first}, {lane}, {step}, {first};",
-            f"setp.eq.u64 {alike}, {first}, {value};",
-            f"setp.eq.and.u32 {alike}, {low}, {attempts}, {alike};",
-            f"vote.sync.ballot.b32 {step}, {alike}, {lanes};",
-            f"setp.eq.u32 {alike}, {step}, -1;",
-            f"setp.ne.u32 {writes}, {step}, -1;",
-            f"setp.le.or.u32 {writes}, {lane}, 1, {writes};",
+            f"mad.wide.s32 {first_value}, {lane}, {step}, {first_value};",
+            f"setp.eq.u64 {is_even}, {first_value}, {value};",
+            f"setp.eq.and.u32 {is_even}, {low_word}, {attempts}, {is_even};",
+            f"vote.sync.ballot.b32 {step}, {is_even}, {lanes};",
+            f"setp.eq.u32 {is_even}, {step}, -1;",
+            f"setp.ne.u32 {is_writer}, {step}, -1;",
+            f"setp.le.or.u32 {is_writer}, {lane}, 1, {is_writer};",
         ]
 
     def limit(self, target: RecordAddress) -> tuple[list[str], RecordAddress]:
         """Return the lines behind ``detect`` that limit a place to the lanes that save, and the place."""
-        writes = self._pred("writes")
-        return [f"and.pred {writes}, {writes}, {target.where};"], replace(target, where=writes)
+        is_writer = self._predicate("writes")
+        return [f"and.pred {is_writer}, {is_writer}, {target.predicate};"], replace(target, predicate=is_writer)
 
     def mark(self, word: str) -> tuple[list[str], str]:
-        """Return the lines that set the last word of a record, with the mark of warps with ``alike``, and the word."""
-        marked = self._b32("marked")
+        """Return the lines that mark the last word of a record in warps with ``alike``, and the word's register."""
+        marked_word = self._b32("marked")
         lines = [
-            f"or.b32 {marked}, {word}, {EVEN_MARK};",
-            f"selp.b32 {marked}, {marked}, {word}, {self._pred('alike')};",
+            f"or.b32 {marked_word}, {word}, {EVEN_MARK};",
+            f"selp.b32 {marked_word}, {marked_word}, {word}, {self._predicate('alike')};",
         ]
-        return lines, marked
+        return lines, marked_word
 
     def _b32(self, name: str) -> str:
         return self._names.temporary(name, "b32")
 
-    def _pred(self, name: str) -> str:
+    def _predicate(self, name: str) -> str:
         return self._names.temporary(name, "pred")
 
 

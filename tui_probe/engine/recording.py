@@ -42,18 +42,18 @@ class SlotRecords(MapRecords):
         addressing: Addressing,
         *,
         tail_in_use: bool,
-        of_warps: bool,
+        is_warp_uniform: bool,
     ) -> None:
-        """``tail_in_use``: what is behind the mark of a slot is in use. ``of_warps``: values of this map decide, not
-        those of all maps, whether any lane may save them.
+        """Describe the slots. ``tail_in_use``: memory behind the mark of a slot is in use. ``is_warp_uniform``: values
+        of this map decide, not those of all maps, whether any lane may save them.
         """
         super().__init__(probe, own_map, names, addressing)
-        self._tail_in_use, self._of_warps = tail_in_use, of_warps
+        self._tail_in_use, self._is_warp_uniform = tail_in_use, is_warp_uniform
 
     def locate(self, skip: str, _turn: RecordTurn) -> tuple[list[str], RecordAddress]:
         by_warp, is_marked = self._map.level is Level.WARP, self._storage.layout is Layout.MARKED
-        is_uniform = saves_uniform_values(self._probe, self._map.name if self._of_warps else "")
-        lines = self._lowest_lane(skip) if by_warp and not is_uniform else []
+        is_uniform = saves_uniform_values(self._probe, self._map.name if self._is_warp_uniform else "")
+        lines = self._skip_higher_lanes(skip) if by_warp and not is_uniform else []
         if by_warp and is_marked:
             lines += self._addressing.marked_slot(self._parameter, self._storage.slot_bytes)
         else:
@@ -105,7 +105,7 @@ class ResidentRecords(MapRecords):
     def live_registers(self) -> list[str]:
         """Return the registers that ``begin`` fills, 32 bits each."""
         if not self._elects:
-            return [self._addressing.resident]
+            return [self._addressing.resident_register]
         lane = [] if self._has_elect else [self._addressing.lane_bit]
         return [*self._addressing.resident_halves, *lane]
 
@@ -114,7 +114,7 @@ class ResidentRecords(MapRecords):
         if self._elects:
             return [self._addressing.resident_pointer()], resident_offset(self._probe, self._map)
         slot_bytes = resident_offset(self._probe)
-        return self._addressing.pointer(self._parameter, slot_bytes, self._addressing.resident), 0
+        return self._addressing.pointer(self._parameter, slot_bytes, self._addressing.resident_register), 0
 
     def locate(self, _skip: str, _turn: RecordTurn) -> tuple[list[str], RecordAddress]:
         """Return the place for one active lane: 16 bytes of each lane are four wavefronts, even if
@@ -123,14 +123,16 @@ class ResidentRecords(MapRecords):
         lines, offset = self.place()
         if not self._elects:
             return lines, RecordAddress(self._addressing.address, offset, 0)
-        lanes, lowest, first = self._b32("lanes"), self._b32("lower"), self._pred("first")
-        by_mask = [
-            f"neg.s32 {lowest}, {lanes};",
-            f"and.b32 {lowest}, {lowest}, {lanes};",
-            f"setp.eq.u32 {first}, {lowest}, {self._addressing.lane_bit};",
+        lanes, lowest_bit, is_chosen = self._b32("lanes"), self._b32("lower"), self._predicate("first")
+        mask_lines = [
+            f"neg.s32 {lowest_bit}, {lanes};",
+            f"and.b32 {lowest_bit}, {lowest_bit}, {lanes};",
+            f"setp.eq.u32 {is_chosen}, {lowest_bit}, {self._addressing.lane_bit};",
         ]
-        chosen = [f"elect.sync {lowest}|{first}, {lanes};"] if self._has_elect else by_mask
-        return [*lines, f"activemask.b32 {lanes};", *chosen], RecordAddress(self._addressing.address, offset, 0, first)
+        choice_lines = [f"elect.sync {lowest_bit}|{is_chosen}, {lanes};"] if self._has_elect else mask_lines
+        return [*lines, f"activemask.b32 {lanes};", *choice_lines], RecordAddress(
+            self._addressing.address, offset, 0, is_chosen
+        )
 
 
 class Recording:
@@ -145,16 +147,16 @@ class Recording:
         tail_in_use: bool = False,
         elects: bool = True,
         has_elect: bool = False,
-        of_warps: bool = False,
+        is_warp_uniform: bool = False,
     ) -> None:
-        """``tail_in_use``: what is behind the mark of a slot is in use.
+        """Select the code of each map. ``tail_in_use``: memory behind the mark of a slot is in use.
 
         ``elects``: one lane saves resident records, chosen by ``elect.sync`` where the GPU ``has_elect``; else all do,
-        so that the code has no predicate. ``of_warps``: what lives throughout is the same in all lanes of a warp: the
+        so that the code has no predicate. ``is_warp_uniform``: live registers are the same in all lanes of a warp: the
         address of its first record, and the number of records.
         """
         self._probe, self._names, self._addressing = probe, names, addressing
-        self._tail_in_use, self._of_warps = tail_in_use, of_warps
+        self._tail_in_use, self._is_warp_uniform = tail_in_use, is_warp_uniform
         self._elects, self._has_elect = elects, has_elect
         self._records = {own_map.name: self._records_of(own_map) for own_map in probe.maps}
 
@@ -166,22 +168,22 @@ class Recording:
             return RowRecords(*context)
         if layout is Layout.QUEUE:
             if own_map.leader:
-                return LeaderRecords(*context, of_warps=self._of_warps)
+                return LeaderRecords(*context, is_warp_uniform=self._is_warp_uniform)
             return QueueRecords(*context) if self._elects or own_map.host else BranchlessQueueRecords(*context)
         if layout is Layout.RESIDENT:
             return ResidentRecords(*context, elects=self._elects, has_elect=self._has_elect)
-        return SlotRecords(*context, tail_in_use=self._tail_in_use, of_warps=self._of_warps)
+        return SlotRecords(*context, tail_in_use=self._tail_in_use, is_warp_uniform=self._is_warp_uniform)
 
     def begin(self) -> list[str]:
         """Return lines for the entry that set the registers of resident maps, and of maps with several records."""
-        resident = self._resident()
-        lines = resident.begin() if resident else []
-        counted = self._counted()
-        if not counted:
+        resident_records = self._resident_records()
+        lines = resident_records.begin() if resident_records else []
+        counted_records = self._counted_records()
+        if not counted_records:
             return lines
         warp, lane = (self._names.temporary(name, "b32") for name in ("warp", "lane"))
-        lines += self._addressing.warp(warp, lane)
-        for own_map, records in counted:
+        lines += self._addressing.warp_number(warp, lane)
+        for own_map, records in counted_records:
             lines.append(f"mov.u32 {records.attempts}, 0;")
             lines += [f"mov.u32 {records.iteration}, -1;"] if own_map.every else []
             lines += records.begin(warp, lane)
@@ -189,22 +191,26 @@ class Recording:
 
     def leader_attempts(self) -> list[str]:
         """Return the registers that count attempts of lane 0 only."""
-        return [records.attempts for own_map, records in self._counted() if own_map.leader]
+        return [records.attempts for own_map, records in self._counted_records() if own_map.leader]
 
     def live_registers(self, own_map: Map | None = None) -> list[str]:
         """Return the registers that ``begin`` fills for a map, or for all, 32 bits each; none for most maps."""
-        counted = [(other, records) for other, records in self._counted() if own_map in (None, other)]
-        places = [records.place_registers for _, records in counted]
-        names = [
-            name for (_, records), place in zip(counted, places, strict=True) for name in (*place, records.attempts)
+        counted_records = [
+            (candidate, records) for candidate, records in self._counted_records() if own_map in (None, candidate)
         ]
-        names += [records.iteration for other, records in counted if other.every]
-        resident = self._resident() if own_map is None or own_map.resident else None
-        return [*(resident.live_registers() if resident else []), *names]
+        places = [records.place_registers for _, records in counted_records]
+        names = [
+            name
+            for (_, records), place in zip(counted_records, places, strict=True)
+            for name in (*place, records.attempts)
+        ]
+        names += [records.iteration for counted_map, records in counted_records if counted_map.every]
+        resident_records = self._resident_records() if own_map is None or own_map.resident else None
+        return [*(resident_records.live_registers() if resident_records else []), *names]
 
     def end(self) -> list[str]:
         """Return lines for an exit, which store the number of records that were to be saved."""
-        return [line for _, records in self._counted() for line in records.end()]
+        return [line for _, records in self._counted_records() for line in records.end()]
 
     def locate(self, own_map: Map, skip: str, turn: RecordTurn) -> tuple[list[str], RecordAddress]:
         """Return the lines that find the place of the next record, and the place; see ``MapRecords``."""
@@ -226,12 +232,12 @@ class Recording:
         assert isinstance(records, ResidentRecords)
         return records.place()
 
-    def _counted(self) -> list[tuple[Map, CountedRecords]]:
+    def _counted_records(self) -> list[tuple[Map, CountedRecords]]:
         """Return the maps of several records per slot, with their code."""
         pairs = ((own_map, self._records[own_map.name]) for own_map in self._probe.maps)
         return [(own_map, records) for own_map, records in pairs if isinstance(records, CountedRecords)]
 
-    def _resident(self) -> ResidentRecords | None:
+    def _resident_records(self) -> ResidentRecords | None:
         """Return the code of the first resident map, whose slot holds those of the others; None without any."""
-        resident = (records for records in self._records.values() if isinstance(records, ResidentRecords))
-        return next(resident, None)
+        resident_records = (records for records in self._records.values() if isinstance(records, ResidentRecords))
+        return next(resident_records, None)

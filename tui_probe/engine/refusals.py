@@ -24,7 +24,7 @@ _TABLE_HEAD: Final = (
     "|---|---|---|---|---|---|---|",
 )
 _ACTIVEMASK_VERSION: Final = (6, 2)
-_MAX_NAMED: Final = 4
+_MAX_NAMES: Final = 4
 """Positions that are named; the others are counted."""
 
 
@@ -83,8 +83,8 @@ def _table_row(support: ArchitectureSupport) -> str:
 
 def refuse_architecture(arch: int) -> None:
     """Raise UnsupportedKernelError for machine code of an architecture (90) into which nothing can be grafted."""
-    without = {support.arch for support in ARCHITECTURE_SUPPORT if not (support.entries or support.counts)}
-    if arch < _OLDEST_ARCHITECTURE or arch in without:
+    unsupported = {support.arch for support in ARCHITECTURE_SUPPORT if not (support.entries or support.counts)}
+    if arch < _OLDEST_ARCHITECTURE or arch in unsupported:
         raise UnsupportedKernelError(because("graft-architecture", gpu=f"sm_{arch}"))
 
 
@@ -109,33 +109,33 @@ def is_for_instructions(probe: Probe) -> bool:
 
 def no_match_reason(probe: Probe, kernel: Kernel | None = None) -> Reason:
     """Return the reason for a probe without sites: the positions sought; for source lines, those of the ``kernel``."""
-    sought = [position for position in probe.positions if not position.is_kernel]
-    positions = [position for position in sought if position.opcode not in (LOOP, PHASE)] or sought
+    all_positions = [position for position in probe.positions if not position.is_kernel]
+    positions = [position for position in all_positions if position.opcode not in (LOOP, PHASE)] or all_positions
     names = list(dict.fromkeys(map(position_text, positions)))
-    if len(names) > _MAX_NAMED + 1:
-        names = [*names[:_MAX_NAMED], f"{len(names) - _MAX_NAMED} others"]
-    within = list(dict.fromkeys(point.within for point in probe.points if point.within))
-    named = " or ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + _values_text(probe)
-    named += f" in {', '.join(map(str, within))}" if within else ""
-    ranges = [*within, *(position.source for position in positions if position.source)]
-    instead = "" if kernel is None else _missing_lines_reason(kernel, ranges)
-    return because("matched-nothing", probe=probe.name, positions=named + instead)
+    if len(names) > _MAX_NAMES + 1:
+        names = [*names[:_MAX_NAMES], f"{len(names) - _MAX_NAMES} others"]
+    limits = list(dict.fromkeys(point.within for point in probe.points if point.within))
+    positions_text = " or ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + _values_text(probe)
+    positions_text += f" in {', '.join(map(str, limits))}" if limits else ""
+    ranges = [*limits, *(position.source for position in positions if position.source)]
+    hint = "" if kernel is None else _missing_lines_reason(kernel, ranges)
+    return because("matched-nothing", probe=probe.name, positions=positions_text + hint)
 
 
 def _values_text(probe: Probe) -> str:
     """The values that instructions need for a probe that looks at numbers only; "" for other probes."""
     snippets = [snippet for point in probe.points for snippet in (point.before, point.after) if snippet is not None]
-    numbers = any(snippet.helpers & NONFINITE_HELPERS for snippet in snippets)
-    return " of floating-point values" if numbers else ""
+    has_number_helpers = any(snippet.helpers & NONFINITE_HELPERS for snippet in snippets)
+    return " of floating-point values" if has_number_helpers else ""
 
 
-def _missing_lines_reason(kernel: Kernel, wanted: Sequence[SourceRange]) -> str:
+def _missing_lines_reason(kernel: Kernel, source_ranges: Sequence[SourceRange]) -> str:
     """Return why a kernel has none of these lines; "" where it has others of these files."""
-    files = SiteSources(kernel, kernel.image).all_files() if wanted else []
-    if not wanted or any(source.is_of(file) for source in wanted for file in files):
+    files = SiteSources(kernel, kernel.image).all_files() if source_ranges else []
+    if not source_ranges or any(source.is_of(file) for source in source_ranges for file in files):
         return ""
     if not files:
         return ": it has no source lines (compile with -lineinfo)"
     names = [file.rpartition("/")[2] for file in files]
-    others = f" and {len(names) - _MAX_NAMED} others" if len(names) > _MAX_NAMED else ""
-    return f": its source lines are in {', '.join(names[:_MAX_NAMED])}{others}"
+    omitted_text = f" and {len(names) - _MAX_NAMES} others" if len(names) > _MAX_NAMES else ""
+    return f": its source lines are in {', '.join(names[:_MAX_NAMES])}{omitted_text}"

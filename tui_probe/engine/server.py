@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class EngineServer:
-    """Serves one probe, and ``others``, on a socket, in threads of this process. Also a context manager."""
+    """Serves one probe, and ``other_probes``, on a socket, in threads of this process. Also a context manager."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class EngineServer:
         options: PrepareOptions | None = None,
         assembler: Assembler | None = None,
         cache: Cache | None = None,
-        others: Sequence[tuple[Probe, PrepareOptions]] = (),
+        other_probes: Sequence[tuple[Probe, PrepareOptions]] = (),
         reception: Reception | None = None,
         fused: Sequence[int] = (),
         workers: int = 0,
@@ -78,8 +78,8 @@ class EngineServer:
         self.counts = counts or SharedCounts(workers)
         self._images, self._choice, self._max_ahead = images, choice, ahead_workers if images else 0
         self._ahead: Ahead | None = None
-        first = (probe, options or PrepareOptions())
-        self._preparers = MultiPreparer([first, *others], assembler, cache, fused, patience, path.parent)
+        first_probe = (probe, options or PrepareOptions())
+        self._preparers = MultiPreparer([first_probe, *other_probes], assembler, cache, fused, patience, path.parent)
         self._reception = reception
 
     def start(self) -> None:
@@ -94,17 +94,21 @@ class EngineServer:
             self._reception.start()
         if self._max_workers or self._max_ahead:
             task, ahead = (
-                WorkerTask(answers, self._preparers.close, self._read_code_of_workers)
-                for answers in (self._answers_of, self._ahead_of)
+                WorkerTask(answers, self._preparers.close, self._read_worker_code)
+                for answers in (self._launch_replies, self._ahead_replies)
             )
-            counting = WorkerTask(self._counting_of, self._preparers.close) if self._preparers.grafts_counting else None
+            counting = (
+                WorkerTask(self._counting_replies, self._preparers.close) if self._preparers.grafts_counting else None
+            )
             self._workers = Workers(self._max_workers, task, self._max_ahead, ahead, counting)
             if counting and self._max_workers:
                 self._preparers.count_elsewhere(self._connect_counting)
-        self._reception.open(self._answers_of(0), self._workers.take if self._workers and self._max_workers else None)
+        self._reception.open(
+            self._launch_replies(0), self._workers.take if self._workers and self._max_workers else None
+        )
         if self._images is not None and self._workers is not None:
             steps = self._preparers.ahead_steps
-            records = ImageRecords(self._cache, self._preparers.surroundings) if self._cache else None
+            records = ImageRecords(self._cache, self._preparers.cache_inputs) if self._cache else None
             take = self._workers.take_ahead
             self._ahead = Ahead(self._images, self._path.parent, self._choice, take, steps, records)
             self._ahead.start(self._max_ahead)
@@ -138,45 +142,45 @@ class EngineServer:
 
     def _connect_counting(self) -> socket.socket:
         """A connection to a worker that prepares counting probes for this process. Raises OSError."""
-        ours, its = socket.socketpair()
-        if self._workers is None or not self._workers.take_counting(its):
-            ours.close()
-            its.close()
+        client, server = socket.socketpair()
+        if self._workers is None or not self._workers.take_counting(server):
+            client.close()
+            server.close()
             raise BrokenPipeError
-        return ours
+        return client
 
-    def _answers_of(self, place: int, counting: socket.socket | None = None) -> Callable[[bytes], Iterator[str]]:
-        """The answers of the process at ``place``: 0 is this one, those from 1 on are workers, and then those of
-        counting probes. ``counting`` is the socket to one of these.
+    def _launch_replies(self, number: int, counting: socket.socket | None = None) -> Callable[[bytes], Iterator[str]]:
+        """Return the reply function of process ``number``: 0 is this one, those from 1 on are workers of launches, the
+        next ones workers of counting probes. ``counting`` is the socket to one of these.
         """
         if counting is not None:
             self._preparers.count_elsewhere(lambda: counting)
 
-        def answers(line: bytes) -> Iterator[str]:
-            for answer in self._answers(line):
+        def reply(line: bytes) -> Iterator[str]:
+            for answer in self._reply(line):
                 counts = self._preparers.counts
-                self.counts.set(place, counts.hits, counts.misses)
+                self.counts.set(number, counts.hits, counts.misses)
                 yield answer
 
-        return answers
+        return reply
 
-    def _read_code_of_workers(self) -> None:
+    def _read_worker_code(self) -> None:
         self._preparers.warm_up()
         self._preparers.read_graft_code()
         listed_reasons()  # each worker would read them for its first kernel without PTX
 
-    def _counting_of(self, place: int, _: socket.socket | None) -> Callable[[bytes], Iterator[str]]:
+    def _counting_replies(self, number: int, _: socket.socket | None) -> Callable[[bytes], Iterator[str]]:
         """The answers of a worker that prepares counting probes, and takes processors behind first probes."""
         os.nice(AHEAD_NICENESS)
-        return self._answers_of(place)
+        return self._launch_replies(number)
 
-    def _ahead_of(self, *_: object) -> Callable[[bytes], Iterator[str]]:
+    def _ahead_replies(self, *_: object) -> Callable[[bytes], Iterator[str]]:
         """The answers of a worker that prepares ahead of launches, and takes processors last."""
         os.nice(AHEAD_NICENESS)
         self._preparers.work_ahead()
-        return self._answers
+        return self._reply
 
-    def _answers(self, line: bytes) -> Iterator[str]:
+    def _reply(self, line: bytes) -> Iterator[str]:
         match line.decode("utf-8", "surrogateescape").rstrip("\n").split("\t"):
             case ["hello", *_]:
                 yield _answer_line(Answer.refusal("failed", because("protocol", version=PROTOCOL)), "-")
@@ -186,12 +190,12 @@ class EngineServer:
             case ["separate", request, directory, arch, name, threads] if threads.isdecimal():
                 for answer in self._preparers.prepare_parts(Path(directory), arch, name, int(threads)):
                     yield _answer_line(answer, request)
-            case ["sample", request, directory, arch, name, place, threads] if (place + threads).isdecimal():
-                answer = self._preparers.prepare_sampled(int(place), Path(directory), arch, name, int(threads))
+            case ["sample", request, directory, arch, name, index, threads] if (index + threads).isdecimal():
+                answer = self._preparers.prepare_sampled(int(index), Path(directory), arch, name, int(threads))
                 yield _answer_line(answer, request)
-            case ["counting", place, directory, arch, name, threads] if (place + threads).isdecimal():
-                answer = self._preparers.prepare_counting(int(place), Path(directory), arch, name, int(threads))
-                yield _answer_line(answer, place)
+            case ["counting", index, directory, arch, name, threads] if (index + threads).isdecimal():
+                answer = self._preparers.prepare_counting(int(index), Path(directory), arch, name, int(threads))
+                yield _answer_line(answer, index)
             case ["ahead", step, directory, arch, name] if step.isdecimal():
                 keys = self._preparers.prepare_ahead(int(step), Path(directory), arch, name)
                 yield f"later\t{step}\t\n" if keys is None else f"ok\t{step}\t{' '.join(keys)}\n"
@@ -202,7 +206,7 @@ class EngineServer:
 
 
 def _answer_line(answer: Answer, request: str) -> str:
-    return f"{answer.outcome}\t{request}\t{answer.written}\n"
+    return f"{answer.outcome}\t{request}\t{answer.reply_text}\n"
 
 
 def _unknown_line(request: str) -> str:

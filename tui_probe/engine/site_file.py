@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.ptx.phases import PhaseStart
     from tui_probe.ptx.tree import Statement
 
-_INLINED: Final = re.compile(r"\binlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})")
+_INLINED_AT: Final = re.compile(r"\binlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})")
 _MAX_DEPTH: Final = 64
 """Calls within calls."""
 SiteKind: TypeAlias = Literal["instruction", "block", "loop", "phase"]
@@ -52,46 +52,48 @@ class SiteSources:
         self._chains: dict[int, tuple[SourceLine, ...]] = {}
         self.files: dict[str, int] = {}
 
-    def of(self, line: int) -> str:
+    def source_of(self, line: int) -> str:
         """The source of a line that has an instruction."""
-        if not (starts := self._starts):
-            chain = self._tables.get(line)
-            return self._text(*chain[0]) if chain else ""
-        place = bisect_right(starts, line)
-        if not place:
+        if not (directive_lines := self._directive_lines):
+            chain = self._chains_by_line.get(line)
+            return self._source_text(*chain[0]) if chain else ""
+        index = bisect_right(directive_lines, line)
+        if not index:
             return ""
-        location = self._locations[place - 1]
+        location = self._locations[index - 1]
         if location is None:
             return ""
         text = self._texts.get((location.file, location.line))
-        return self._named(location) if text is None else text
+        return self._directive_text(location) if text is None else text
 
     def all_files(self) -> list[str]:
         """The files that code of the kernel came from."""
-        named = [
-            self._numbered.get(location.file) for location in self._locations if location is not None and location.line
+        directive_files = [
+            self._file_names.get(location.file)
+            for location in self._locations
+            if location is not None and location.line
         ]
-        files = named or [chain[0].file for chain in self._tables.values()]
+        files = directive_files or [chain[0].file for chain in self._chains_by_line.values()]
         return sorted({file for file in files if file})
 
-    def places(self, line: int) -> tuple[SourceLine, ...]:
+    def source_chain(self, line: int) -> tuple[SourceLine, ...]:
         """Return the source of a line's instruction: innermost location first, then that of each inlined call."""
-        if not self._starts:
-            return self._tables.get(line, ())
-        number = bisect_right(self._starts, line) - 1
+        if not self._directive_lines:
+            return self._chains_by_line.get(line, ())
+        number = bisect_right(self._directive_lines, line) - 1
         if number not in self._chains:
             self._chains[number] = tuple(self._chain(number)) if number >= 0 else ()
         return self._chains[number]
 
-    def of_program(self, line: int) -> str:
+    def program_source(self, line: int) -> str:
         """The source of a line's instruction; of one inlined from a header of the CUDA Toolkit that of the call."""
-        outside = (place for place in self.places(line) if place.line and not is_of_toolkit(place.file))
-        return next((self._text(*place) for place in outside), self.of(line))
+        program_lines = (place for place in self.source_chain(line) if place.line and not is_of_toolkit(place.file))
+        return next((self._source_text(*place) for place in program_lines), self.source_of(line))
 
-    def call(self, line: int) -> str:
+    def call_source(self, line: int) -> str:
         """The call by the program through which an instruction of a header of the CUDA Toolkit was inlined, or ""."""
-        innermost = next(iter(self.places(line)), None)
-        return self.of_program(line) if innermost is not None and is_of_toolkit(innermost.file) else ""
+        innermost = next(iter(self.source_chain(line)), None)
+        return self.program_source(line) if innermost is not None and is_of_toolkit(innermost.file) else ""
 
     def _chain(self, number: int) -> Iterator[SourceLine]:
         """Yield the source line of a directive, then the lines of the calls through which it was inlined.
@@ -100,60 +102,67 @@ class SiteSources:
         """
         for _ in range(_MAX_DEPTH):
             location = self._locations[number]
-            if location is None or not (file := self._numbered.get(location.file)):
+            if location is None or not (file := self._file_names.get(location.file)):
                 return
             yield SourceLine(file, location.line)
-            match = _INLINED.search(self._kernel.module.source[location.span.start : location.span.end])
+            match = _INLINED_AT.search(self._kernel.module.source[location.span.start : location.span.end])
             if match is None:
                 return
             call = int(match[1]), int(match[2]), int(match[3])
-            earlier = self._by_place.get((self._function_of[number], *call), [])
-            place = bisect_left(earlier, number)
-            if not place:
-                if file := self._numbered.get(call[0]):
+            earlier_numbers = self._numbers_by_location.get((self._function_numbers[number], *call), [])
+            index = bisect_left(earlier_numbers, number)
+            if not index:
+                if file := self._file_names.get(call[0]):
                     yield SourceLine(file, call[1])
                 return
-            number = earlier[place - 1]
+            number = earlier_numbers[index - 1]
 
     @cached_property
-    def _function_of(self) -> list[int]:
+    def _function_numbers(self) -> list[int]:
         """The number of the function that each directive is in."""
         return list(accumulate(location is None for location in self._locations))
 
     @cached_property
-    def _by_place(self) -> dict[tuple[int, int, int, int], list[int]]:
+    def _numbers_by_location(self) -> dict[tuple[int, int, int, int], list[int]]:
         """The numbers of the directives that name a place, by function, file, line and column."""
-        places: dict[tuple[int, int, int, int], list[int]] = {}
-        for number, (function, location) in enumerate(zip(self._function_of, self._locations, strict=True)):
+        numbers: dict[tuple[int, int, int, int], list[int]] = {}
+        for number, (function, location) in enumerate(zip(self._function_numbers, self._locations, strict=True)):
             if location is not None:
-                places.setdefault((function, location.file, location.line, location.column), []).append(number)
-        return places
+                numbers.setdefault((function, location.file, location.line, location.column), []).append(number)
+        return numbers
 
-    def following(self, line: int) -> str:
+    def next_source(self, line: int) -> str:
         """The source of the first line from this one on whose source is known."""
-        if not self._starts:
-            place = bisect_right(self._known, line - 1)
-            return self._text(*self._tables[self._known[place]][0]) if place < len(self._known) else ""
-        first = max(bisect_right(self._starts, line) - 1, 0)
-        for place in range(first, len(self._starts)):
-            location = self._locations[place]
-            if location is not None and self._holds(place) and (text := self._named(location)):
+        if not self._directive_lines:
+            index = bisect_right(self._table_lines, line - 1)
+            return (
+                self._source_text(*self._chains_by_line[self._table_lines[index]][0])
+                if index < len(self._table_lines)
+                else ""
+            )
+        start = max(bisect_right(self._directive_lines, line) - 1, 0)
+        for index in range(start, len(self._directive_lines)):
+            location = self._locations[index]
+            if location is not None and self._has_text(index) and (text := self._directive_text(location)):
                 return text
         return ""
 
-    def _holds(self, place: int) -> bool:
+    def _has_text(self, index: int) -> bool:
         """Return whether text follows a directive, rather than the next one."""
-        return place + 1 == len(self._starts) or self._starts[place + 1] > self._starts[place] + 1
+        return (
+            index + 1 == len(self._directive_lines)
+            or self._directive_lines[index + 1] > self._directive_lines[index] + 1
+        )
 
-    def _named(self, location: Location) -> str:
+    def _directive_text(self, location: Location) -> str:
         """Return the file that a directive names. Cached: compilers name the same lines again and again."""
-        file = self._numbered.get(location.file)
+        file = self._file_names.get(location.file)
         text = self._texts[location.file, location.line] = (
-            self._text(file, location.line) if file and location.line else ""
+            self._source_text(file, location.line) if file and location.line else ""
         )
         return text
 
-    def _text(self, file: str, line: int) -> str:
+    def _source_text(self, file: str, line: int) -> str:
         return (
             f'{{"file": {self.files.setdefault(file, len(self.files))}, "line": {line}}}'
             if line < MAX_SITE_NUMBER
@@ -161,34 +170,34 @@ class SiteSources:
         )
 
     @cached_property
-    def _located(self) -> list[tuple[int, Location | None]]:
+    def _directives(self) -> list[tuple[int, Location | None]]:
         """The ``.loc`` directives with their lines, and None where a function begins; none if none names a source."""
-        located: list[tuple[int, Location | None]] = []
+        directives: list[tuple[int, Location | None]] = []
         for function in self._kernel.bodies:
             shift = self._kernel.shift_of(function)
-            located.append((function.span.line + shift, None))
-            located += [(location.span.line + shift, location) for location in _locations_in(function.body or ())]
+            directives.append((function.span.line + shift, None))
+            directives += [(location.span.line + shift, location) for location in _locations_in(function.body or ())]
         return (
-            located
-            if any(location and location.line and self._numbered.get(location.file) for _, location in located)
+            directives
+            if any(location and location.line and self._file_names.get(location.file) for _, location in directives)
             else []
         )
 
     @cached_property
     def _locations(self) -> list[Location | None]:
-        return [location for _, location in self._located]
+        return [location for _, location in self._directives]
 
     @cached_property
-    def _starts(self) -> list[int]:
-        return [line for line, _ in self._located]
+    def _directive_lines(self) -> list[int]:
+        return [line for line, _ in self._directives]
 
     @cached_property
-    def _numbered(self) -> dict[int, str]:
+    def _file_names(self) -> dict[int, str]:
         directives = (item for item in self._kernel.module.items if isinstance(item, Directive))
         return named_files("\n".join(item.text for item in directives if item.name == "file"))
 
     @cached_property
-    def _tables(self) -> dict[int, tuple[SourceLine, ...]]:
+    def _chains_by_line(self) -> dict[int, tuple[SourceLine, ...]]:
         kernel = self._kernel
         try:
             cubin = cubin_with_ptx(image_entries(self._image), kernel.module.source)
@@ -197,8 +206,8 @@ class SiteSources:
             return {}
 
     @cached_property
-    def _known(self) -> list[int]:
-        return sorted(self._tables)
+    def _table_lines(self) -> list[int]:
+        return sorted(self._chains_by_line)
 
 
 def _locations_in(body: Sequence[Statement]) -> list[Location]:
@@ -217,13 +226,13 @@ def _locations_in(body: Sequence[Statement]) -> list[Location]:
 class NotedSite:
     """An instruction that points are at, or the first one of a basic block or loop, as it is in ``pruned.ptx``.
 
-    ``written`` is what takes its place in the probed kernel, itself if nothing does. ``points`` are the names of the
-    points in the probe; ``block`` holds all instructions of a basic block.
+    ``replacement`` is the instruction in the probed kernel, the same one unless it was rewritten. ``points`` are the
+    names of the points in the probe; ``block`` holds all instructions of a basic block.
     """
 
-    at: SiteKind
+    kind: SiteKind
     instruction: Instruction
-    written: Instruction
+    replacement: Instruction
     points: tuple[str, ...]
     block: Sequence[Instruction] = ()
     phase: Mapping[str, object] | None = None
@@ -245,32 +254,32 @@ class SiteNotes:
 
     def add(
         self,
-        at: SiteKind,
+        kind: SiteKind,
         instruction: Instruction,
-        written: Instruction,
+        replacement: Instruction,
         point: str,
         block: Sequence[Instruction] = (),
         phase: Mapping[str, object] | None = None,
         main: Instruction | None = None,
     ) -> None:
         """A point of that name is there. All points of one place come one after another."""
-        last = self.sites[-1] if self.sites else None
-        if last is None or last.instruction is not instruction or last.at != at:
-            self.sites.append(NotedSite(at, instruction, written, (point,), block, phase, main))
-        elif point not in last.points:
-            last.points += (point,)
+        last_site = self.sites[-1] if self.sites else None
+        if last_site is None or last_site.instruction is not instruction or last_site.kind != kind:
+            self.sites.append(NotedSite(kind, instruction, replacement, (point,), block, phase, main))
+        elif point not in last_site.points:
+            last_site.points += (point,)
 
     def leave_out(self, instruction: Instruction) -> None:
         """Nothing tells what this one stores."""
         if not self.unchecked or self.unchecked[-1] is not instruction:
             self.unchecked.append(instruction)
 
-    def keep(self, records: Mapping[str, Iterable[Instruction]]) -> None:
+    def keep_records(self, records: Mapping[str, Iterable[Instruction]]) -> None:
         """The instructions, as written, that maps have a record for, by the name of the map."""
         if records:
-            places = {id(site.written): place for place, site in reversed(list(enumerate(self.sites)))}
+            indices = {id(site.replacement): index for index, site in reversed(list(enumerate(self.sites)))}
             self.maps = {
-                name: [places[id(instruction)] for instruction in instructions]
+                name: [indices[id(instruction)] for instruction in instructions]
                 for name, instructions in records.items()
             }
 
@@ -280,12 +289,12 @@ def site_file(probe: str, kernel: Kernel, notes: SiteNotes, image: bytes) -> str
     writer = _SiteWriter(kernel, image)
     recorded = {number for numbers in notes.maps.values() for number in numbers}
     sites = [
-        writer.instruction(site.instruction, site.at, site.points)
-        if site.at == "instruction"
-        else writer.block(site, whole=number in recorded)
+        writer.instruction_text(site.instruction, site.kind, site.points)
+        if site.kind == "instruction"
+        else writer.block_text(site, names_instructions=number in recorded)
         for number, site in enumerate(notes.sites)
     ]
-    unchecked = [writer.instruction(instruction) for instruction in notes.unchecked]
+    unchecked = [writer.instruction_text(instruction) for instruction in notes.unchecked]
     maps = json.dumps({name: {"sites": numbers} for name, numbers in notes.maps.items()})
     return (
         f'{{"version": {SITES_FORMAT},\n"files": {json.dumps(list(writer.sources.files))},\n'
@@ -326,7 +335,7 @@ class _SiteWriter:
     def __init__(self, kernel: Kernel, image: bytes) -> None:
         self.sources = SiteSources(kernel, image)
         self._kernel = kernel
-        self._source_of = self.sources.of
+        self._source_of = self.sources.source_of
         self._line_of = kernel.line_of
         self._named_space = kernel.named_space
 
@@ -335,38 +344,38 @@ class _SiteWriter:
         """The names of the mbarriers of instructions."""
         names: dict[int, str] = {}
         for function in self._kernel.bodies:
-            named = barrier_names(function)
+            names_of = barrier_names(function)
             barriers = (
                 instruction for instruction in instructions_in(function.body or ()) if instruction.opcode == "mbarrier"
             )
-            names |= {id(instruction): ", ".join(named(instruction)) for instruction in barriers}
+            names |= {id(instruction): ", ".join(names_of(instruction)) for instruction in barriers}
         return names
 
-    def block(self, site: NotedSite, *, whole: bool) -> str:
-        """A basic block or a loop. ``whole`` tells that its instructions are named, each with its line."""
+    def block_text(self, site: NotedSite, *, names_instructions: bool) -> str:
+        """A basic block or a loop. ``names_instructions`` tells that its instructions are named, each with its line."""
         line, suffix = self._line_of(site.instruction), ""
-        if not self._source_of(line) and (following := self.sources.following(line)):
-            suffix = f', "following": {following}'
-        if whole:
-            suffix += f', "block": [{", ".join(map(self.instruction, site.block))}]'
+        if not self._source_of(line) and (next_source := self.sources.next_source(line)):
+            suffix = f', "following": {next_source}'
+        if names_instructions:
+            suffix += f', "block": [{", ".join(map(self.instruction_text, site.block))}]'
         if site.phase is not None:
             suffix += f', "phase": {json.dumps(site.phase)}'
-        source = self._phase_source(site) if site.at == "phase" else None
-        return self.instruction(site.instruction, site.at, site.points, suffix, source)
+        source = self._phase_source(site) if site.kind == "phase" else None
+        return self.instruction_text(site.instruction, site.kind, site.points, suffix, source)
 
     def _phase_source(self, site: NotedSite) -> str:
-        main = "" if site.main is None else self.sources.of_program(self._line_of(site.main))
-        return main or self.sources.of_program(self._line_of(site.instruction))
+        main = "" if site.main is None else self.sources.program_source(self._line_of(site.main))
+        return main or self.sources.program_source(self._line_of(site.instruction))
 
-    def instruction(
+    def instruction_text(
         self,
         instruction: Instruction,
-        at: str = "",
+        kind: str = "",
         points: tuple[str, ...] = (),
         suffix: str = "",
         source: str | None = None,
     ) -> str:
-        """``at`` and ``points`` are those of a site, ``suffix`` is the end of its JSON text. ``source`` None: that of
+        """``kind`` and ``points`` are those of a site, ``suffix`` is the end of its JSON text. ``source`` None: that of
         the instruction.
         """
         line, opcode = self._line_of(instruction), instruction.opcode
@@ -374,10 +383,12 @@ class _SiteWriter:
             suffix = f', "barrier": {json.dumps(barrier)}{suffix}'
         if source is None:
             source = self._source_of(line)
-            if source and (call := self.sources.call(line)) and call != source:
+            if source and (call := self.sources.call_source(line)) and call != source:
                 suffix = f', "call": {call}{suffix}'
-        copied = access_bytes(instruction) if opcode == "cp" else None
-        fields = _instruction_fields(at, points, opcode, instruction.modifiers, copied, self._named_space(instruction))
+        copied_bytes = access_bytes(instruction) if opcode == "cp" else None
+        fields = _instruction_fields(
+            kind, points, opcode, instruction.modifiers, copied_bytes, self._named_space(instruction)
+        )
         if source:
             return f'{{"line": {line}, {fields}, "source": {source}{suffix}}}'
         return f'{{"line": {line}, {fields}{suffix}}}'
@@ -385,15 +396,20 @@ class _SiteWriter:
 
 @lru_cache(maxsize=_MAX_CACHED_KINDS)
 def _instruction_fields(
-    at: str, points: tuple[str, ...], opcode: str, modifiers: tuple[str, ...], copied: int | None, named_space: str
+    kind: str,
+    points: tuple[str, ...],
+    opcode: str,
+    modifiers: tuple[str, ...],
+    copied_bytes: int | None,
+    named_space: str,
 ) -> str:
     """Fields common to all instructions of a name with the same points; a copy has its bytes among its
     operands, and an access without a state space may have one by the variable that it names.
     """
     instruction = Instruction(opcode, modifiers, (), MADE_UP)
     facts = facts_of(instruction)
-    size = copied if opcode == "cp" else facts.bytes
-    fields: dict[str, object] = {"at": at, "points": points} if at else {}
+    size = copied_bytes if opcode == "cp" else facts.bytes
+    fields: dict[str, object] = {"at": kind, "points": points} if kind else {}
     fields |= {
         "opcode": facts.opcode,
         "class": facts.work,

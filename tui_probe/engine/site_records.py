@@ -46,7 +46,7 @@ class SiteRecords:
         sites.registers = {}
         return sites
 
-    def note(self, instruction: Instruction, point: ProbePoint, line: int) -> None:
+    def number_site(self, instruction: Instruction, point: ProbePoint, line: int) -> None:
         """Number an instruction that a point is at. All are numbered before any code, which needs their count."""
         snippets = [snippet for snippet in (point.before, point.after) if snippet]
         for name in {s.map for snippet in snippets for s in snippet.statements if isinstance(s, Save)}:
@@ -56,11 +56,15 @@ class SiteRecords:
                 self.instructions[name].append(instruction)
 
     def numbers(self, instruction: Instruction) -> list[int | None]:
-        """Return the number of a noted instruction in each map of sites, None for a map that it is not in."""
+        """Return the number of an instruction in each map of sites, None for a map that it is not in."""
         return [self._numbers.get((name, id(instruction))) for name in self.lines]
 
-    def add(self, own_map: Map, values: tuple[str, ...], own: dict[str, str], instruction: Instruction) -> list[str]:
-        """Return lines that add to the record of a noted instruction. ``own``: the kernel's registers."""
+    def add(
+        self, own_map: Map, values: tuple[str, ...], probe_registers: dict[str, str], instruction: Instruction
+    ) -> list[str]:
+        """Return lines that add to the record of a numbered instruction. ``probe_registers``: names in the kernel of
+        the probe's registers.
+        """
         address, lines = self.copy_address(own_map)
         record = self._numbers[own_map.name, id(instruction)] * own_map.record_bytes
         if register := self.registers.get(own_map.name):
@@ -68,52 +72,57 @@ class SiteRecords:
             record = 0
         for field, value in zip(own_map.fields, values, strict=True):
             if parse_integer(value) != 0:
-                lines += self._addition(address, record + field.offset, *self._widened(value, own))
+                lines += self._addition_lines(address, record + field.offset, *self._widen(value, probe_registers))
         return lines
 
-    def add_words(
-        self, own_map: Map, instruction: Instruction, values: Sequence[str], words: Mapping[str, str], address: str
+    def add_from_lane(
+        self,
+        own_map: Map,
+        instruction: Instruction,
+        values: Sequence[str],
+        word_registers: Mapping[str, str],
+        address: str,
     ) -> list[str]:
-        """Lines that add ``values`` to the record of a noted instruction, in one lane. ``words`` are the registers of
-        32 bits of those that are known.
+        """Return lines by which one lane adds ``values`` to the record of a numbered instruction. ``word_registers``
+        are the 32-bit registers of values; those without one are left out.
         """
-        wide = self._names.temporary("sum", "b64")
+        wide_register = self._names.temporary("sum", "b64")
         record = self._numbers[own_map.name, id(instruction)] * own_map.record_bytes
         lines = []
         for field, value in zip(own_map.fields, values, strict=True):
-            if value in words:
+            if value in word_registers:
                 operation = "max" if value == LONGEST_HELPER else "add"
-                widened = [f"cvt.u64.u32 {wide}, {words[value]};"]
-                lines += self._addition(address, record + field.offset, widened, wide, operation)
+                widening = [f"cvt.u64.u32 {wide_register}, {word_registers[value]};"]
+                lines += self._addition_lines(address, record + field.offset, widening, wide_register, operation)
         return lines
 
     def copy_address(self, own_map: Map, zero: str = "") -> tuple[str, list[str]]:
         """Return the register with the address of the copy of records that an SM adds to, and lines that compute it.
 
-        ``zero`` is a register that is 0 in the lane that adds, unknown to the assembler: values that are the same in
-        all lanes it would sum up once more.
+        ``zero`` is a register that is 0 in the lane that adds. Added to the address, it keeps ptxas from seeing that
+        the address is the same in all lanes; ptxas would otherwise sum the value over the lanes, for a second time.
         """
         storage = Storage(Layout.SITES, own_map.record_bytes, len(self.lines[own_map.name]))
-        number, wide = self._names.temporary("copy", "b32"), self._names.temporary("wide", "b64")
+        number, base = self._names.temporary("copy", "b32"), self._names.temporary("wide", "b64")
         address = self._names.temporary("address", "b64")
         return address, [
             f"mov.u32 {number}, %smid;",
             f"and.b32 {number}, {number}, {storage.copies - 1};",
             *([f"add.u32 {number}, {number}, {zero};"] if zero else []),
-            f"ld.param.u64 {wide}, [{self._names.parameter('map', own_map.name)}];",
-            f"mad.wide.u32 {address}, {number}, {storage.slot_bytes}, {wide};",
+            f"ld.param.u64 {base}, [{self._names.parameter('map', own_map.name)}];",
+            f"mad.wide.u32 {address}, {number}, {storage.slot_bytes}, {base};",
         ]
 
-    def _addition(
+    def _addition_lines(
         self, address: str, place: int, widened: Sequence[str], operand: str, operation: str = "add"
     ) -> list[str]:
         return [*widened, f"red.global.{operation}.u64 [{address}{f'+{place}' if place else ''}], {operand};"]
 
-    def _widened(self, value: str, own: dict[str, str]) -> tuple[list[str], str]:
+    def _widen(self, value: str, probe_registers: dict[str, str]) -> tuple[list[str], str]:
         """Return the lines and the register of a lane's value with 64 bits."""
-        if value not in own:
+        if value not in probe_registers:
             return [], value
         if TYPE_BITS[self._probe.registers[value]] == 64:
-            return [], own[value]
-        wide = self._names.temporary("sum", "b64")
-        return [f"cvt.u64.u32 {wide}, {own[value]};"], wide
+            return [], probe_registers[value]
+        wide_register = self._names.temporary("sum", "b64")
+        return [f"cvt.u64.u32 {wide_register}, {probe_registers[value]};"], wide_register

@@ -84,16 +84,16 @@ class _SnippetParser:
         self._parsed = ParsedSnippet(Snippet(()))
 
     def parse(self) -> ParsedSnippet:
-        body = self._body()
+        body = self._parse_body()
         for statement in body:
-            self._add(statement)
+            self._parse_statement(statement)
         labels = frozenset(statement.name for statement in body if isinstance(statement, Label))
         texts = [s.text if isinstance(s, SnippetCode) else " ".join(getattr(s, "values", ())) for s in self._statements]
         helpers = SNIPPET_HELPERS.intersection(name for text in texts for name in _NAME.findall(text))
         self._parsed.snippet = Snippet(tuple(self._statements), labels, frozenset(helpers))
         return self._parsed
 
-    def _body(self) -> list[Statement]:
+    def _parse_body(self) -> list[Statement]:
         """The statements, parsed as the body of a kernel."""
         try:
             functions = parse(self._source).functions()
@@ -101,24 +101,24 @@ class _SnippetParser:
                 return functions[0].body or []
         except PtxError as error:
             reason = str(error).removeprefix(f"line {error.line}: ")
-            raise ProbeFileError(f"{self._at(error.line)}: {reason}") from error
+            raise ProbeFileError(f"{self._location(error.line)}: {reason}") from error
         raise ProbeFileError(f"{self._place}: the braces of this snippet do not match")
 
-    def _at(self, line: int) -> FileLocation:
+    def _location(self, line: int) -> FileLocation:
         """The place in the probe file of a line of the parsed text."""
         line = max(line - _FRAME_LINES, 1)
         return FileLocation(self._place.path, self._place.line + line - 1 if self._place.line else 0)
 
-    def _add(self, statement: Statement) -> None:
-        place = self._at(statement.span.line)
-        text = self._text(statement)
+    def _parse_statement(self, statement: Statement) -> None:
+        place = self._location(statement.span.line)
+        text = self._one_line(statement)
         match statement:
             case Variable(space="reg"):
-                self._declare(statement, place)
+                self._parse_declaration(statement, place)
             case Instruction(opcode="SAVE"):
-                self._save(text, place)
+                self._parse_save(text, place)
             case Instruction(opcode="ADD"):
-                self._add_to(text, place)
+                self._parse_add(text, place)
             case Instruction(opcode="LOCATE"):
                 if (match := _LOCATE.fullmatch(text)) is None:
                     raise ProbeFileError(f"{place}: write LOCATE as 'LOCATE [ map ];', not {text!r}")
@@ -132,12 +132,12 @@ class _SnippetParser:
                     f"{place}: a snippet may contain instructions, labels, .reg, LOCATE, SAVE and ADD, not {text!r}"
                 )
 
-    def _text(self, statement: Statement) -> str:
+    def _one_line(self, statement: Statement) -> str:
         """A statement on one line, without comments."""
         text = self._source[statement.span.start : statement.span.end]
         return " ".join(_COMMENT.sub(" ", text).split())
 
-    def _declare(self, variable: Variable, place: FileLocation) -> None:
+    def _parse_declaration(self, variable: Variable, place: FileLocation) -> None:
         if variable.vector != 1 or variable.is_array:
             raise ProbeFileError(f"{place}: declare {variable.name} as a plain register, such as '.reg .b32 %count;'")
         names = [f"{variable.name}{i}" for i in range(min(variable.count, 1024))] or [variable.name]
@@ -145,7 +145,7 @@ class _SnippetParser:
             if self._parsed.registers.setdefault(name, variable.type) != variable.type:
                 raise ProbeFileError(f"{place}: {name} is declared twice, with different types")
 
-    def _save(self, text: str, place: FileLocation) -> None:
+    def _parse_save(self, text: str, place: FileLocation) -> None:
         match = _SAVE.fullmatch(text)
         if match is None:
             raise ProbeFileError(
@@ -153,25 +153,25 @@ class _SnippetParser:
                 " condition, use a branch)"
             )
         field_type, name, values = match.groups()
-        listed = self._listed("SAVE", values, place)
+        operands = self._split_values("SAVE", values, place)
         if not name and not self._own_map:
             raise ProbeFileError(f"{place}: SAVE needs the name of its map: 'SAVE [ map ] {{…}};'")
-        self._statements.append(Save(name or self._own_map, listed, place))
-        self._parsed.save_types += [field_type or ""] * len(listed)
+        self._statements.append(Save(name or self._own_map, operands, place))
+        self._parsed.save_types += [field_type or ""] * len(operands)
 
-    def _add_to(self, text: str, place: FileLocation) -> None:
+    def _parse_add(self, text: str, place: FileLocation) -> None:
         match = _ADD.fullmatch(text)
         if match is None:
             raise ProbeFileError(
                 f"{place}: {text!r} is not a valid ADD; write 'ADD [ map ] {{%a, %b}};' (for a condition, use a branch)"
             )
-        self._statements.append(Save(match[1], self._listed("ADD", match[2], place), place, adds=True))
+        self._statements.append(Save(match[1], self._split_values("ADD", match[2], place), place, adds=True))
 
-    def _listed(self, word: str, values: str, place: FileLocation) -> tuple[str, ...]:
-        listed = tuple(value.strip() for value in values.split(","))
-        if "" in listed:
+    def _split_values(self, word: str, values: str, place: FileLocation) -> tuple[str, ...]:
+        operands = tuple(value.strip() for value in values.split(","))
+        if "" in operands:
             raise ProbeFileError(f"{place}: {word} has an empty value; remove the extra comma, or name a register")
-        return listed
+        return operands
 
 
 def parse_snippet(text: str, place: FileLocation, own_map: str = "") -> ParsedSnippet:
@@ -188,22 +188,22 @@ def merge_saves(snippet: Snippet) -> Snippet:
     if len(saves) < 2:
         return snippet
     values = tuple(value for save in saves for value in save.values)
-    merged = Save(saves[-1].map, values, saves[-1].place)
+    merged_save = Save(saves[-1].map, values, saves[-1].place)
     statements = [
-        merged if s is saves[-1] else s for s in snippet.statements if not any(s is save for save in saves[:-1])
+        merged_save if s is saves[-1] else s for s in snippet.statements if not any(s is save for save in saves[:-1])
     ]
     return Snippet(tuple(statements), snippet.labels, snippet.helpers)
 
 
 def points_without_effect(probe: Probe) -> list[ProbePoint]:
     """The points that save nothing and set no register that matters. What decides a branch matters."""
-    needed = _needed_registers(probe)
+    needed_registers = _needed_registers(probe)
     return [
         point
         for point in probe.points
         if not any(
             isinstance(statement, Save)
-            or (isinstance(statement, SnippetCode) and needed & written_registers(statement))
+            or (isinstance(statement, SnippetCode) and needed_registers & written_registers(statement))
             for statement in point_statements(point)
         )
     ]
@@ -211,24 +211,24 @@ def points_without_effect(probe: Probe) -> list[ProbePoint]:
 
 def _needed_registers(probe: Probe) -> set[str]:
     """The registers that are in a point that saves, or decide a branch, and those that they are computed from."""
-    needed: set[str] = set()
+    registers: set[str] = set()
     codes: list[tuple[set[str], set[str]]] = []
     for point in probe.points:
         statements = list(point_statements(point))
         effects = [
             (written_registers(code), names_in(code.text)) for code in statements if isinstance(code, SnippetCode)
         ]
-        saved = {value for statement in statements if isinstance(statement, Save) for value in statement.values}
+        saved_values = {value for statement in statements if isinstance(statement, Save) for value in statement.values}
         codes += effects
-        needed |= saved.union(*(names for written, names in effects if saved or not written))
-    grew = True
-    while grew:
-        before = len(needed)
-        for written, names in codes:
-            if written & needed:
-                needed |= names
-        grew = len(needed) > before
-    return needed
+        registers |= saved_values.union(*(names for destinations, names in effects if saved_values or not destinations))
+    is_growing = True
+    while is_growing:
+        old_size = len(registers)
+        for destinations, names in codes:
+            if destinations & registers:
+                registers |= names
+        is_growing = len(registers) > old_size
+    return registers
 
 
 def point_statements(point: ProbePoint) -> Iterator[SnippetStatement]:

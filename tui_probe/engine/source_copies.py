@@ -45,11 +45,11 @@ _CACHE_VARIABLES: Final = (
     "TRITON_CACHE_DIR", "TRITON_HOME", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUPY_CACHE_DIR",
     "JAX_COMPILATION_CACHE_DIR", "NUMBA_CACHE_DIR",
 )  # fmt: skip
-_GENERATED: Final = re.compile(r"torchinductor_|ipykernel_|tmp\w*_?triton")
+_GENERATED_DIRECTORY: Final = re.compile(r"torchinductor_|ipykernel_|tmp\w*_?triton")
 """Folders of compilers in that for temporary files."""
-_EDITABLE: Final = re.compile(r"""['"](/[^'"]+)['"]""")
+_EDITABLE_PATH: Final = re.compile(r"""['"](/[^'"]+)['"]""")
 _ENVIRONMENTS: Final = ("VIRTUAL_ENV", "CONDA_PREFIX")
-MAX_COPIED_BYTES: Final = 16 << 20
+MAX_COPY_BYTES: Final = 16 << 20
 """Bytes of all copies in a trace."""
 _READABLE_MODE: Final = 0o444
 
@@ -98,9 +98,9 @@ class SourcePolicy:
         for entry in self._environment.get("PYTHONPATH", "").split(os.pathsep):
             if entry:
                 yield self._folder / entry
-        yield from (root for root in self._editable() if self._is_narrow(root))
+        yield from (root for root in self._editable_checkouts() if self._is_narrow(root))
 
-    def _editable(self) -> Iterator[Path]:
+    def _editable_checkouts(self) -> Iterator[Path]:
         """Folders that installed packages are links to, as pip and setuptools write them down."""
         prefixes = {sys.prefix, *(self._environment.get(name, "") for name in _ENVIRONMENTS)} - {""}
         for prefix in prefixes:
@@ -111,18 +111,19 @@ class SourcePolicy:
     def _is_narrow(self, root: Path) -> bool:
         """Return whether a directory contains neither HOME nor TMPDIR: installers may name the one above a checkout."""
         return not any(
-            base.is_relative_to(root) for base in (Path(self._environment.get("HOME") or "/"), self._temporary)
+            base.is_relative_to(root)
+            for base in (Path(self._environment.get("HOME") or "/"), self._temporary_directory)
         )
 
     @property
-    def _temporary(self) -> Path:
+    def _temporary_directory(self) -> Path:
         return Path(self._environment.get("TMPDIR") or tempfile.gettempdir()).resolve()
 
     def _is_generated(self, real: Path) -> bool:
-        if not real.is_relative_to(self._temporary):
+        if not real.is_relative_to(self._temporary_directory):
             return False
-        first, *parts = real.relative_to(self._temporary).parts
-        return bool(parts) and _GENERATED.match(first) is not None
+        top_directory, *parts = real.relative_to(self._temporary_directory).parts
+        return bool(parts) and _GENERATED_DIRECTORY.match(top_directory) is not None
 
 
 def working_directory() -> Path:
@@ -141,37 +142,37 @@ def _link_targets(path: Path) -> Iterator[Path]:
     if path.suffix == ".pth":
         yield from (Path(line) for line in text.splitlines() if line.startswith("/"))
     else:
-        yield from map(Path, _EDITABLE.findall(text))
+        yield from map(Path, _EDITABLE_PATH.findall(text))
 
 
 class SourceCopies:
     """Copies source files into traces, each file of a trace once. Safe to use from several threads."""
 
-    def __init__(self, room: int = MAX_COPIED_BYTES, policy: SourcePolicy | None = None) -> None:
-        """``room``: bytes of all copies of a trace; files that would take more are left out."""
-        self._most = room
+    def __init__(self, max_bytes: int = MAX_COPY_BYTES, policy: SourcePolicy | None = None) -> None:
+        """``max_bytes``: bytes of all copies of a trace; files that would take more are left out."""
+        self._max_bytes = max_bytes
         self._policy = policy or SourcePolicy()
-        self._seen: set[tuple[Path, str]] = set()
-        self._room: dict[Path, int] = {}
+        self._requested_files: set[tuple[Path, str]] = set()
+        self._remaining_bytes: dict[Path, int] = {}
         self._lock = threading.Lock()
 
-    def add(self, prepared: Path, kernel: Path | None = None) -> None:
-        """Copy the files that the lines of a kernel name. ``prepared`` is the folder of its ``pruned.ptx``; its own,
-        ``TRACE/kernel/NAME``, is ``kernel`` if that is another one.
+    def add(self, prepared_directory: Path, kernel_directory: Path | None = None) -> None:
+        """Copy the files that the lines of a kernel name. ``prepared_directory`` has its ``pruned.ptx``;
+        ``kernel_directory`` is ``TRACE/kernel/NAME`` if that is another one.
         """
-        trace = (kernel or prepared).parent.parent
-        for path in files_of(prepared):
+        trace = (kernel_directory or prepared_directory).parent.parent
+        for path in files_of(prepared_directory):
             with self._lock:  # not while a file is copied: kernels that name other files need not wait for it
-                new = (trace, path) not in self._seen
-                self._seen.add((trace, path))
-            if new:
+                is_new = (trace, path) not in self._requested_files
+                self._requested_files.add((trace, path))
+            if is_new:
                 with contextlib.suppress(OSError):
                     self._copy(trace, path)
 
     def _copy(self, trace: Path, path: str) -> None:
         """Copy a readable source file into the trace, if its share allows it. Raises OSError."""
         text = readable_text(Path(path)) if self._policy.allows(Path(path)) else None
-        if text is None or not self._takes(trace, len(text)):
+        if text is None or not self._reserve(trace, len(text)):
             return
         mode = stat.S_IMODE(Path(path).stat().st_mode) & _READABLE_MODE
         with TraceDirectory(trace) as folder:
@@ -179,12 +180,12 @@ class SourceCopies:
         with TraceDirectory(trace, SOURCE_FOLDER) as folder:
             folder.put(copy_name(path), text, mode | stat.S_IWUSR)
 
-    def _takes(self, trace: Path, size: int) -> bool:
+    def _reserve(self, trace: Path, size: int) -> bool:
         with self._lock:
-            left = self._room.setdefault(trace, self._most)
-            if size <= left:
-                self._room[trace] = left - size
-            return size <= left
+            remaining = self._remaining_bytes.setdefault(trace, self._max_bytes)
+            if size <= remaining:
+                self._remaining_bytes[trace] = remaining - size
+            return size <= remaining
 
 
 def readable_text(path: Path) -> bytes | None:

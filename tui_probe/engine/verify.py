@@ -77,7 +77,7 @@ SPECIAL_REGISTERS: Final = frozenset(
 _VECTOR_REGISTERS: Final = frozenset(
     f"%{name}id" for name in ("t", "nt", "cta", "ncta", "cluster", "ncluster", "cluster_cta", "cluster_ncta")
 )
-MAX_ADDED: Final = (1 << 16) - 1
+MAX_ADDEND: Final = (1 << 16) - 1
 """The largest number that ADD takes; what is larger comes in a register."""
 
 _MAP_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -129,9 +129,9 @@ def verify_probe(probe: Probe) -> None:
         for snippet in (point.before, point.after):
             if snippet is not None:
                 _SnippetCheck(probe, point, snippet).run()
-    saved = {s.map for s in _statements(probe) if isinstance(s, Save)}
+    saved_maps = {s.map for s in _statements(probe) if isinstance(s, Save)}
     for own_map in probe.maps:
-        if own_map.name not in saved:
+        if own_map.name not in saved_maps:
             raise ProbeFileError(
                 f"{probe.path}: nothing is saved in map {own_map.name}; add 'SAVE [ {own_map.name} ] …'"
             )
@@ -231,11 +231,11 @@ class _SnippetCheck:
     def __init__(self, probe: Probe, point: ProbePoint, snippet: Snippet) -> None:
         self._probe = probe
         self._snippet = snippet
-        self._at_kernel = any(position.is_kernel for position in point.positions)
-        self._at_block = any(position.is_block or position.is_source for position in point.positions)
-        self._at_source = any(position.is_source for position in point.positions)
-        self._at_loop = any(position.opcode in (LOOP, PHASE) for position in point.positions)
-        self._at_instruction = any(
+        self._is_at_kernel = any(position.is_kernel for position in point.positions)
+        self._is_at_block = any(position.is_block or position.is_source for position in point.positions)
+        self._is_at_source = any(position.is_source for position in point.positions)
+        self._is_at_loop = any(position.opcode in (LOOP, PHASE) for position in point.positions)
+        self._is_at_instruction = any(
             not (position.is_kernel or position.is_block or position.is_source) for position in point.positions
         )
         self._is_retried = any(position.retried for position in point.positions)
@@ -245,27 +245,27 @@ class _SnippetCheck:
         for statement in self._snippet.statements:
             match statement:
                 case SnippetCode(instruction=None):
-                    self._label(statement)
+                    self._check_label(statement)
                 case SnippetCode(instruction=Instruction() as instruction):
-                    self._instruction(instruction, statement)
+                    self._check_instruction(instruction, statement)
                 case Locate():
-                    self._locate(statement)
+                    self._check_locate(statement)
                 case Save():
-                    self._save(statement)
+                    self._check_save(statement)
         if self._located is not None:
             raise self._error(self._located.place, f"LOCATE [ {self._located.map} ] has no SAVE after it; add a SAVE")
 
     def _error(self, place: FileLocation, message: str) -> ProbeFileError:
         return ProbeFileError(f"{place}: {message}")
 
-    def _label(self, label: SnippetCode) -> None:
+    def _check_label(self, label: SnippetCode) -> None:
         if self._located is not None:
             raise self._error(
                 label.place, "a label may not be between LOCATE and SAVE; move the label before LOCATE or after SAVE"
             )
 
-    def _locate(self, locate: Locate) -> None:
-        self._map(locate.map, locate.place)
+    def _check_locate(self, locate: Locate) -> None:
+        self._map_named(locate.map, locate.place)
         if self._located is not None:
             raise self._error(
                 locate.place,
@@ -273,12 +273,12 @@ class _SnippetCheck:
             )
         self._located = locate
 
-    def _save(self, save: Save) -> None:
-        own_map = self._map(save.map, save.place)
+    def _check_save(self, save: Save) -> None:
+        own_map = self._map_named(save.map, save.place)
         if own_map.level is Level.SITE:
-            self._at_site(save, own_map)
+            self._check_site_record(save, own_map)
         if save.adds:
-            self._addition(save, own_map)
+            self._check_addition(save, own_map)
         if self._located is not None and self._located.map != save.map:
             raise self._error(
                 save.place, f"SAVE [ {save.map} ] follows LOCATE [ {self._located.map} ]; name the same map in both"
@@ -295,17 +295,17 @@ class _SnippetCheck:
         if not save.adds:
             for value, field in zip(save.values, own_map.fields, strict=True):
                 if value != KEPT_FIELD:
-                    self._saved_value(value, field, save.place)
+                    self._check_saved_value(value, field, save.place)
                 elif not own_map.resident:
                     raise self._error(
                         save.place, f"{KEPT_FIELD} is available only in resident maps; save another value"
                     )
 
-    def _at_site(self, save: Save, own_map: Map) -> None:
+    def _check_site_record(self, save: Save, own_map: Map) -> None:
         """A record of sites belongs to an instruction or a block, and has the sums of a whole launch."""
         if not save.adds:
             raise self._error(save.place, f"map {own_map.name} has level = 'site', which needs ADD instead of SAVE")
-        if self._at_kernel:
+        if self._is_at_kernel:
             raise self._error(
                 save.place,
                 f"map {own_map.name} has level = 'site'; write ADD at instructions such as 'ld.global', or at 'block'",
@@ -316,7 +316,7 @@ class _SnippetCheck:
                     save.place, f"map {own_map.name} has level = 'site'; make its field {field.name} a u64"
                 )
 
-    def _addition(self, save: Save, own_map: Map) -> None:
+    def _check_addition(self, save: Save, own_map: Map) -> None:
         """Check the values of ADD: whole numbers of the probe, no wider than the fields of the one record that it adds
         to.
         """
@@ -329,25 +329,25 @@ class _SnippetCheck:
         for value, field in zip(save.values, own_map.fields, strict=False):
             bits = TYPE_BITS.get(self._probe.registers.get(value, ""), 0)
             number = parse_integer(value)
-            if number is not None and not 0 <= number <= MAX_ADDED:
-                raise self._error(save.place, f"ADD of {value}: a number must be from 0 to {MAX_ADDED}")
+            if number is not None and not 0 <= number <= MAX_ADDEND:
+                raise self._error(save.place, f"ADD of {value}: a number must be from 0 to {MAX_ADDEND}")
             if number is None and (bits not in (32, 64) or self._probe.registers[value].startswith("f")):
                 raise self._error(save.place, f"ADD of {value}: add a .b32 or .b64 register of this probe, or a number")
             if bits > FIELD_BYTES[field.type] * 8:
                 raise self._error(save.place, f"ADD of {value}, a 64-bit register; make the field {field.name} a u64")
 
-    def _saved_value(self, value: str, field: Field, place: FileLocation) -> None:
+    def _check_saved_value(self, value: str, field: Field, place: FileLocation) -> None:
         register, _, component = value.partition(".")
         kind, number = self._probe.registers.get(value, ""), parse_integer(value)
         bits = FIELD_BYTES[field.type] * 8
         if value in SNIPPET_HELPERS:
-            self._helper(value, place)
+            self._check_helper(value, place)
         elif kind == "pred":
             raise self._error(place, f"{value} is a predicate; use 'selp.u32' to turn it into a number first")
         elif kind.startswith("f") and TYPE_BITS[kind] > bits:
             raise self._error(place, f"{value} is .{kind}, which field {field.name} cannot hold; make the field a u64")
         elif register in SPECIAL_REGISTERS and not kind:
-            self._special_register(register, component, place)
+            self._check_special_register(register, component, place)
         elif number is not None and not -(1 << bits - 1) <= number < 1 << bits:
             raise self._error(
                 place, f"{value} is more than the {bits} bits of field {field.name}; make the field a u64"
@@ -355,51 +355,51 @@ class _SnippetCheck:
         elif not kind and number is None:
             raise self._error(place, f"{value} is not a register of this probe; declare it, or save a number or helper")
 
-    def _special_register(self, name: str, component: str, place: FileLocation) -> None:
+    def _check_special_register(self, name: str, component: str, place: FileLocation) -> None:
         if name in _VECTOR_REGISTERS and component not in ("x", "y", "z", "w"):
             raise self._error(place, f"{name} is three numbers; write {name}.x, {name}.y or {name}.z")
         if name not in _VECTOR_REGISTERS and component:
             raise self._error(place, f"{name} is one number; write {name}, not {name}.{component}")
 
-    def _map(self, name: str, place: FileLocation) -> Map:
+    def _map_named(self, name: str, place: FileLocation) -> Map:
         try:
             return self._probe.map_named(name)
         except KeyError:
             names = ", ".join(own_map.name for own_map in self._probe.maps) or "none"
             raise self._error(place, f"there is no map {name} (maps of this probe: {names})") from None
 
-    def _instruction(self, instruction: Instruction, code: SnippetCode) -> None:
+    def _check_instruction(self, instruction: Instruction, code: SnippetCode) -> None:
         if (reason := _refusal_reason(instruction)) is not None:
             raise self._error(code.place, f"{code.text!r} {reason}")
         if instruction.predicate is not None:
-            self._read(instruction.predicate, code)
+            self._check_source(instruction.predicate, code)
         if instruction.opcode == "bra":
-            self._branch(instruction, code)
+            self._check_branch(instruction, code)
             return
         if not instruction.operands:
             raise self._error(code.place, f"{code.text!r} is not allowed in a probe; remove this instruction")
-        self._check_target(instruction.operands[0], code)
+        self._check_destination(instruction.operands[0], code)
         for operand in instruction.operands[1:]:
-            self._read(operand, code)
+            self._check_source(operand, code)
 
-    def _branch(self, instruction: Instruction, code: SnippetCode) -> None:
+    def _check_branch(self, instruction: Instruction, code: SnippetCode) -> None:
         match instruction.operands:
             case (Symbol(name=name),) if name in self._snippet.labels:
                 return
         raise self._error(code.place, f"{code.text!r} branches out of the snippet; branch to a label of the snippet")
 
-    def _check_target(self, operand: Operand, code: SnippetCode) -> None:
+    def _check_destination(self, operand: Operand, code: SnippetCode) -> None:
         match operand:
             case Register(name=name) if name in self._probe.registers or name == "_":
                 return
             case Symbol(name=name) if name in self._probe.registers or name == "_":
                 return
             case Pair(first, second):
-                self._check_target(first, code)
-                self._check_target(second, code)
+                self._check_destination(first, code)
+                self._check_destination(second, code)
             case Vector(elements):
                 for element in elements:
-                    self._check_target(element, code)
+                    self._check_destination(element, code)
             case Register(name=name):
                 raise self._error(
                     code.place,
@@ -411,20 +411,20 @@ class _SnippetCheck:
                     f"{code.text!r}: the first operand must be a register of the probe; declare one with '.reg'",
                 )
 
-    def _read(self, operand: Operand, code: SnippetCode) -> None:
+    def _check_source(self, operand: Operand, code: SnippetCode) -> None:
         match operand:
             case Register(name=name, selector=component) if name in SPECIAL_REGISTERS:
-                self._special_register(name, component, code.place)
+                self._check_special_register(name, component, code.place)
             case Register(name=name) | Symbol(name=name):
-                self._name(name, code)
+                self._check_name(name, code)
             case Pair(first, second):
-                self._read(first, code)
-                self._read(second, code)
+                self._check_source(first, code)
+                self._check_source(second, code)
             case Vector(elements) | OperandList(elements):
                 for element in elements:
-                    self._read(element, code)
+                    self._check_source(element, code)
             case Negated(operand=inner) | Sum(base=inner):
-                self._read(inner, code)
+                self._check_source(inner, code)
             case Raw():
                 raise self._error(code.place, f"{code.text!r} cannot be parsed: check for a missing semicolon")
             case Memory() | Element():
@@ -433,30 +433,30 @@ class _SnippetCheck:
                     f"{code.text!r} uses an address in memory; use a register or OUT, IN1, …",
                 )
 
-    def _name(self, name: str, code: SnippetCode) -> None:
+    def _check_name(self, name: str, code: SnippetCode) -> None:
         if name == LAUNCH_HELPER:
             raise self._error(code.place, f"{name} is available only in SAVE; save it in a resident map")
         if name in SNIPPET_HELPERS:
-            self._helper(name, code.place)
+            self._check_helper(name, code.place)
         elif name not in self._probe.registers and name not in SPECIAL_REGISTERS and name != "_":
             raise self._error(code.place, f"{code.text!r} uses {name}, which this probe does not declare; add '.reg'")
 
-    def _helper(self, name: str, place: FileLocation) -> None:
+    def _check_helper(self, name: str, place: FileLocation) -> None:
         if name == LAUNCH_HELPER:
-            if not self._at_kernel or not self._probe.is_resident:
+            if not self._is_at_kernel or not self._probe.is_resident:
                 raise self._error(place, f"{name} is available only at position 'kernel', with a resident map")
             return
         if name in (WAIT_HELPER, LONGEST_HELPER):
             raise self._error(place, f"{name} is available only at a wait; write position = 'wait.1'")
         if name in (BLOCK_HELPER, ISSUED_HELPER) and (
-            self._at_kernel or self._at_instruction or self._at_loop or self._at_source
+            self._is_at_kernel or self._is_at_instruction or self._is_at_loop or self._is_at_source
         ):
             raise self._error(place, f"{name} is available only at a block; write position = 'block.load'")
-        if name not in (BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER) and self._at_block:
+        if name not in (BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER) and self._is_at_block:
             raise self._error(
                 place, f"{name} is a property of an instruction; it is not available at blocks and source lines"
             )
-        if self._at_kernel:
+        if self._is_at_kernel:
             raise self._error(
                 place, f"{name} is a property of an instruction; it is not available at position 'kernel'"
             )

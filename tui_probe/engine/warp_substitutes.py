@@ -101,35 +101,35 @@ def without_redux(probe: Probe, arch: int) -> Probe:
     )
     if arch >= REDUX_FROM or not any(instruction and instruction.opcode == "redux" for instruction in codes):
         return probe
-    return with_substitutes(probe, frozenset({"redux"}))
+    return substitute_opcodes(probe, frozenset({"redux"}))
 
 
-def with_substitutes(probe: Probe, opcodes: frozenset[str]) -> Probe:
+def substitute_opcodes(probe: Probe, opcodes: frozenset[str]) -> Probe:
     """Return the probe with substitutes, which compute the same, for all instructions of these opcodes."""
     stem = "%substitute_"  # made longer until no register of the probe begins with it
     while any(name.startswith(stem) for name in probe.registers):
         stem += "_"
     registers = {name: f"{stem}{name}" for name in _LOOP_REGISTERS}
-    points = tuple(_substituted_point(point, opcodes, registers) for point in probe.points)
-    added = {registers[name]: kind for name, kind in _LOOP_REGISTERS.items()}
-    return replace(probe, points=points, registers=probe.registers | added)
+    points = tuple(_substitute_in_point(point, opcodes, registers) for point in probe.points)
+    substitute_registers = {registers[name]: kind for name, kind in _LOOP_REGISTERS.items()}
+    return replace(probe, points=points, registers=probe.registers | substitute_registers)
 
 
-def _substituted_point(point: ProbePoint, opcodes: frozenset[str], registers: dict[str, str]) -> ProbePoint:
-    before, after = (
-        snippet and _substituted_snippet(snippet, opcodes, registers) for snippet in (point.before, point.after)
+def _substitute_in_point(point: ProbePoint, opcodes: frozenset[str], registers: dict[str, str]) -> ProbePoint:
+    entry_snippet, exit_snippet = (
+        snippet and _substitute_in_snippet(snippet, opcodes, registers) for snippet in (point.before, point.after)
     )
-    return replace(point, before=before, after=after)
+    return replace(point, before=entry_snippet, after=exit_snippet)
 
 
-def _substituted_snippet(snippet: Snippet, opcodes: frozenset[str], registers: dict[str, str]) -> Snippet:
+def _substitute_in_snippet(snippet: Snippet, opcodes: frozenset[str], registers: dict[str, str]) -> Snippet:
     statements: list[SnippetStatement] = []
     labels = set(snippet.labels)
     for statement in snippet.statements:
         if isinstance(statement, SnippetCode) and statement.instruction and statement.instruction.opcode in opcodes:
-            written = parse_snippet(_substitute_text(statement, len(labels), registers), statement.place).snippet
-            statements += [replace(replacement, place=statement.place) for replacement in written.statements]
-            labels |= written.labels
+            substitute = parse_snippet(_substitute_text(statement, len(labels), registers), statement.place).snippet
+            statements += [replace(replacement, place=statement.place) for replacement in substitute.statements]
+            labels |= substitute.labels
         else:
             statements.append(statement)
     return replace(snippet, statements=tuple(statements), labels=frozenset(labels))
@@ -139,8 +139,8 @@ def _substitute_text(statement: SnippetCode, number: int, registers: dict[str, s
     """Return the substitute of one instruction, under its predicate if it has one."""
     assert statement.instruction is not None
     instruction = statement.instruction
-    _, _, written = statement.text.rstrip("; ").partition(f"{instruction.opcode}.")
-    modifiers, _, operands = written.partition(" ")
+    _, _, operation_text = statement.text.rstrip("; ").partition(f"{instruction.opcode}.")
+    modifiers, _, operands = operation_text.partition(" ")
     target, source, mask = (operand.strip() for operand in operands.split(","))
     names = registers | {"label": f"SUBSTITUTE{number}", "target": target, "source": source, "mask": mask}
     loop = _match_loop(names, modifiers) if instruction.opcode == "match" else _redux_loop(names, modifiers)
@@ -154,8 +154,8 @@ def _match_loop(names: dict[str, str], modifiers: str) -> str:
     text = _MATCH_ALL if modifiers.startswith("all") else _MATCH_LOOP
     if not modifiers.endswith("64"):
         return text.format(**names, low_word=names["source"], split="", upper="")
-    split = "mov.b64 {{{low}, {high}}}, {source};".format(**names)
-    return text.format(**names, low_word=names["low"], split=split, upper=_UPPER_HALF.format(**names))
+    split_line = "mov.b64 {{{low}, {high}}}, {source};".format(**names)
+    return text.format(**names, low_word=names["low"], split=split_line, upper=_UPPER_HALF.format(**names))
 
 
 def _redux_loop(names: dict[str, str], modifiers: str) -> str:

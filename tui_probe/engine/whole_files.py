@@ -16,19 +16,19 @@ APPENDED_FILE: Final = open_flags("O_WRONLY", "O_CREAT", "O_APPEND", "O_NOFOLLOW
 _MODE: Final = 0o666
 
 
-def open_file(path: Path, how: int) -> int:
+def open_file(path: Path, flags: int) -> int:
     """Open a file for writing, ``NEW_FILE`` or ``APPENDED_FILE``, and return its descriptor.
 
     Raises OSError, and ValueError for a 0 in its name.
     """
-    return os.open(path, how, _MODE)
+    return os.open(path, flags, _MODE)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
     """Write all of the bytes. Raises OSError."""
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -44,11 +44,11 @@ def read_file(path: Path) -> bytes:
     """Return all bytes of a file that no one writes to any more. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        left = os.fstat(descriptor).st_size
+        remaining = os.fstat(descriptor).st_size
         pieces = []
-        while left > 0 and (piece := os.read(descriptor, left)):
+        while remaining > 0 and (piece := os.read(descriptor, remaining)):
             pieces.append(piece)
-            left -= len(piece)
+            remaining -= len(piece)
     finally:
         os.close(descriptor)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

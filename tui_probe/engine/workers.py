@@ -46,7 +46,7 @@ _AHEAD: Final = b"\1"
 """Byte for a worker that prepares ahead of launches."""
 _COUNTING: Final = b"\3"
 """Byte for a worker that prepares counting probes for another process."""
-_READY: Final = b"\2"
+_READY_BYTE: Final = b"\2"
 """Byte sent back when workers have read their code."""
 
 
@@ -71,9 +71,9 @@ class SharedCounts:
         self.workers = workers
         self._memory = mmap.mmap(-1, (1 + 2 * workers) * _COUNTS.size)
 
-    def set(self, place: int, hits: int, misses: int) -> None:
+    def set(self, number: int, hits: int, misses: int) -> None:
         """Write those of one process, which no one else writes."""
-        _COUNTS.pack_into(self._memory, place * _COUNTS.size, hits, misses)
+        _COUNTS.pack_into(self._memory, number * _COUNTS.size, hits, misses)
 
     def total(self) -> tuple[int, int]:
         """Hits and misses of all processes."""
@@ -90,15 +90,15 @@ class SharedPatience:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._spent = memoryview(mmap.mmap(-1, _SECONDS.size)).cast("d")
+        self._waited_seconds = memoryview(mmap.mmap(-1, _SECONDS.size)).cast("d")
 
     def wait(self, answers: Collection[Future[Any]]) -> None:
         """Wait for the answers, as long as this kernel may and the run has not spent its time."""
         from concurrent.futures import wait  # see Reception
 
-        begun = time.monotonic()
-        wait(answers, min(self._seconds, max(_PATIENT_KERNELS * self._seconds - self._spent[0], 0.0)))
-        self._spent[0] += time.monotonic() - begun  # of two processes at the same moment, one may be lost
+        start = time.monotonic()
+        wait(answers, min(self._seconds, max(_PATIENT_KERNELS * self._seconds - self._waited_seconds[0], 0.0)))
+        self._waited_seconds[0] += time.monotonic() - start  # of two processes at the same moment, one may be lost
 
 
 class WorkerTask(NamedTuple):
@@ -127,7 +127,7 @@ class Workers:
         ahead_task: WorkerTask | None = None,
         counting_task: WorkerTask | None = None,
     ) -> None:
-        self._connections, own = socket.socketpair()
+        self._connections, requests = socket.socketpair()
         self._is_ready = self._has_declined = False
         self._pid = os.fork()
         if not self._pid:
@@ -137,8 +137,8 @@ class Workers:
                 _COUNTING: _Team(1 + limit, limit if counting_task else 0, counting_task or task),
                 _AHEAD: _Team(1 + 2 * limit, ahead, ahead_task or task),
             }
-            _run(lambda: _Distributor(own, teams).run())
-        own.close()
+            _run_and_exit(lambda: _Distributor(requests, teams).run())
+        requests.close()
 
     def take(self, connection: socket.socket) -> bool:
         """Give a connection to a worker, which then serves only that one. False if none is free.
@@ -162,7 +162,7 @@ class Workers:
         """Return whether workers serve a connection immediately."""
         if not self._is_ready:
             with contextlib.suppress(BlockingIOError):
-                self._is_ready = self._connections.recv(1, socket.MSG_DONTWAIT) == _READY
+                self._is_ready = self._connections.recv(1, socket.MSG_DONTWAIT) == _READY_BYTE
         return self._is_ready
 
     def _send(self, team: bytes, connection: socket.socket) -> bool:
@@ -180,7 +180,7 @@ class Workers:
         os.waitpid(self._pid, 0)
 
 
-class _Handed:
+class _ForwardedListener:
     """A listener for ``Reception`` whose connections come from another process; it ends when that does."""
 
     def __init__(self, source: socket.socket) -> None:
@@ -206,7 +206,7 @@ class _Handed:
         self._source.close()
 
 
-def _run(work: Callable[[], None]) -> None:
+def _run_and_exit(work: Callable[[], None]) -> None:
     """Do the work in a process that was just forked, then end it in any case."""
     try:
         work()
@@ -220,16 +220,16 @@ def _run(work: Callable[[], None]) -> None:
 
 
 class _Team(NamedTuple):
-    """Workers of one kind: places from ``first`` on, ``limit`` at most."""
+    """Workers of one kind: places from ``first_number`` on, ``limit`` at most."""
 
-    first: int
+    first_number: int
     limit: int
     task: WorkerTask
 
 
 class _Worker(NamedTuple):
     pid: int
-    source: socket.socket
+    sender: socket.socket
 
 
 class _Distributor:
@@ -242,13 +242,13 @@ class _Distributor:
 
     def run(self) -> None:
         """Work until no more connections come. Workers that prepare ahead do not finish what is under way."""
-        listener = _Handed(self._requests)
+        listener = _ForwardedListener(self._requests)
         # Until it has workers, which finish what is under way, the engine ends it by SIGTERM.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         self._teams[_LAUNCHES].task.read_code()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         with contextlib.suppress(OSError):  # the engine has ended; so does the loop
-            self._requests.send(_READY)
+            self._requests.send(_READY_BYTE)
         while True:
             try:
                 connection, byte = listener.receive()
@@ -257,77 +257,83 @@ class _Distributor:
             if self._teams[byte].limit:
                 self._hand_over(connection, byte)
             connection.close()
-        for worker in self._of_team(_AHEAD):
+        for worker in self._team_workers(_AHEAD):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(worker.pid, signal.SIGKILL)
         for byte in (_AHEAD, _LAUNCHES, _COUNTING):  # workers of launches wait for those of counting probes
-            for worker in self._of_team(byte):
-                worker.source.close()
-            for worker in self._of_team(byte):
+            for worker in self._team_workers(byte):
+                worker.sender.close()
+            for worker in self._team_workers(byte):
                 os.waitpid(worker.pid, 0)
 
-    def _of_team(self, byte: bytes) -> list[_Worker]:
+    def _team_workers(self, byte: bytes) -> list[_Worker]:
         team = self._teams[byte]
-        return [worker for place, worker in self._workers.items() if team.first <= place < team.first + team.limit]
+        return [
+            worker
+            for number, worker in self._workers.items()
+            if team.first_number <= number < team.first_number + team.limit
+        ]
 
     def _hand_over(self, connection: socket.socket, byte: bytes) -> None:
         team = self._teams[byte]
-        place = team.first + next(self._turns[byte]) % team.limit
-        if place not in self._workers or not _pass_on(self._workers[place].source, connection):
-            self._start(place, byte)
-            _pass_on(self._workers[place].source, connection)
+        number = team.first_number + next(self._turns[byte]) % team.limit
+        if number not in self._workers or not _pass_on(self._workers[number].sender, connection):
+            self._start_worker(number, byte)
+            _pass_on(self._workers[number].sender, connection)
 
-    def _start(self, place: int, byte: bytes) -> None:
+    def _start_worker(self, number: int, byte: bytes) -> None:
         """Start a worker, one for launches with a connection to one for counting probes."""
-        others = [self._requests, *(worker.source for worker in self._workers.values())]
-        task, own_group = self._teams[byte].task, byte == _AHEAD
+        inherited_sockets = [self._requests, *(worker.sender for worker in self._workers.values())]
+        task, has_own_group = self._teams[byte].task, byte == _AHEAD
         if byte != _LAUNCHES or not self._teams[_COUNTING].limit:
-            self._workers[place] = _fork_worker(place, task, others, own_group=own_group)
+            self._workers[number] = _fork_worker(number, task, inherited_sockets, has_own_group=has_own_group)
             return
-        ours, its = socket.socketpair()
-        with ours, its:
-            self._workers[place] = _fork_worker(place, task, [*others, its], ours, own_group=own_group)
-            ours.close()  # no other worker may hold it open
-            self._hand_over(its, _COUNTING)
+        client, server = socket.socketpair()
+        with client, server:
+            self._workers[number] = _fork_worker(
+                number, task, [*inherited_sockets, server], client, has_own_group=has_own_group
+            )
+            client.close()  # no other worker may hold it open
+            self._hand_over(server, _COUNTING)
 
 
-def _pass_on(source: socket.socket, connection: socket.socket) -> bool:
+def _pass_on(sender: socket.socket, connection: socket.socket) -> bool:
     """False if the worker has ended."""
     try:
-        return socket.send_fds(source, [_LAUNCHES], [connection.fileno()]) > 0
+        return socket.send_fds(sender, [_LAUNCHES], [connection.fileno()]) > 0
     except OSError:
         return False
 
 
 def _fork_worker(
-    place: int,
+    number: int,
     task: WorkerTask,
-    of_others: list[socket.socket],
+    inherited_sockets: list[socket.socket],
     counting: socket.socket | None = None,
     *,
-    own_group: bool,
+    has_own_group: bool,
 ) -> _Worker:
-    """Start a worker. ``of_others`` are sockets that it must not hold open: their ends are identified by them.
+    """Start a worker. ``inherited_sockets`` are sockets that it must not hold open: their ends are identified by them.
 
-    ``own_group``: it is ended together with the assemblers that it has started.
+    ``has_own_group``: it is ended together with the assemblers that it has started.
     """
-    source, own = socket.socketpair()
+    sender, receiver = socket.socketpair()
     pid = os.fork()
-    if own_group:  # both do, so that neither is too late
+    if has_own_group:  # both do, so that neither is too late
         with contextlib.suppress(OSError):
             os.setpgid(pid, 0)
     if not pid:
-        for other in (source, *of_others):
-            other.close()
-        _run(lambda: _serve(place, task, own, counting))
-    own.close()
-    return _Worker(pid, source)
+        for inherited in (sender, *inherited_sockets):
+            inherited.close()
+        _run_and_exit(lambda: _serve(number, task, receiver, counting))
+    receiver.close()
+    return _Worker(pid, sender)
 
 
-def _serve(place: int, task: WorkerTask, own: socket.socket, counting: socket.socket | None) -> None:
-    reception = Reception(_Handed(own))
+def _serve(number: int, task: WorkerTask, receiver: socket.socket, counting: socket.socket | None) -> None:
+    reception = Reception(_ForwardedListener(receiver))
     reception.start()
-    reception.open(task.answers(place, counting))
+    reception.open(task.answers(number, counting))
     reception.wait()
     reception.stop()
     task.finish()

@@ -117,7 +117,7 @@ def _engine_server(
         its_options,
         assembler=assembler,
         cache=cache,
-        others=others,
+        other_probes=others,
         reception=reception,
         fused=places_to_fuse(probes, options),
         workers=counts.workers,
@@ -165,7 +165,9 @@ def main() -> None:
 def chosen_kernels(options: RunOptions) -> KernelChoice:
     """Return the kernels that the run may probe, as the hook reads the options."""
     only, never = ((text or "").split(":") for text in (options.kernels, options.excluded))
-    return KernelChoice(list(filter(None, only)), list(filter(None, never)), closed=options.machine_code == "all")
+    return KernelChoice(
+        list(filter(None, only)), list(filter(None, never)), includes_closed=options.machine_code == "all"
+    )
 
 
 def _launch_seconds() -> float:
@@ -187,7 +189,7 @@ def prepared(
                 "ptx" if load_ptx else "bin",
                 options.kernels or "",
                 options.excluded or "",
-                sampled=bool(each.sample),
+                samples_blocks=bool(each.sample),
                 sources=options.source_bytes() if place == 0 else 0,
                 folder=each.name if len(probes) > 1 else "",
                 machine_code=cast("MachineCode", options.machine_code),

@@ -76,8 +76,8 @@ def group_lines(kernels: Sequence[tuple[KernelCheck, ProcessLog]], arrow: str) -
         number = counted(len(left_out), "kernel")
         yield f"{first.status}, {first.code or NOT_MEASURED}: {number} for {_architectures(left_out)}"
         yield f"  reason     {first.reason}"
-        if first.instead:
-            yield f"  instead    {first.instead}"
+        if first.advice:
+            yield f"  instead    {first.advice}"
         yield from _kernel_names(left_out)
     yield ""
     yield "For all kernels, use --format json; for one kernel, use --kernel NAME"
@@ -159,7 +159,7 @@ def _head_lines(check: CheckResult) -> Iterator[str]:
     if check.file is not None:
         file = check.file
         images = f" in {counted(len(file.images), 'image')}" if len(file.images) > 1 else ""
-        yield _field("file", f"{file.path}: {size(file.size)} of {file.kind}{images}, {file.held()}")
+        yield _field("file", f"{file.path}: {size(file.size)} of {file.kind}{images}, {file.content_summary()}")
         tool = check.assembler
         missing = _NO_ASSEMBLER_NOTE + (_UNKNOWN_RESOURCES if check.probe else "")
         yield _field("assembler", f"ptxas {tool.version}, {tool.path}" if tool else missing)
@@ -201,16 +201,16 @@ def _insertion_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, a
         if log.pruned or log.probed:
             yield _field("  registers", _resources_text(log, "registers", arrow))
             yield _field("  spills", f"{_resources_text(log, 'spill_bytes', arrow)} bytes")
-        yield _field("  added", counted(kernel.added or 0, "instruction"))
-        yield from _labelled_lines("  matched", [f"{name}: {count(number)}" for name, number in kernel.matched])
+        yield _field("  added", counted(kernel.added_instructions or 0, "instruction"))
+        yield from _labelled_lines("  matched", [f"{name}: {count(number)}" for name, number in kernel.match_counts])
         if kernel.note:
             yield _field("  note", kernel.note)
         return
     yield _field("  reason", f"{place}: {kernel.reason}" if (place := _ptx_location(check, kernel)) else kernel.reason)
     yield _field("  code", kernel.code or NOT_MEASURED)
     yield from _labelled_lines("  ptxas", kernel.complaints)
-    if kernel.instead:
-        yield _field("  instead", kernel.instead)
+    if kernel.advice:
+        yield _field("  instead", kernel.advice)
     elif kernel.status == "failed" and check.out is None:
         yield _field("  details", "to save the files of this kernel, pass --out DIR")
 
@@ -306,14 +306,14 @@ def _kernel_record(check: CheckResult, kernel: KernelCheck, log: ProcessLog) -> 
         "reason_code": kernel.code,
         "line": kernel.line or None,
         "assembler_errors": list(kernel.complaints),
-        "instead": kernel.instead or None,
+        "instead": kernel.advice or None,
         "note": kernel.note or None,
         "registers_pruned": _number(log.pruned, "registers"),
         "registers_probed": _number(log.probed, "registers"),
         "spills_pruned": _number(log.pruned, "spill_bytes"),
         "spills_probed": _number(log.probed, "spill_bytes"),
-        "instructions_added": kernel.added,
-        "matched": dict(kernel.matched),
+        "instructions_added": kernel.added_instructions,
+        "matched": dict(kernel.match_counts),
         "directory": None if check.out is None else str(kernel.directory),
         "target": kernel.target or None,
         "waits": kernel.waits and wait_record(kernel.waits),

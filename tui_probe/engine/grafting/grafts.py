@@ -222,8 +222,8 @@ class Grafter:
             target.parameters,
             map_slots(form, {}),
             form.callback,
-            sampled=self._samples_blocks,
-            independent=not blocks_may_wait(target.words, target.arch),
+            samples_blocks=self._samples_blocks,
+            has_independent_blocks=not blocks_may_wait(target.words, target.arch),
             note=because("graft-copies", probe=form.name, copies=len(parts.sites)),
             way=_info_lines(grafted),
         )
@@ -274,8 +274,8 @@ class Grafter:
             target.parameters,
             map_slots(probe, lines),
             probe.callback,
-            sampled=self._samples_blocks,
-            independent=not blocks_may_wait(target.words, target.arch),
+            samples_blocks=self._samples_blocks,
+            has_independent_blocks=not blocks_may_wait(target.words, target.arch),
             note=excluded_copies(self._whole_probe, probe, target)
             or (None if has_sites or not is_for_instructions(probe) else no_match_reason(probe)),
             way=_info_lines(grafted),

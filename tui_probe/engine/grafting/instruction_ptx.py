@@ -74,11 +74,11 @@ class InstructionPtx:
         self._blocks = list({block.key: block for block in blocks}.values())
         self.sites = SiteRecords(probe, UnusedNames(""))
         for place in places:
-            self.sites.note(place.ptx_equivalent, place.point, 0)
+            self.sites.number_site(place.ptx_equivalent, place.point, 0)
         self._waits = waits
         for point in (point for point in probe.points if any(position.is_wait for position in point.positions)):
             for wait in waits:
-                self.sites.note(wait.instruction, point, 0)
+                self.sites.number_site(wait.instruction, point, 0)
         self._arch = arch
         self._samples_blocks = samples_blocks
         self.leading_bytes = LEADING_BYTES

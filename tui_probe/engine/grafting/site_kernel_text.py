@@ -158,7 +158,7 @@ class SiteKernelText:
         self._frame = frame
         self._names = UnusedNames("")
         self._sampling = Sampling(probe, self._names) if samples_blocks else None
-        addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", LaunchKind.ANY)
+        addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", LaunchKind.GENERAL)
         self._addressing = addressing
         self.expander = Expander(
             probe,
@@ -166,7 +166,7 @@ class SiteKernelText:
             addressing,
             reduces=frame.reduces,
             gathers=True,
-            of_warps=frame.is_warp_uniform,
+            is_warp_uniform=frame.is_warp_uniform,
             sites=frame.sites,
         )
         self.expander.zero = frame.zero
@@ -181,8 +181,8 @@ class SiteKernelText:
         if has_lane_marks:
             lines.insert(0, f"mov.u32 {self._mark}, %lanemask_lt;")
         lines += self._site_numbers(saved_maps([snippet]))
-        turn = RecordTurn(counted=place.facts.is_counted, begins=place.facts.begins)
-        body = self.expander.lines(snippet, values, place.ptx_equivalent, turn)
+        turn = RecordTurn(samples_iterations=place.facts.is_counted, begins_iteration=place.facts.begins)
+        body = self.expander.expand(snippet, values, place.ptx_equivalent, turn)
         if place.facts.is_bulk and snippet.helpers & _SIZES_OF_COPIES and not _saves_records(snippet):
             lines, body = [], self._one_lane_lines([*lines, *body])
         live = self._live_marks(snippet_registers([snippet]), saved_maps([snippet]))
@@ -205,13 +205,13 @@ class SiteKernelText:
                 mark_lines, number = [*mark_lines, f"cvt.u64.u32 {wide_number}, {number};"], wide_number
             value = HelperValue(number, "b64" if code.is_wide else "b32")
             values = dict.fromkeys(sorted(snippet.helpers), value)
-            lines += [*(mark_lines if values else []), *self.expander.lines(snippet, values)]
+            lines += [*(mark_lines if values else []), *self.expander.expand(snippet, values)]
         live = self._live_marks(snippet_registers(snippets), set())
         return self._kernel_text(name, [*self._load_lines(live), *lines, *self._store_lines(live)])
 
     def entry_text(self, snippets: Sequence[Snippet]) -> str:
         """Write the kernel with the entry code. The registers that live on are stored to their marks."""
-        body = [line for snippet in snippets for line in self.expander.lines(snippet, {})]
+        body = [line for snippet in snippets for line in self.expander.expand(snippet, {})]
         start_lines = self.expander.begin()
         if self._sampling is not None and (start_lines or saved_maps(snippets)):
             if self._frame.is_warp_uniform:
@@ -223,7 +223,7 @@ class SiteKernelText:
     def exit_text(self, snippets: Sequence[Snippet], waits: Sequence[WaitSums] = ()) -> str:
         """Write the kernel with the exit code, which first adds the sums of waits to their records."""
         body = self._wait_lines(waits) if waits else []
-        body += self.expander.at_exit(snippets)
+        body += self.expander.exit_lines(snippets)
         sampled_body = self._sampling.skip_outside_sample(body) if self._sampling else body
         return self._kernel_text(EXIT, [*self._load_lines(self._live_marks()), *self._sample_lines(), *sampled_body])
 
@@ -247,7 +247,7 @@ class SiteKernelText:
             sums = {value: self._values.read_mark(mark, f"sum_{value.lower()}") for value, mark in wait.marks.items()}
             registers_by_value = {value: register for value, (register, _) in sums.items()}
             lines += [line for _, sum_lines in sums.values() for line in sum_lines]
-            lines += self.expander.sites.add_words(
+            lines += self.expander.sites.add_from_lane(
                 wait.own_map, wait.instruction, wait.values, registers_by_value, address
             )
             # No lane leaves here. Without this the assembler would read all marks first, each into its own register.
@@ -260,7 +260,7 @@ class SiteKernelText:
         if self._sampling is None:
             return []
         number = self._names.temporary("block", "b32")
-        return self._sampling.begin(self._addressing.block(number), number)
+        return self._sampling.begin(self._addressing.block_number(number), number)
 
     def _kernel_text(self, name: str, lines: Sequence[str]) -> str:
         leading = f"\t.param .align 8 .b8 tui_probe_leading[{self._frame.leading_bytes}]"

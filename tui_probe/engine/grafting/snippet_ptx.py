@@ -170,7 +170,13 @@ class _KernelText:
     """One of the two kernels."""
 
     def __init__(
-        self, probe: Probe, arch: int, *, samples_blocks: bool, room: Map | None, launches: LaunchKind = LaunchKind.ANY
+        self,
+        probe: Probe,
+        arch: int,
+        *,
+        samples_blocks: bool,
+        room: Map | None,
+        launches: LaunchKind = LaunchKind.GENERAL,
     ) -> None:
         self._probe = probe
         self._room = room
@@ -189,7 +195,7 @@ class _KernelText:
     def entry_lines(self, snippets: Sequence[Snippet], carried: Sequence[str]) -> list[str]:
         """Write the entry code, with marks for values needed later."""
         lines = self._expander.begin()
-        lines += [line for snippet in snippets for line in self._expander.lines(snippet, {})]
+        lines += [line for snippet in snippets for line in self._expander.expand(snippet, {})]
         saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
         if saves:
             lines = [*self._sample_lines(), *(self._sampling.skip_outside_sample(lines) if self._sampling else lines)]
@@ -224,7 +230,7 @@ class _KernelText:
                     f"ld.volatile.shared.u32 {halves[-1]}, [{_mark_address(mark, index)}];",
                 ]
             lines.append(f"mov.b{len(halves) * _HALF_BITS} {register}, {_vector_text(halves)};")
-        body = self._expander.at_exit(snippets)
+        body = self._expander.exit_lines(snippets)
         return [*lines, *self._sample_lines(), *(self._sampling.skip_outside_sample(body) if self._sampling else body)]
 
     def text(self, name: str, lines: Sequence[str], leading_bytes: int) -> str:
@@ -250,7 +256,7 @@ class _KernelText:
         if self._sampling is None:
             return []
         number = self._names.temporary("block", "b32")
-        return self._sampling.begin(self._addressing.block(number), number)
+        return self._sampling.begin(self._addressing.block_number(number), number)
 
     def _carried_halves(self, carried: Sequence[str], lines: list[str]) -> list[str]:
         """Registers of 32 bits that hold what is carried; adds the lines that fill them."""
