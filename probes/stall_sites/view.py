@@ -244,7 +244,7 @@ class StallsView(Document):
         del width
         return _HEADINGS if self.rows else 1
 
-    def counted(self) -> int:
+    def row_count(self) -> int:
         return len(self.rows)
 
     def gutter(self, width: int) -> int:

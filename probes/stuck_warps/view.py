@@ -231,7 +231,7 @@ class StuckView(Document):
         del width
         return _HEADINGS if self._rows else 1
 
-    def counted(self) -> int:
+    def row_count(self) -> int:
         return len(self._rows)
 
     def gutter(self, width: int) -> int:

@@ -94,7 +94,7 @@ def read_trace(trace: Path, replays: int, samples: dict[str, list[float]]) -> No
     (graph,) = times_by_graph(open_trace(trace)).values()
     if graph.graph.replays != replays:
         raise SystemExit(f"{graph.graph.replays} replays are in the trace, of {replays}")
-    samples.setdefault("recorded", []).append(sum(node.probed > 0 for node in graph.nodes))
+    samples.setdefault("recorded", []).append(sum(node.probed_count > 0 for node in graph.nodes))
     samples.setdefault("probed", []).append(graph.graph.replays_probed)
 
 

@@ -64,7 +64,7 @@ def test_captured_kernels_are_probed_in_replays(tool: Tool) -> None:
     assert (graph.replays, graph.replays_probed, graph.destroyed) == (12, 12, True)
     assert [node.after for node in graph.nodes] == [(), (0,), (1,), (2,), ()]
     assert [node.captured for node in graph.nodes] == [1, 2, 3, 4, 5]
-    assert [node.probed for node in times_by_graph(trace)[0].nodes] == [12] * 5
+    assert [node.probed_count for node in times_by_graph(trace)[0].nodes] == [12] * 5
     numbered = {launch.number: launch for launch in trace.launches if launch.probed}
     places = {number: trace.graphs.place_of(number) for number in numbered}
     for number, place in places.items():
@@ -138,7 +138,7 @@ def test_windows_move_until_every_node_is_recorded(tool: Tool) -> None:
         tool, steps + "print(gpu.read(memory, 5))", "-p", "dmat", "--max-probe-memory", "100k", "--launches", "all"
     )
     (graph_times,) = times_by_graph(trace).values()
-    assert all(node.probed for node in graph_times.nodes)
+    assert all(node.probed_count for node in graph_times.nodes)
     probed_launches = [sum(count for _, count in replay.probed) for replay in graph_times.graph.logged_replays]
     assert max(probed_launches) < 40
 
@@ -159,7 +159,7 @@ def test_changes_of_an_executable_are_its_twins_too(tool: Tool) -> None:
     trace = compare(tool, CHANGES, "--launches", "all")
     (graph,) = trace.graphs
     assert (graph.replays_probed, graph.versions) == (6, 2)
-    assert [node.probed for node in times_by_graph(trace)[0].nodes] == [6, 4, 6]
+    assert [node.probed_count for node in times_by_graph(trace)[0].nodes] == [6, 4, 6]
 
 
 UNPREPARED = """

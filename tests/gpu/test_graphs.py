@@ -44,7 +44,7 @@ def print_replays(trace: Trace, name: str) -> None:
     for graph_times in times_by_graph(trace).values():
         graph = graph_times.graph
         kernels = [node for node in graph_times.nodes if node.node.kernel is not None]
-        recorded = sum(node.probed > 0 for node in kernels)
+        recorded = sum(node.probed_count > 0 for node in kernels)
         print(f"GPU-GRAPH\t{name}\t{graph.id}\t{len(graph.nodes)} nodes\t{recorded}/{len(kernels)} recorded\t"
               f"{graph.replays_probed}/{graph.replays} replays"
               f" probed\t{graph_times.replay_ns}\t{graph_times.probed_ns}\t{graph_times.call_ns}"
@@ -72,7 +72,7 @@ def assert_all_recorded(trace: Trace) -> None:
         for node in graph_times.nodes:
             kernel = trace.kernels.get(node.node.kernel) if node.node.kernel is not None else None
             if kernel is not None and kernel.status == "probed":
-                assert node.probed, f"node {node.node.index} of graph {graph_times.graph.id}: {kernel.name}"
+                assert node.probed_count, f"node {node.node.index} of graph {graph_times.graph.id}: {kernel.name}"
 
 
 @pytest.mark.parametrize("part", ["kinds", "memory", "changed", "updated", "streams"])

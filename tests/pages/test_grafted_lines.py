@@ -104,7 +104,7 @@ def test_the_source_has_the_sums_of_its_instructions(trace: Trace) -> None:
     assert {LOAD, STORE} <= set(line["offsets"])
     place = view.place_of(STORE, 120)
     assert place is not None
-    assert "instructions, starting at offset" in " ".join(view.about(place, 120))
+    assert "instructions, starting at offset" in " ".join(view.line_facts(place, 120))
     assert view.ptx_line(place, 120) == STORE
     assert view.target_view() == "sass"
     folder = trace.kernels[0].folder
@@ -123,7 +123,7 @@ def test_machine_code_has_them_at_its_instructions(trace: Trace, monkeypatch: py
     assert rows["pruned", f"{STORE:#06x}"]["sectors_per_request"] == 32
     place = view.place_of(STORE, 120)
     assert place is not None
-    assert view.about(place, 120)[-1] == f"offset {STORE:#06x}"
+    assert view.line_facts(place, 120)[-1] == f"offset {STORE:#06x}"
     assert view.ptx_line(place, 120) == STORE
 
 

@@ -51,7 +51,7 @@ def test_a_launch_tells_its_graph_replay_and_node(trace: Trace) -> None:
 
 def test_nodes_have_their_recordings_times_and_ranges(trace: Trace) -> None:
     graph_times = times_by_graph(trace)[0]
-    assert [node.probed for node in graph_times.nodes] == [2, 2, 0, 0, 2, 1]
+    assert [node.probed_count for node in graph_times.nodes] == [2, 2, 0, 0, 2, 1]
     assert [node.ns for node in graph_times.nodes] == [12_000, 4_000, None, None, 12_000, 4_000]
     assert [node.ranges for node in graph_times.nodes][:2] == [("step", "attention"), ("step",)]
     assert graph_times.kernel_ns == 32_000

@@ -167,7 +167,7 @@ def test_machine_code_has_the_measures_of_the_line_that_it_came_from(trace: Trac
     assert place is not None
     assert "STG.E.64" in shown[place]
     assert [shown[number] for number in view.anchors(120)][1] == strided
-    assert view.about(shown.index(strided), 120)[-2:] == ["112 excessive sectors", "PTX line 24"]
+    assert view.line_facts(shown.index(strided), 120)[-2:] == ["112 excessive sectors", "PTX line 24"]
 
 
 def test_probed_machine_code_leads_to_the_same_lines(trace: Trace) -> None:
@@ -256,7 +256,7 @@ def test_lines_are_sorted_by_the_chosen_column(trace: Trace) -> None:
     assert {"line", "sectors", "source"} <= view.sortable().keys()
 
     def order() -> list[int | None]:
-        return [view.ptx_line(number, 120) for number in range(view.pinned(120), view.pinned(120) + view.counted())]
+        return [view.ptx_line(number, 120) for number in range(view.pinned(120), view.pinned(120) + view.row_count())]
 
     assert order()[0] == STRIDED, "the worst one"
     view.sort_by("line")

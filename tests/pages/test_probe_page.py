@@ -68,7 +68,7 @@ def test_lines_of_the_kernel_lead_to_the_table_that_is_there_and_back(trace: Tra
     assert place is not None
     assert plain(view.lines(100)[place]).endswith("[probe.access]  ▸ at 4 places")
     assert view.spot(place + 1, 100) == Spot(SITES)
-    assert view.about(place, 100) == [f"probe.access: at 4 places, first PTX line {COALESCED}"]
+    assert view.line_facts(place, 100) == [f"probe.access: at 4 places, first PTX line {COALESCED}"]
     assert view.place_of(STRIDED + 1, 100) is None
     assert view.missing_reason(Spot((STRIDED + 1,))) == f"the probe was not inserted at PTX line {STRIDED + 1}"
 

@@ -81,10 +81,10 @@ def test_merged_ranges_have_mean_p99_and_share(trace: Trace) -> None:
 def test_rows_lead_to_kernels(trace: Trace) -> None:
     page = range_page(trace)
     list(page.lines(100))
-    led = [page.opened(page.rows_from + number) for number in range(len(page.rows))]
+    led = [page.kernel_target(page.rows_from + number) for number in range(len(page.rows))]
     assert {place[0] for place in led if place} == {trace.directory}
     assert [place and place[1] for place in led][:4] == [None, None, 1, None], "a range leads to its kernels"
-    assert page.opened(0) is None
+    assert page.kernel_target(0) is None
     kernels = [row for row in page.rows if row.kernel is not None]
     assert kernels[0].text.strip() == "#1 relu(float*)"
 
@@ -99,7 +99,7 @@ def test_the_kernels_of_a_range_with_time_and_share(trace: Trace) -> None:
     assert sum(known) == pytest.approx(forward.kernel_seconds)
     assert [row["share"] for row in rows] == pytest.approx([time / sum(known) for time in known])
     list(page.lines(80))
-    assert page.opened(page.rows_from) == (trace.directory, 0)
+    assert page.kernel_target(page.rows_from) == (trace.directory, 0)
 
 
 def test_unlaunched_range_has_no_kernels(trace: Trace) -> None:

@@ -90,7 +90,7 @@ def test_lines_lead_to_ptx_and_back(trace: Trace) -> None:
         assert place is not None
         assert view.ptx_line(place, 120) == line
     assert view.target_view() == "ptx"
-    assert view.about(places[STRIDED] or 0, 120)[0] == "strides.cu:7"
+    assert view.line_facts(places[STRIDED] or 0, 120)[0] == "strides.cu:7"
 
 
 def test_events_are_the_measured_lines(trace: Trace) -> None:

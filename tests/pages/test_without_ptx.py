@@ -145,7 +145,7 @@ def test_unprobed_code_keeps_the_source_line_of_other_pages() -> None:
     assert view.spot(load, 80) == Spot((30, 31))
     assert view.place_of_spot(Spot((40, 30)), 80) == load
     assert view.target_view() == "ptx"
-    assert view.about(load, 80) == ["a.cu:4", "2 lines of PTX, starting at line 30"]
+    assert view.line_facts(load, 80) == ["a.cu:4", "2 lines of PTX, starting at line 30"]
     assert view.spot(load + 1, 80) == Spot()
     assert view.place_of(40, 80) is None
     assert view.missing_reason(Spot((40,))) == "a.cu:9 has no SASS"
@@ -166,7 +166,7 @@ def test_measurement_is_at_the_instruction_of_its_offset(trace: Trace, monkeypat
     view.press("fold")
     lines = list(text_lines(view_lines(view, 120, None)))
     (place,) = (number for number, line in enumerate(lines) if "4 711" in line and "LDG" in line)
-    parts = view.about(place, 120)
+    parts = view.line_facts(place, 120)
     assert parts[-1] == f"offset {load:#06x}"
     assert "4711" in " ".join(parts).replace(" ", "")
     assert view.ptx_line(place, 120) == load

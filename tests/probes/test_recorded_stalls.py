@@ -149,7 +149,7 @@ def test_page_explains_the_columns_that_it_shows(attention: Path, cuda: Path, wi
     trace, number = {"attention": (attention, 1), "stencil": (cuda, 1), "gather": (cuda, GATHER)}[kernel]
     view = view_of("stalls", trace, number)
     lines = ["".join(part for part, _ in line) for line in view.lines(width)]
-    titles, notes = f" {lines[1]} ", " ".join(" ".join(lines[view.pinned(width) + view.counted() :]).split())
+    titles, notes = f" {lines[1]} ", " ".join(" ".join(lines[view.pinned(width) + view.row_count() :]).split())
     assert {title for title in EXPLAINED if f" {title} " in titles} == {
         title for title, note in EXPLAINED.items() if note in notes
     }
@@ -339,7 +339,7 @@ def test_ptx_has_waits_at_the_line_of_the_instruction(attention: Path, capsys: p
     place = view.place_of(WGMMA, 120)
     assert place is not None
     assert view.ptx_line(place, 120) == WGMMA
-    assert view.marked() == (WGMMA, "the most: 13% of warp life")
+    assert view.marked_line() == (WGMMA, "the most: 13% of warp life")
     assert place in view.anchors(120)
     assert view.target_view() == "sass"
 

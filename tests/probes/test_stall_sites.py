@@ -471,8 +471,8 @@ def test_sass_leads_from_a_wait_to_its_producer_and_back(trace: Path) -> None:
     assert at_producer is not None
     assert view.target_view() == "sass"
     assert view.target(at_producer, 200) == view.spot(wait, 200)
-    assert any("waits for global memory: LDG tfa.py:6" in text for text in view.about(wait, 200))
-    assert any("STS tfa.py:6 waits for this instruction" in text for text in view.about(at_producer, 200))
+    assert any("waits for global memory: LDG tfa.py:6" in text for text in view.line_facts(wait, 200))
+    assert any("STS tfa.py:6 waits for this instruction" in text for text in view.line_facts(at_producer, 200))
 
 
 def compared(before: Path, after: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

@@ -1013,7 +1013,7 @@ def test_page_has_one_row_for_many_addresses_of_an_instruction() -> None:
     assert [line.split() for line in lines if "PTX:20" in line] == [
         ["6", "6", "ld.volatile.global.u32", "PTX:20", "6", "flags", "0", "–"]
     ]
-    assert view.counted() == 1
+    assert view.row_count() == 1
     assert len(view.record()["places"]) == 6
 
 

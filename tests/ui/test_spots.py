@@ -41,10 +41,10 @@ async def to_line(stage: Stage, words: str) -> None:
 
 def test_a_spot_keeps_what_the_next_page_does_not_tell() -> None:
     before = Spot((12, 14), block=5, time=100.0)
-    assert Spot((30,)).over(before) == Spot((30,), block=5, time=100.0)
-    assert Spot(probed=40).over(before) == Spot(probed=40, block=5, time=100.0)
-    assert Spot(sm=3).over(before) == Spot((12, 14), sm=3)
-    assert Spot().over(before) == before
+    assert Spot((30,)).completed_from(before) == Spot((30,), block=5, time=100.0)
+    assert Spot(probed=40).completed_from(before) == Spot(probed=40, block=5, time=100.0)
+    assert Spot(sm=3).completed_from(before) == Spot((12, 14), sm=3)
+    assert Spot().completed_from(before) == before
     assert not Spot()
 
 

@@ -75,9 +75,9 @@ class Spot:
         """True if it has a block, SM or time."""
         return any(value is not None for value in (self.block, self.sm, self.time))
 
-    def over(self, before: Spot) -> Spot:
-        """Return this spot, with missing positions in the code or in the run from ``before``."""
-        code, run = self if self.in_code else before, self if self.in_run else before
+    def completed_from(self, previous: Spot) -> Spot:
+        """Return this spot, with missing positions in the code or in the run from ``previous``."""
+        code, run = self if self.in_code else previous, self if self.in_run else previous
         return Spot(code.ptx, code.probed, run.block, run.warp, run.sm, run.time, run.address, code.probe)
 
     def shares_code(self, other: Spot) -> bool:
@@ -235,10 +235,10 @@ class Document(BaseView):
         del number
         return None
 
-    counted_as: ClassVar[str] = "line"
+    row_noun: ClassVar[str] = "line"
     """Noun for the lines that the cursor counts: “row” where lines have numbers of their own with another meaning."""
 
-    def counted(self) -> int | None:
+    def row_count(self) -> int | None:
         """Number of lines that the cursor counts: rows of a table without notes below it. None: all but the pinned."""
         return None
 
@@ -255,13 +255,13 @@ class Document(BaseView):
         del width
         return ()
 
-    def about(self, number: int, width: int) -> list[str]:
+    def line_facts(self, number: int, width: int) -> list[str]:
         """Further facts of a line that do not fit into it, in parts of a few words."""
         del number, width
         return []
 
     def pinned_facts(self, number: int, width: int) -> int:
-        """The number of the first parts of ``about`` that are shown first and are never left out."""
+        """The number of the first parts of ``line_facts`` that are shown first and are never left out."""
         del number, width
         return 0
 
@@ -326,7 +326,7 @@ class Document(BaseView):
         del only
         return False
 
-    def marked(self) -> tuple[int, str] | None:
+    def marked_line(self) -> tuple[int, str] | None:
         """The first line of the PTX whose value is marked as the most or fewest, and the value in words."""
         return None
 
@@ -376,7 +376,7 @@ class Drawing(BaseView):
         """The line of the PTX under the cursor, counted from 1, if Enter is to open it; None for none."""
         return None
 
-    def opened(self) -> tuple[Path, int] | None:
+    def kernel_target(self) -> tuple[Path, int] | None:
         """The trace and the index of the kernel under the cursor, if Enter is to open its screen; None for none."""
         return None
 

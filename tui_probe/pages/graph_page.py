@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.run import Range
 
-_INSTANT: Final = ("empty", "event-wait", "event-record", "signal", "wait", "child")
+_INSTANT_KINDS: Final = ("empty", "event-wait", "event-record", "signal", "wait", "child")
 """Nodes that take no time of their own."""
-GRAPHS_ABOUT: Final = (
+GRAPHS_EXPLANATION: Final = (
     "All CUDA graphs that the program instantiated. Nodes are in the order of the driver; nodes of a child graph are"
     " below the node that contains the graph. A replay launches all kernels of a graph with one call. A sampled replay"
     " runs a copy of the graph with probed kernels. Each kernel of this copy counts as a launch with its own number.",
@@ -54,19 +54,21 @@ _NAME_WIDTH: Final = 60
 """Cells of a kernel's name."""
 _MAX_DEPTH: Final = 16
 """Levels of child graphs that are indented."""
-_MAX_AFTER: Final = 4
+_MAX_PREDECESSORS: Final = 4
 """Nodes named on which a node depends."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTimes:
-    """A node in a replay. ``ns`` is the mean time of its kernel over all its timed launches, wherever they were;
-    ``begin`` and ``end`` are parts of the longest way through the graph, 0 to 1; ``probed`` counts recorded launches.
+    """A node in a replay. ``ns`` is the mean time of its kernel over all its timed launches, wherever they were.
+
+    ``begin`` and ``end`` are positions on the longest way through the graph, 0 to 1. ``probed_count`` is the number of
+    recorded launches.
     """
 
     node: GraphNode
     depth: int
-    probed: int
+    probed_count: int
     ns: float | None
     share: float | None
     begin: float
@@ -76,8 +78,8 @@ class NodeTimes:
 
 @dataclass(frozen=True, slots=True)
 class GraphTimes:
-    """``timed`` says whether the places of nodes go by the times of their kernels: where one is not known, every node
-    is as long as every other.
+    """Times of a graph. ``is_timed`` is True if nodes are as long as their kernels; if the time of one kernel is
+    unknown, all nodes are equally long.
     """
 
     graph: Graph
@@ -90,42 +92,44 @@ class GraphTimes:
     call_ns: float | None
     kernel_ns: float | None
     """Sum over the kernels of a replay; None where one was never timed."""
-    timed: bool
+    is_timed: bool
 
 
 def graph_times(trace: Trace, graph: Graph) -> GraphTimes:
-    """Times of a graph and of each of its nodes."""
-    times = [_kernel_ns(trace, node.kernel) for node in graph.nodes]
-    of_kernels = [ns for node, ns in zip(graph.nodes, times, strict=True) if node.kernel is not None]
-    timed = bool(of_kernels) and None not in of_kernels
-    total = sum(ns for ns in of_kernels if ns is not None) if timed else None
-    lengths = [(ns or 0.0) if timed else _unit_length(node) for node, ns in zip(graph.nodes, times, strict=True)]
-    begins, ends = schedule(graph.nodes, lengths)
-    duration = max(ends, default=0.0) or 1.0
-    probed = probed_launches(trace, graph)
-    around = _around(trace, graph)
+    """Return the times of a graph and of each of its nodes."""
+    node_ns = [_kernel_ns(trace, node.kernel) for node in graph.nodes]
+    kernel_ns = [ns for node, ns in zip(graph.nodes, node_ns, strict=True) if node.kernel is not None]
+    is_timed = bool(kernel_ns) and None not in kernel_ns
+    total = sum(ns for ns in kernel_ns if ns is not None) if is_timed else None
+    durations = [
+        (ns or 0.0) if is_timed else _unit_duration(node) for node, ns in zip(graph.nodes, node_ns, strict=True)
+    ]
+    begin_times, end_times = schedule(graph.nodes, durations)
+    duration = max(end_times, default=0.0) or 1.0
+    probed_counts = probed_launches(trace, graph)
+    capture_ranges = _capture_ranges(trace, graph)
     nodes = tuple(
         NodeTimes(
             node=node,
             depth=_depth(graph.nodes, node),
-            probed=int(probed[i]),
-            ns=times[i],
-            share=_share_of(times[i], total),
-            begin=begins[i] / duration,
-            end=ends[i] / duration,
-            ranges=_ranges(trace, around, node),
+            probed_count=int(probed_counts[i]),
+            ns=node_ns[i],
+            share=_share_of(node_ns[i], total),
+            begin=begin_times[i] / duration,
+            end=end_times[i] / duration,
+            ranges=_range_texts(trace, capture_ranges, node),
         )
         for i, node in enumerate(graph.nodes)
     )
-    measured = not trace.state.simulated
+    has_gpu_times = not trace.state.simulated
     return GraphTimes(
         graph,
         nodes,
-        replay_ns=graph.mean_ns(probed=False) if measured else None,
-        probed_ns=graph.mean_ns(probed=True) if measured else None,
-        call_ns=graph.call_ns if measured else None,
+        replay_ns=graph.mean_ns(probed=False) if has_gpu_times else None,
+        probed_ns=graph.mean_ns(probed=True) if has_gpu_times else None,
+        call_ns=graph.call_ns if has_gpu_times else None,
         kernel_ns=total,
-        timed=timed,
+        is_timed=is_timed,
     )
 
 
@@ -139,13 +143,15 @@ def _kernel_ns(trace: Trace, index: int | None) -> float | None:
     return None if time is None else time.shown.mean_ns
 
 
-def _unit_length(node: GraphNode) -> float:
+def _unit_duration(node: GraphNode) -> float:
     """Return the length of a node where times are not known: all that take time are equally long."""
-    return 0.0 if node.kind in _INSTANT else 1.0
+    return 0.0 if node.kind in _INSTANT_KINDS else 1.0
 
 
 def _parent(nodes: Sequence[GraphNode], node: GraphNode) -> GraphNode | None:
-    """The node of the child graph that a node is in, which comes before it; None where a damaged log says otherwise."""
+    """Return the node of the child graph that a node is in, which comes before it; None if a damaged log says
+    otherwise.
+    """
     return nodes[node.parent] if node.parent is not None and node.parent < node.index else None
 
 
@@ -156,67 +162,69 @@ def _depth(nodes: Sequence[GraphNode], node: GraphNode) -> int:
     return depth
 
 
-def schedule(nodes: Sequence[GraphNode], lengths: Sequence[float]) -> tuple[list[float], list[float]]:
+def schedule(nodes: Sequence[GraphNode], durations: Sequence[float]) -> tuple[list[float], list[float]]:
     """Return begin and end of each node if it begins as soon as it may; a child graph ends with the last of its nodes.
 
     Nodes in a circle, which only a damaged log has, begin where they are met.
     """
-    begins, ends = [0.0] * len(nodes), [0.0] * len(nodes)
+    begin_times, end_times = [0.0] * len(nodes), [0.0] * len(nodes)
     for _ in range(len(nodes)):
-        before = list(ends)
+        previous_end_times = list(end_times)
         for node in nodes:
             outer = _parent(nodes, node)
-            ends_before = [ends[index] for index in node.after if index < len(nodes)]
-            begin = max([0.0 if outer is None else begins[outer.index], *ends_before])
-            begins[node.index] = begin
-            ends[node.index] = max(begin + lengths[node.index], _inner_end(nodes, ends, node))
-        if ends == before:
+            predecessor_ends = [end_times[index] for index in node.after if index < len(nodes)]
+            begin = max([0.0 if outer is None else begin_times[outer.index], *predecessor_ends])
+            begin_times[node.index] = begin
+            end_times[node.index] = max(begin + durations[node.index], _inner_end(nodes, end_times, node))
+        if end_times == previous_end_times:
             break
-    return begins, ends
+    return begin_times, end_times
 
 
-def _inner_end(nodes: Sequence[GraphNode], ends: Sequence[float], node: GraphNode) -> float:
+def _inner_end(nodes: Sequence[GraphNode], end_times: Sequence[float], node: GraphNode) -> float:
     if node.kind != "child":
         return 0.0
-    return max((ends[inner.index] for inner in nodes if inner.parent == node.index), default=0.0)
+    return max((end_times[inner.index] for inner in nodes if inner.parent == node.index), default=0.0)
 
 
 def probed_launches(trace: Trace, graph: Graph) -> NDArray[np.int64]:
     """Count the probed launches of each node in the table of launches, by the node's index."""
-    kernels = np.array([node.index for node in graph.kernels], dtype=np.int64)
+    kernel_nodes = np.array([node.index for node in graph.kernels], dtype=np.int64)
     counts = np.zeros(len(graph.nodes) + 1, dtype=np.int64)
-    if not graph.logged_replays or not len(kernels):
+    if not graph.logged_replays or not len(kernel_nodes):
         return counts
-    # A probed replay numbers its kernels in the order of their nodes, from ``first`` on.
-    first = np.array([replay.first for replay in graph.logged_replays], dtype=np.int64)
+    # A probed replay numbers its kernels in the order of their nodes, from the replay's first number on.
+    first_numbers = np.array([replay_rows.first for replay_rows in graph.logged_replays], dtype=np.int64)
     numbers = trace.launches.column("number")[trace.launches.column("probed") != 0]
-    replay = np.searchsorted(first, numbers, side="right") - 1
-    ordinal = numbers - first[np.maximum(replay, 0)]
-    is_of_graph = (replay >= 0) & (ordinal >= 0) & (ordinal < len(kernels))
-    np.add.at(counts, kernels[ordinal[is_of_graph]], 1)
+    replay = np.searchsorted(first_numbers, numbers, side="right") - 1
+    ordinal = numbers - first_numbers[np.maximum(replay, 0)]
+    is_of_graph = (replay >= 0) & (ordinal >= 0) & (ordinal < len(kernel_nodes))
+    np.add.at(counts, kernel_nodes[ordinal[is_of_graph]], 1)
     return counts
 
 
-def _around(trace: Trace, graph: Graph) -> list[Range]:
-    """The ranges that were open while launches of a graph were captured: few, of the many that a run may have."""
-    captured = [node.captured for node in graph.nodes if node.captured is not None]
-    if not captured:
+def _capture_ranges(trace: Trace, graph: Graph) -> list[Range]:
+    """Return the ranges that were open while launches of a graph were captured: few, of the many of a run."""
+    capture_numbers = [node.captured for node in graph.nodes if node.captured is not None]
+    if not capture_numbers:
         return []
-    begin, end = min(captured), max(captured)
+    first_capture, last_capture = min(capture_numbers), max(capture_numbers)
     return [
         nvtx_range
         for nvtx_range in trace.ranges
-        if any(first <= end and last >= begin for first, last in nvtx_range.runs)
+        if any(first <= last_capture and last >= first_capture for first, last in nvtx_range.runs)
     ]
 
 
-def _ranges(trace: Trace, around: Sequence[Range], node: GraphNode) -> tuple[str, ...]:
-    """The texts of the ranges that were open when a node's launch was captured, the outermost first."""
-    number = node.captured
-    if number is None:
+def _range_texts(trace: Trace, capture_ranges: Sequence[Range], node: GraphNode) -> tuple[str, ...]:
+    """Return the texts of the ranges that were open when a node's launch was captured, the outermost first."""
+    capture_number = node.captured
+    if capture_number is None:
         return ()
     open_ranges = (
-        nvtx_range for nvtx_range in around if any(first <= number <= last for first, last in nvtx_range.runs)
+        nvtx_range
+        for nvtx_range in capture_ranges
+        if any(first <= capture_number <= last for first, last in nvtx_range.runs)
     )
     return tuple(nvtx_range.text for nvtx_range in sorted(open_ranges, key=trace.ranges.depth))
 
@@ -237,14 +245,14 @@ class NodeRun:
 
 
 def stamped_node_runs(trace: Trace, graph: Graph) -> Mapping[int, NodeRun]:
-    """The nodes of the newest probed replay that were stamped, by their index; none on a simulated GPU."""
+    """Return the runs of the stamped nodes of the newest probed replay, by node index; none on a simulated GPU."""
     if trace.state.simulated or not _is_stamped(trace, graph):
         return {}
     for replay in reversed(graph.logged_replays):
-        stamped = dict(_stamps(trace, graph, replay))
-        if stamped:
-            first = min(stamps.begin_ns for stamps in stamped.values())
-            return {index: _since(first, stamps) for index, stamps in stamped.items()}
+        stamps_by_node = dict(_stamps(trace, graph, replay))
+        if stamps_by_node:
+            first_ns = min(stamps.begin_ns for stamps in stamps_by_node.values())
+            return {index: _node_run(first_ns, stamps) for index, stamps in stamps_by_node.items()}
     return {}
 
 
@@ -271,9 +279,9 @@ def _stamps(trace: Trace, graph: Graph, replay: GraphReplay) -> Iterator[tuple[i
             continue  # its page says what is wrong with the file
 
 
-def _since(first: int, stamps: Stamps) -> NodeRun:
+def _node_run(first_ns: int, stamps: Stamps) -> NodeRun:
     end = stamps.end_ns
-    return NodeRun((stamps.begin_ns - first) / 1e9, None if end is None else (end - first) / 1e9)
+    return NodeRun((stamps.begin_ns - first_ns) / 1e9, None if end is None else (end - first_ns) / 1e9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +291,7 @@ class GraphLine:
     graph: GraphTimes
     node: NodeTimes | None = None
     kernel: Kernel | None = None
-    ran: NodeRun | None = None
+    node_run: NodeRun | None = None
     """Times of the node in the newest replay that has them."""
 
     @property
@@ -309,10 +317,10 @@ class GraphLine:
         return self.graph.graph.replays
 
     @property
-    def probed(self) -> int | None:
+    def probed_count(self) -> int | None:
         if self.node is None:
             return self.graph.graph.replays_probed
-        return None if self.node.node.kernel is None else self.node.probed
+        return None if self.node.node.kernel is None else self.node.probed_count
 
     @property
     def bar(self) -> str:
@@ -325,28 +333,28 @@ class GraphLine:
 
 
 def graph_page(trace: Trace) -> TablePage[GraphLine]:
-    """All graphs and their nodes."""
+    """Return the page of all graphs and their nodes."""
     rows = list(graph_lines(trace))
 
-    def opens(line: GraphLine) -> tuple[Path, int] | None:
+    def kernel_target(line: GraphLine) -> tuple[Path, int] | None:
         return None if line.kernel is None else (trace.directory, line.kernel.index)
 
     notes = [] if rows else [NO_GRAPHS_TEXT]
-    texts = PageTexts((), list(_graph_notes(trace)), notes, GRAPHS_ABOUT)
+    texts = PageTexts((), list(_graph_notes(trace)), notes, GRAPHS_EXPLANATION)
     return TablePage(
-        "graphs", "CUDA graphs", _shown_columns(rows), rows, texts, opens=opens if rows else None, ordered=True
+        "graphs", "CUDA graphs", _shown_columns(rows), rows, texts, opens=kernel_target if rows else None, ordered=True
     )
 
 
 def graph_lines(trace: Trace) -> Iterator[GraphLine]:
-    """A line for each graph, and below it one for each of its nodes."""
-    for graph_times in times_by_graph(trace).values():
-        yield GraphLine(graph_times)
-        stamped = stamped_node_runs(trace, graph_times.graph)
-        for node in graph_times.nodes:
+    """Yield a line for each graph, and below it one for each of its nodes."""
+    for times in times_by_graph(trace).values():
+        yield GraphLine(times)
+        runs_by_node = stamped_node_runs(trace, times.graph)
+        for node in times.nodes:
             index = node.node.kernel
             yield GraphLine(
-                graph_times, node, None if index is None else trace.kernels.get(index), stamped.get(node.node.index)
+                times, node, None if index is None else trace.kernels.get(index), runs_by_node.get(node.node.index)
             )
 
 
@@ -355,16 +363,16 @@ def _graph_notes(trace: Trace) -> Iterator[str]:
     graphs = list(trace.graphs)
     if not graphs:
         return
-    replays = sum(graph.replays for graph in graphs)
-    probed = sum(graph.replays_probed for graph in graphs)
-    yield f"{units.counted(len(graphs), 'graph')}, {units.counted(replays, 'replay')}, {units.count(probed)} probed"
+    replays = units.counted(sum(graph.replays for graph in graphs), "replay")
+    probed_replays = units.count(sum(graph.replays_probed for graph in graphs))
+    yield f"{units.counted(len(graphs), 'graph')}, {replays}, {probed_replays} probed"
     for graph in graphs:
         if graph.reason is not None:
             yield f"graph {graph.id} is not probed: {graph.reason.text}"
 
 
 def _shown_columns(rows: list[GraphLine]) -> list[Column[GraphLine]]:
-    """The columns; an empty one is in data only."""
+    """Return the columns; an empty one is in data only."""
     return [column if _has_values(rows, column) else replace(column, text=None) for column in GRAPH_COLUMNS]
 
 
@@ -375,14 +383,16 @@ def _has_values(rows: list[GraphLine], column: Column[GraphLine]) -> bool:
     return any(column.value is not None and column.value(row) for row in rows)
 
 
-def _waits_for(line: GraphLine) -> str:
-    """The nodes that it waits for, by their index."""
-    after = () if line.node is None else line.node.node.after
-    return ",".join(map(str, after[:_MAX_AFTER])) + (",…" if len(after) > _MAX_AFTER else "")
+def _predecessors_text(line: GraphLine) -> str:
+    """Return the indices of the nodes that a node waits for."""
+    predecessors = () if line.node is None else line.node.node.after
+    return ",".join(map(str, predecessors[:_MAX_PREDECESSORS])) + (
+        ",…" if len(predecessors) > _MAX_PREDECESSORS else ""
+    )
 
 
 def _node_field(name: str) -> Any:
-    """A field of a line's node; None for a graph."""
+    """Return a function that reads a field of a line's node; None for a graph."""
     return lambda line: None if line.node is None else getattr(line.node.node, name)
 
 
@@ -391,24 +401,29 @@ def _launch_time(line: GraphLine) -> float | None:
 
 
 def _start_time(line: GraphLine) -> float | None:
-    return None if line.ran is None else line.ran.begin
+    return None if line.node_run is None else line.node_run.begin
 
 
-def _share(line: GraphLine) -> float | None:
+def _node_share(line: GraphLine) -> float | None:
     return None if line.node is None else line.node.share
 
 
-def _grid(line: GraphLine) -> list[int] | None:
+def _share_text(line: GraphLine) -> str:
+    share = _node_share(line)
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def _node_grid(line: GraphLine) -> list[int] | None:
     shape = None if line.node is None else line.node.node.shape
     return None if shape is None else list(shape)[:3]
 
 
-def _block(line: GraphLine) -> list[int] | None:
+def _node_block(line: GraphLine) -> list[int] | None:
     shape = None if line.node is None else line.node.node.shape
     return None if shape is None else list(shape)[3:]
 
 
-def _time(line: GraphLine) -> str:
+def _time_text(line: GraphLine) -> str:
     no_kernel = line.node is not None and line.node.node.kernel is None
     return "" if no_kernel else units.duration(line.seconds)
 
@@ -437,23 +452,24 @@ GRAPH_COLUMNS: Final[tuple[Column[GraphLine], ...]] = (
     Column("node", _node_field("index"), "node", lambda r: "" if r.node is None else str(r.node.node.index), rank=1),
     Column("text", lambda r: r.text.strip(), "graph and nodes", lambda r: r.text, right=False, narrow=24),
     Column("parent", _node_field("parent")),
-    Column("after", lambda r: None if r.node is None else list(r.node.node.after), "after", _waits_for,
+    Column("after", lambda r: None if r.node is None else list(r.node.node.after), "after", _predecessors_text,
            right=False, rank=3, nested=True),
     Column("kernel", _node_field("kernel")),
-    Column("grid", _grid, nested=True),
-    Column("block", _block, nested=True),
+    Column("grid", _node_grid, nested=True),
+    Column("block", _node_block, nested=True),
     Column("bytes", _node_field("bytes")),
     Column("captured", _node_field("captured")),
     Column("replays", lambda r: r.replays, "replays", lambda r: units.count(r.replays) if r.node is None else "",
            rank=2),
-    Column("probed", lambda r: r.probed, "probed", lambda r: "" if r.probed is None else units.count(r.probed)),
-    Column("seconds", lambda r: r.seconds, "time", _time),
+    Column("probed", lambda r: r.probed_count, "probed",
+           lambda r: "" if r.probed_count is None else units.count(r.probed_count)),
+    Column("seconds", lambda r: r.seconds, "time", _time_text),
     Column("probed_seconds", _probed_seconds),
     Column("kernel_seconds", lambda r: None if r.node else _seconds(r.graph.kernel_ns)),
-    Column("share", _share, "share", lambda r: "" if _share(r) is None else f"{100 * (_share(r) or 0):.1f} %", rank=4),
+    Column("share", _node_share, "share", _share_text, rank=4),
     Column("call_s", _launch_time, "call", lambda r: "" if r.node else units.duration(_launch_time(r)), rank=5),
     Column("began_s", _start_time, "began", lambda r: "" if r.node is None else units.duration(_start_time(r)), rank=5),
-    Column("ended_s", lambda r: None if r.ran is None else r.ran.end),
+    Column("ended_s", lambda r: None if r.node_run is None else r.node_run.end),
     Column("begin", lambda r: None if r.node is None else r.node.begin),
     Column("end", lambda r: None if r.node is None else r.node.end),
     Column("bar", None, "over a replay", lambda r: r.bar, right=False, narrow=_BAR_CELLS),

@@ -115,7 +115,7 @@ def _marked_spot(source: ViewSource) -> PageSpot | None:
             view = kind.open(source, lambda _: None) if kind.missing(source) is None else None
         except (ProbeError, OSError):
             continue
-        marked = view.marked() if isinstance(view, Document) else None
+        marked = view.marked_line() if isinstance(view, Document) else None
         if marked is not None and isinstance(view, Document):
             return PageSpot(name, _spot_of_line(view, marked[0]), marked[1])
     return None

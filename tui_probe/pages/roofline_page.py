@@ -366,7 +366,7 @@ class RooflineChart(Drawing):
     def target_view(self) -> str:
         return "kernel" if self.shown else ""
 
-    def opened(self) -> tuple[Path, int] | None:
+    def kernel_target(self) -> tuple[Path, int] | None:
         """The trace and index of the kernel under the cursor."""
         return None if self.chosen is None else self.chosen.place
 

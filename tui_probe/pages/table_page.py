@@ -109,11 +109,11 @@ class TablePage(TableContent[Row], Document):
         rows = range(self.rows_from, self.rows_from + len(self.rows))
         return ((range(self.rows_from - 2, self.rows_from), rows),)
 
-    def counted(self) -> int | None:
+    def row_count(self) -> int | None:
         """The text about the rows counts them."""
         return 0 if self._all else None
 
-    def about(self, number: int, width: int) -> list[str]:
+    def line_facts(self, number: int, width: int) -> list[str]:
         """Number of the row."""
         del width
         row = number - self.rows_from
@@ -247,7 +247,7 @@ class TablePage(TableContent[Row], Document):
         place = number - self.rows_from
         return self.rows[place] if 0 <= place < len(self.rows) else None
 
-    def opened(self, number: int) -> tuple[Path, int] | None:
+    def kernel_target(self, number: int) -> tuple[Path, int] | None:
         """The kernel of a trace that a line of ``lines`` leads to; None for none."""
         row = self.row(number)
         return None if self.opens is None or row is None else self.opens(row)

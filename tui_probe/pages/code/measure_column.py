@@ -89,7 +89,7 @@ class MeasureColumn:
         return inf if value is None else value if self.measure.better == "higher" else -value
 
     @cached_property
-    def marked(self) -> tuple[int, str] | None:
+    def marked_line(self) -> tuple[int, str] | None:
         """The first line that is marked as the worst, and its value in words."""
         lines = [line for line, value in self.numbers.items() if value == self.worst]
         if not lines:

@@ -84,7 +84,7 @@ class DiffView(Document):
         owners = self.owners if width < SIDE_BY_SIDE_WIDTH else set()
         return MeasureMargin(self.column.shown, owners, width)
 
-    def about(self, number: int, width: int) -> list[str]:
+    def line_facts(self, number: int, width: int) -> list[str]:
         """The probe that added a line, or all that was measured of it and its source."""
         place = number - len(self._head(width))
         pair = self.text.pair_at(place, width) if place >= 0 else None
@@ -234,7 +234,7 @@ def _field(label: str, text: str, cells: int) -> list[Line]:
     return [((" " + pad("" if i else label, _LABEL), "dim"), (part, "")) for i, part in enumerate(parts)]
 
 
-def missing(source: ViewSource) -> str | None:
+def unavailable_reason(source: ViewSource) -> str | None:
     """Return why there is nothing to compare."""
     kernel = source.kernel
     if kernel.file("pruned.ptx") is not None and kernel.file("probed.ptx") is not None:
@@ -242,7 +242,7 @@ def missing(source: ViewSource) -> str | None:
     return no_ptx_reason(kernel, f"the trace has no probed PTX of this kernel (status: {kernel.status})")
 
 
-def _open(source: ViewSource, progress: Progress) -> DiffView:
+def _open_view(source: ViewSource, progress: Progress) -> DiffView:
     texts = []
     for number, name in enumerate(("pruned.ptx", "probed.ptx")):
         progress(number / 4)
@@ -264,8 +264,8 @@ KIND: Final = ViewKind(
     "diff",
     "Diff",
     "pruned and probed PTX side by side, with every line that the probe added",
-    missing,
-    _open,
+    unavailable_reason,
+    _open_view,
     explanation=(
         "Pruned PTX is on the left, probed PTX on the right. Added lines start with “+” and the name of the part of the"
         " probe that added them. Apart from added lines, only register declarations differ. Unchanged lines are"

@@ -227,11 +227,11 @@ class TraceWalk(Document):
         return parts
 
 
-def _missing(source: ViewSource) -> str | None:
+def _unavailable_reason(source: ViewSource) -> str | None:
     return None if source.kernel.folder is not None else "the trace has no files of this kernel"
 
 
-def _open(source: ViewSource, progress: Progress) -> TraceWalk:
+def _open_view(source: ViewSource, progress: Progress) -> TraceWalk:
     progress(0.0)
     text = list(walk_lines(source.trace, _WIDEST, source.kernel))
     return TraceWalk(f"The trace of {source.kernel.demangled}", text)
@@ -241,8 +241,8 @@ KIND: Final = ViewKind(
     "explain",
     "Explain",
     "a tour of the trace: files, log, kernel, results",
-    _missing,
-    _open,
+    _unavailable_reason,
+    _open_view,
     explanation=(
         "A tour from the files of a trace to the values: the purpose of each file, the meaning of lines in"
         " event.log, the code that the probe added to this kernel. At the end, the tour shows the layout of a result"

@@ -154,14 +154,14 @@ def _inside(source: ViewSource, progress: Progress) -> Waits | None:
     return None if read is None else read(probe_results.read_result(source), progress)
 
 
-def _missing(source: ViewSource) -> str | None:
+def _unavailable_reason(source: ViewSource) -> str | None:
     if source.kernel.times.probed_ms and not source.trace.state.simulated:
         return None
     why = no_result_reason(source, *KIND.probes)
     return why and f"{why}; or measure times with --benchmark"
 
 
-def _open(source: ViewSource, progress: Progress) -> LatencyView:
+def _open_view(source: ViewSource, progress: Progress) -> LatencyView:
     progress(0.0)
     return LatencyView(source.kernel, _inside(source, progress))
 
@@ -170,8 +170,8 @@ KIND: Final = ViewKind(
     "latency",
     "Latency",
     "cost of a probe, times of waits and of blocks",
-    _missing,
-    _open,
+    _unavailable_reason,
+    _open_view,
     explanation=(
         "Time that the probe adds outside of the kernel, measured by --benchmark: the hook clears the records before"
         " the kernel and copies the records back after the kernel. The part below shows waits inside the kernel, at"

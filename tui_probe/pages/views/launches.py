@@ -265,14 +265,14 @@ class Launches(Document):
         return self.content.cells()
 
 
-def missing(source: ViewSource) -> str | None:
+def unavailable_reason(source: ViewSource) -> str | None:
     """Return why there is no launch."""
     if source.kernel.launches and not source.kernel.launches_recorded:
         return "the launches of this kernel were only counted; the log does not list them"
     return None if source.kernel.launches else "the kernel was loaded but never launched"
 
 
-def _open(source: ViewSource, progress: Progress) -> Launches:
+def _open_view(source: ViewSource, progress: Progress) -> Launches:
     kernel, parameters = source.kernel.kernel, read_parameters(source.trace, source.kernel.index, progress)
     return Launches(kernel, source.trace, parameters, _metrics_by_row(source), _selected_row(source))
 
@@ -310,8 +310,8 @@ KIND: Final = ViewKind(
     "launches",
     "Launches",
     "every launch: grid, block, parameters, stream, probe memory, result",
-    missing,
-    _open,
+    unavailable_reason,
+    _open_view,
     explanation=(
         "One row per launch: grid, block, kernel parameters, stream, probe memory, and the result file. Launches are"
         " numbered from 0 per process. “Ran unprobed” means that the original kernel ran; the reason follows.",

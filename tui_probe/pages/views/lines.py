@@ -224,7 +224,7 @@ class LinesView(Document):
         del width
         return _CODE_HEADINGS if self.part.measured.rows else 1
 
-    def counted(self) -> int:
+    def row_count(self) -> int:
         """Number of rows, without the notes."""
         return len(self.part.measured.rows)
 
@@ -352,7 +352,7 @@ def _text_of(name: str) -> Callable[[LineRow], str]:
     return lambda row: full_text(row.values.get(name))
 
 
-def _missing(source: ViewSource) -> str | None:
+def _unavailable_reason(source: ViewSource) -> str | None:
     return no_result_reason(source, *KIND.probes)
 
 
@@ -360,7 +360,7 @@ KIND: Final = ViewKind(
     "lines",
     "Lines",
     "values per instruction, with PTX and source line: sectors, conflicts, lanes, time, NaNs",
-    _missing,
+    _unavailable_reason,
     LinesView,
     explanation=(
         "Each row is an instruction with its source line. The instruction is from pruned.ptx or, if the probe is in"

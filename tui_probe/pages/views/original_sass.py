@@ -117,7 +117,7 @@ class OriginalSassView(Document):
             return f"{problem}, so its instructions are unknown"
         return f"{position} has no SASS"
 
-    def about(self, number: int, width: int) -> list[str]:
+    def line_facts(self, number: int, width: int) -> list[str]:
         """The lines of PTX of the same source line."""
         lines = self.spot(number, width).ptx
         return [self.code.sources[number - len(self._head())], code_lines_text(lines)] if lines else []

@@ -193,7 +193,7 @@ def _add_matching_lines(path: Path, points: Mapping[str, ProbePoint], lines_by_p
 class ProbeSource(Document):
     """One file after another, each below its name; ``pairs`` align ``pruned.ptx`` with the lines ``probed``."""
 
-    counted_as = "row"
+    row_noun = "row"
 
     def __init__(
         self, title: str, texts: Sequence[ProbeText], pairs: Sequence[LinePair], probed: Sequence[str]
@@ -231,7 +231,7 @@ class ProbeSource(Document):
 
     # -- places
 
-    def about(self, number: int, width: int) -> list[str]:
+    def line_facts(self, number: int, width: int) -> list[str]:
         """Name the place of the table in the kernel."""
         del width
         part = self._part(number)
@@ -321,7 +321,7 @@ class ProbeSource(Document):
                 yield text.name, line + 1, *origin, text.lines[line]
 
 
-def missing(source: ViewSource) -> str | None:
+def unavailable_reason(source: ViewSource) -> str | None:
     """Return why there is no file of a probe."""
     kernel = source.kernel
     if kernel.status != "probed":
@@ -331,7 +331,7 @@ def missing(source: ViewSource) -> str | None:
     return "the trace has no copy of the probe, and no installed probe has the same name"
 
 
-def _open(source: ViewSource, progress: Progress) -> ProbeSource:
+def _open_view(source: ViewSource, progress: Progress) -> ProbeSource:
     progress(0.0)
     kernel = source.kernel
     named = [(name, path) for name in probe_names(kernel) if (path := find_probe_file(kernel, name)) is not None]
@@ -353,8 +353,8 @@ KIND: Final = ViewKind(
     "probe",
     "Probe",
     "the probe's file, and where its code was inserted",
-    missing,
-    _open,
+    unavailable_reason,
+    _open_view,
     explanation=(
         "The probe's file of this run. The code of a TOML table with a position was inserted at all matching"
         " instructions; the heading of the table shows their number in this kernel. If another page shows a line"

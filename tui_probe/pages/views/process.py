@@ -84,7 +84,7 @@ class ProcessLogView(Document):
         yield from enumerate(self.text, 1)
 
 
-def missing(source: ViewSource) -> str | None:
+def unavailable_reason(source: ViewSource) -> str | None:
     """Return why there is no log."""
     kernel = source.kernel
     if any(probed.file(LOG_FILE) is not None for probed in kernel.by_probe()):
@@ -92,7 +92,7 @@ def missing(source: ViewSource) -> str | None:
     return f"the kernel was not sent to the probe engine: {kernel.reason or kernel.status}"
 
 
-def _open(source: ViewSource, progress: Progress) -> ProcessLogView:
+def _open_view(source: ViewSource, progress: Progress) -> ProcessLogView:
     progress(0.0)
     logs = [(probed.probe, path) for probed in source.kernel.by_probe() if (path := probed.file(LOG_FILE)) is not None]
     if not logs:
@@ -110,8 +110,8 @@ KIND: Final = ViewKind(
     "process",
     "process.log",
     "process.log: how the kernel was found, probed and assembled",
-    missing,
-    _open,
+    unavailable_reason,
+    _open_view,
     explanation=(
         "process.log: how the kernel was found, pruned, probed and assembled, with the output of ptxas. For a failed"
         " kernel, process.log contains the error; the original kernel ran instead.",

@@ -40,8 +40,8 @@ VARIANTS: Final = ("probed", "pruned", "original")
 _MIN_DIGITS: Final = 5
 """Cells of a line number at least, so that the margin is as wide in all texts of usual kernels."""
 _SUMS_NOTE: Final = "the sum of a source line is at the first instruction of the line"
-_SIGNS: Final = {"added": "+", "changed": "~"}
-_ROLES: Final = {"added": "added", "changed": "warn"}
+_CHANGE_SIGNS: Final = {"added": "+", "changed": "~"}
+_CHANGE_ROLES: Final = {"added": "added", "changed": "warn"}
 
 
 class PtxView(Document):
@@ -70,15 +70,17 @@ class PtxView(Document):
         self.variant = next(iter(texts))
         self.measures = measures
         self.column = ColumnChoice.from_first(measures)
-        self._pairs = _pairs(texts)
+        self._pairs_by_probed = _probed_pairs(texts)
         """Pruned line and owner of each line of the probed text, by the latter's index from 0; empty if not aligned."""
-        self._probed_index = {pair.left: right for right, pair in self._pairs.items() if pair.left is not None}
+        self._probed_index = {
+            pair.left: right for right, pair in self._pairs_by_probed.items() if pair.left is not None
+        }
         """Index of a line in the probed text, by its index in the pruned text, both from 0."""
-        self._probe_names = {pair.owner for pair in self._pairs.values() if pair.owner}
+        self._probe_names = {pair.owner for pair in self._pairs_by_probed.values() if pair.owner}
         """The probes that inserted lines."""
         self._pinned_lines: dict[tuple[int, str, int], list[Line]] = {}
         """The lines above the text, by width, variant and column."""
-        self._run_starts = [right for right in self._pairs if self._starts_run(right)]
+        self._run_starts = [right for right in self._pairs_by_probed if self._starts_run(right)]
         """Indices in the probed text, from 0, at which a run of inserted lines of one probe starts."""
 
     @property
@@ -87,14 +89,14 @@ class PtxView(Document):
         return self.texts[self.variant]
 
     @property
-    def _measured(self) -> LineMeasures | None:
+    def _text_measures(self) -> LineMeasures | None:
         """Measures next to the text; the lines of the original have those of SASS."""
         return self.measures if self.variant != "original" or self._offsets else None
 
     @property
     def _shown_column(self) -> MeasureColumn | None:
         """The measured column next to the text, if there is one."""
-        return self.column.shown if self._measured else None
+        return self.column.shown if self._text_measures else None
 
     # -- drawing
 
@@ -119,43 +121,46 @@ class PtxView(Document):
         return self._pinned_lines[key]
 
     def _head_lines(self, width: int) -> list[Line]:
-        measure, role = "", "head"
-        if (measured := self._measured) is not None:
-            shown = self._shown_column
-            measure = measured.head(shown) if shown else measured.missing_text
-            role = "head" if shown else "warn"
-        text = "; ".join(filter(None, (f"{self.variant}.ptx", measure, self._note)))
+        measure_title, role = "", "head"
+        if (measures := self._text_measures) is not None:
+            shown_column = self._shown_column
+            measure_title = measures.head(shown_column) if shown_column else measures.missing_text
+            role = "head" if shown_column else "warn"
+        text = "; ".join(filter(None, (f"{self.variant}.ptx", measure_title, self._note)))
         return [((line, role),) for line in labelled(f"{self._numbers('PTX:', 'line')}  ", text, width)]
 
-    def _numbers(self, pruned: object, shown: object) -> str:
+    def _numbers(self, pruned_number: object, text_number: object) -> str:
         """Return the numbers of a line in their cells: in the pruned text, by which other pages name it, and in the
         shown text where that is another one.
         """
-        single = pruned if self.variant == "pruned" else shown
-        numbers = [pruned, shown] if self._aligned else [single]
+        only_number = pruned_number if self.variant == "pruned" else text_number
+        numbers = [pruned_number, text_number] if self._has_two_numbers else [only_number]
         digits = max(_MIN_DIGITS, len(str(len(self.text))) + 1)
         return "".join(f"{number:>{digits}}" for number in numbers)
 
     @property
-    def _aligned(self) -> bool:
+    def _has_two_numbers(self) -> bool:
         """True if lines of the shown text are known as lines of the pruned one, under other numbers."""
-        return self.variant == "probed" and bool(self._pairs)
+        return self.variant == "probed" and bool(self._pairs_by_probed)
 
     def _margin(self, width: int) -> MeasureMargin:
         names = self._probe_names if self.variant == "probed" else set()
         return MeasureMargin(self._shown_column, names, width)
 
     def _line(self, number: int, margin: MeasureMargin) -> Line:
-        pair = self._pairs.get(number) if self.variant == "probed" else None
-        change = pair.change if pair else ""
-        role = _ROLES.get(change, "")
+        line_pair = self._pairs_by_probed.get(number) if self.variant == "probed" else None
+        change = line_pair.change if line_pair else ""
+        role = _CHANGE_ROLES.get(change, "")
         line = self._measured_line(number)
-        adjacent = margin.of_line(line)
-        if pair is not None and change == "added":
-            adjacent = (margin.of_run(pair.owner if self._starts_run(number) else ""),)
+        margin_spans = margin.of_line(line)
+        if line_pair is not None and change == "added":
+            margin_spans = (margin.of_run(line_pair.owner if self._starts_run(number) else ""),)
         return (
-            (self._numbers(self._pruned_line(number) or "", number + 1) + _SIGNS.get(change, " "), role or "dim"),
-            *adjacent,
+            (
+                self._numbers(self._pruned_line(number) or "", number + 1) + _CHANGE_SIGNS.get(change, " "),
+                role or "dim",
+            ),
+            *margin_spans,
             (" ", ""),
             *colored_code(printable_code(without_edit_mark(self.text[number])), role),
             *flag_spans(self._flags.get(line or 0, "")),
@@ -163,8 +168,10 @@ class PtxView(Document):
 
     def _starts_run(self, number: int) -> bool:
         """Return whether a line of the probed text is the first of a run that one probe inserted."""
-        pair, before = self._pairs[number], self._pairs.get(number - 1)
-        return pair.change == "added" and (before is None or (before.change, before.owner) != ("added", pair.owner))
+        pair, previous_pair = self._pairs_by_probed[number], self._pairs_by_probed.get(number - 1)
+        return pair.change == "added" and (
+            previous_pair is None or (previous_pair.change, previous_pair.owner) != ("added", pair.owner)
+        )
 
     # -- places
 
@@ -176,19 +183,19 @@ class PtxView(Document):
         """The line of pruned.ptx, counted from 1, of a line of the text, counted from 0."""
         if self.variant == "pruned":
             return number + 1
-        pair = self._pairs.get(number) if self.variant == "probed" else None
+        pair = self._pairs_by_probed.get(number) if self.variant == "probed" else None
         return None if pair is None or pair.left is None else pair.left + 1
 
-    def about(self, number: int, width: int) -> list[str]:
+    def line_facts(self, number: int, width: int) -> list[str]:
         """The probe that inserted a line, or all that was measured of it and its source."""
-        pair = self._pairs.get(number - self.pinned(width)) if self.variant == "probed" else None
+        pair = self._pairs_by_probed.get(number - self.pinned(width)) if self.variant == "probed" else None
         if pair is not None and pair.change == "added":
             return [f"of the probe {pair.owner}"] if pair.owner not in ("", PARAMETER) else []
         position = self.ptx_line(number, width)
-        source = None if position is None else source_position(self.sources.ptx_line(position))
+        source_text = None if position is None else source_position(self.sources.ptx_line(position))
         line = self._measured_line(number - self.pinned(width))
-        measured, flag = self._measured.words(line) if self._measured else [], self._flags.get(line or 0)
-        return [*filter(None, [flag]), *measured, *filter(None, [source])]
+        measure_texts, flag = self._text_measures.words(line) if self._text_measures else [], self._flags.get(line or 0)
+        return [*filter(None, [flag]), *measure_texts, *filter(None, [source_text])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """Return the line of the pruned text, or the first offset in SASS; None for a line of the probe."""
@@ -207,7 +214,11 @@ class PtxView(Document):
     def target(self, number: int, width: int) -> Spot | None:
         """Return the spot of a line that was measured, else None."""
         line, key = self.ptx_line(number, width), self._measured_line(number - self.pinned(width))
-        return Spot.of_line(line) if line is not None and self._measured and self._measured.words(key or 0) else None
+        return (
+            Spot.of_line(line)
+            if line is not None and self._text_measures and self._text_measures.words(key or 0)
+            else None
+        )
 
     def no_target_reason(self, number: int, width: int) -> str:
         """A line of the probe, or a line without measured values."""
@@ -221,18 +232,18 @@ class PtxView(Document):
 
     def turn_to(self, spot: Spot) -> bool:
         """The values of the probe that the spot names, and the text that has its line."""
-        before = self.column.index, self.variant
+        previous_choice = self.column.index, self.variant
         self.column.turn_to_probe(spot.probe)
-        self.variant = self._text_with(spot)
-        return (self.column.index, self.variant) != before
+        self.variant = self._variant_with(spot)
+        return (self.column.index, self.variant) != previous_choice
 
-    def _text_with(self, spot: Spot) -> str:
+    def _variant_with(self, spot: Spot) -> str:
         """The probed text for a line of the probe; for others the pruned one, where the one shown lacks them."""
-        wanted = "pruned" if spot.probed is None else "probed"
-        if not spot.in_code or wanted not in self.texts:
+        variant = "pruned" if spot.probed is None else "probed"
+        if not spot.in_code or variant not in self.texts:
             return self.variant
         has_line = spot.probed is None and any(self._index_of(line) is not None for line in spot.ptx)
-        return self.variant if has_line else wanted
+        return self.variant if has_line else variant
 
     def place_of_spot(self, spot: Spot, width: int) -> int | None:
         """Also a line of the probe, in the probed text."""
@@ -251,10 +262,12 @@ class PtxView(Document):
             return f"the position of {long_position(spot.ptx[0])} in original.ptx is unknown"
         return f"{long_position(spot.ptx[0])} is not in {self.variant}.ptx"
 
-    def marked(self) -> tuple[int, str] | None:
+    def marked_line(self) -> tuple[int, str] | None:
         """The line that has the mark."""
-        marked = self._shown_column.marked if self._shown_column else None
-        return (self._offsets[marked[0]][0], marked[1]) if marked and self._offsets else marked
+        line_and_text = self._shown_column.marked_line if self._shown_column else None
+        return (
+            (self._offsets[line_and_text[0]][0], line_and_text[1]) if line_and_text and self._offsets else line_and_text
+        )
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """Return the line of the shown text; None in the original."""
@@ -276,14 +289,14 @@ class PtxView(Document):
 
     def anchors(self, width: int) -> Sequence[int]:
         """The lines that were measured; without any, the first line of each run of inserted ones."""
-        above = self.pinned(width)
+        pinned_lines = self.pinned(width)
         if self._shown_column is not None:
-            measured = self._shown_column.values
+            values = self._shown_column.values
             if self._offsets:
-                return [line - 1 + above for line in sorted(measured)]
-            places = (self.place_of(line, width) for line in measured)
+                return [line - 1 + pinned_lines for line in sorted(values)]
+            places = (self.place_of(line, width) for line in values)
             return sorted(place for place in places if place is not None)
-        return [above + number for number in self._run_starts] if self.variant == "probed" else ()
+        return [pinned_lines + number for number in self._run_starts] if self.variant == "probed" else ()
 
     def target_view(self) -> str:
         """The table of what was measured; of measured SASS this."""
@@ -295,16 +308,16 @@ class PtxView(Document):
 
     def commands(self) -> Mapping[str, str]:
         """The other texts, and what else was measured."""
-        others = [name for name in self.texts if name != self.variant]
-        commands = {"level": f"next text: {', '.join(others)}"} if others else {}
-        return {**commands, **(self.column.commands() if self._measured else {})}
+        other_variants = [name for name in self.texts if name != self.variant]
+        commands = {"level": f"next text: {', '.join(other_variants)}"} if other_variants else {}
+        return {**commands, **(self.column.commands() if self._text_measures else {})}
 
     def press(self, command: str) -> str | None:
         """The next text or measure."""
         if command == "level":
             names = list(self.texts)
             self.variant = names[(names.index(self.variant) + 1) % len(names)]
-        elif command == "unit" and self._measured:
+        elif command == "unit" and self._text_measures:
             self.column.advance()
         return None
 
@@ -331,16 +344,16 @@ class PtxView(Document):
 
     def cells(self) -> Iterator[Sequence[object]]:
         """The text that is shown, one row per line, with whose it is and what was measured of it."""
-        measures = self._measured
+        measures = self._text_measures
         keys = measures.keys if measures else []
         yield ("line", "probe", *keys, self.variant)
         for number, text in enumerate(self.text):
-            pair = self._pairs.get(number) if self.variant == "probed" else None
+            pair = self._pairs_by_probed.get(number) if self.variant == "probed" else None
             values = measures.row(self._measured_line(number)) if measures else []
             yield (number + 1, (pair.owner if pair else "") or None, *values, without_edit_mark(text))
 
 
-def _pairs(texts: Mapping[str, list[str]]) -> dict[int, LinePair]:
+def _probed_pairs(texts: Mapping[str, list[str]]) -> dict[int, LinePair]:
     """Return the pruned line and owner of each line of the probed text, by its index from 0.
 
     Empty without these two texts, or where their lines cannot be aligned exactly.
@@ -351,7 +364,7 @@ def _pairs(texts: Mapping[str, list[str]]) -> dict[int, LinePair]:
     return {pair.right: pair for pair in alignment.pairs if pair.right is not None} if alignment.exact else {}
 
 
-def missing(source: ViewSource) -> str | None:
+def unavailable_reason(source: ViewSource) -> str | None:
     """Return why there is no PTX."""
     kernel = source.kernel
     if any(kernel.file(f"{name}.ptx") for name in VARIANTS):
@@ -359,7 +372,7 @@ def missing(source: ViewSource) -> str | None:
     return no_ptx_reason(kernel, f"the trace has no PTX of this kernel (status: {kernel.status})")
 
 
-def _open(source: ViewSource, progress: Progress) -> PtxView:
+def _open_view(source: ViewSource, progress: Progress) -> PtxView:
     texts = {}
     for number, name in enumerate(VARIANTS):
         progress(number / (len(VARIANTS) + 1))
@@ -376,13 +389,15 @@ def _open(source: ViewSource, progress: Progress) -> PtxView:
     if measures is None or folder is None or set(texts) != {"original"}:
         return PtxView(title, texts, sources, measures, flags)
     # SASS was probed: what was measured at an offset of the code goes to the line of the original text.
-    line_of, exact = lines_of_original_ptx(folder, "\n".join(texts["original"]), _offsets_by_cost(measures))
-    offsets: dict[int, list[int]] = {}
-    for offset, line in line_of.items():
-        offsets.setdefault(line, []).append(offset)
-    flags = {line_of[offset]: flag for offset, flag in flags.items() if offset in line_of}
-    note = "" if exact else _SUMS_NOTE
-    return PtxView(title, texts, sources, measures_by_row(measures, offsets), flags, offsets, note)
+    lines_by_offset, has_line_table = lines_of_original_ptx(
+        folder, "\n".join(texts["original"]), _offsets_by_cost(measures)
+    )
+    offsets_by_line: dict[int, list[int]] = {}
+    for offset, line in lines_by_offset.items():
+        offsets_by_line.setdefault(line, []).append(offset)
+    flags = {lines_by_offset[offset]: flag for offset, flag in flags.items() if offset in lines_by_offset}
+    note = "" if has_line_table else _SUMS_NOTE
+    return PtxView(title, texts, sources, measures_by_row(measures, offsets_by_line), flags, offsets_by_line, note)
 
 
 def _offsets_by_cost(measures: LineMeasures) -> list[int]:
@@ -396,8 +411,8 @@ KIND: Final = ViewKind(
     "ptx",
     "PTX",
     "the kernel's PTX (original, pruned, probed), with values measured per line",
-    missing,
-    _open,
+    unavailable_reason,
+    _open_view,
     explanation=(
         "The PTX of the kernel: probed (as it ran), pruned (only this kernel), or original (as in the image). A PTX"
         " line on other pages, such as PTX:32, is a line of the pruned text. In the probed text, each line has two"

@@ -71,29 +71,29 @@ class SassView(Document):
         self._links = links or WaitLinks()
         self.variant = _VARIANTS[0]
         pruned, probed = self.codes["pruned"], self.codes["probed"]
-        acting = code.acting["pruned"], code.acting["probed"]
+        ptx_lines = code.acting["pruned"], code.acting["probed"]
         self.alignment = (
-            align_sass(pruned.lines, probed.lines, acting, code.owners)
+            align_sass(pruned.lines, probed.lines, ptx_lines, code.owners)
             if code.graft is None
             else align_graft(pruned, probed, code.graft, code.owners)
         )
-        self.measures = measures if measures and _has_measures(measures, acting[0]) else None
+        self.measures = measures if measures and _has_measures(measures, ptx_lines[0]) else None
         self.column = ColumnChoice(self.measures)
-        self._waits = self._measured_waits()
+        self._wait_rows = self._measured_wait_rows()
         source_of = self._source_of if any(pruned.sources) else None
-        linked = {row for row, line in enumerate(acting[0]) if line is not None and self._links.is_linked(line)}
-        self.text = DiffLines(pruned.lines, probed.lines, self.alignment, source_of, linked.union(self._waits))
+        linked_rows = {row for row, line in enumerate(ptx_lines[0]) if line is not None and self._links.is_linked(line)}
+        self.text = DiffLines(pruned.lines, probed.lines, self.alignment, source_of, linked_rows.union(self._wait_rows))
         columns = diff_columns(self.measures.keys if self.measures else ())
         self.content = TableContent("lines", self.title, columns, RemadeRows(self._rows))
 
     def _source_of(self, number: int) -> str:
         return self.codes["pruned"].sources[number]
 
-    def _measured_waits(self) -> Sequence[int]:
+    def _measured_wait_rows(self) -> Sequence[int]:
         """Return the rows of the pruned code with a measured wait."""
         columns = self.measures.columns if self.measures and self._links.waits else ()
-        measured = {line for column in columns for line in column.values}
-        return [row for row, line in enumerate(self.code.acting["pruned"]) if line in measured]
+        measured_lines = {line for column in columns for line in column.values}
+        return [row for row, line in enumerate(self.code.acting["pruned"]) if line in measured_lines]
 
     # -- drawing
 
@@ -110,20 +110,22 @@ class SassView(Document):
         if measure is None:
             return MeasureMargin(None, set(), width)
         side = "pruned" if self.variant == "diff" else self.variant
-        lines = enumerate(self.code.acting[side], 1)
-        values = {place: measure.values[line] for place, line in lines if line is not None and line in measure.values}
+        numbered_lines = enumerate(self.code.acting[side], 1)
+        values = {
+            place: measure.values[line] for place, line in numbered_lines if line is not None and line in measure.values
+        }
         return MeasureMargin(MeasureColumn(measure.measure, values), set(), width)
 
     def begins(self, width: int) -> int:
         """Return the longest wait, else the first line behind the counts."""
-        marked = self.marked() if self._links.waits else None
-        place = None if marked is None else self.place_of(marked[0], width)
+        longest_wait = self.marked_line() if self._links.waits else None
+        place = None if longest_wait is None else self.place_of(longest_wait[0], width)
         return len(self._head(width)) if place is None else place
 
-    def marked(self) -> tuple[int, str] | None:
+    def marked_line(self) -> tuple[int, str] | None:
         """The instruction that has the mark."""
-        shown = self.column.shown
-        return None if shown is None else shown.marked
+        shown_column = self.column.shown
+        return None if shown_column is None else shown_column.marked_line
 
     def gutter(self, width: int) -> int:
         """Numbers, signs, and what was measured."""
@@ -134,20 +136,20 @@ class SassView(Document):
 
     def _line(self, number: int, margin: MeasureMargin) -> Line:
         code = self.codes[self.variant]
-        adjacent: Line = (*margin.of_line(number + 1), (" ", "")) if margin.cells else ()
+        margin_spans: Line = (*margin.of_line(number + 1), (" ", "")) if margin.cells else ()
         source = f"  // {code.sources[number]}" if code.sources[number] else ""
         return (
             (f"{number + 1:>{_NUMBER_CELLS - 2}}  ", "dim"),
-            *adjacent,
+            *margin_spans,
             *colored_code(printable_code(code.lines[number])),
             (source, "dim"),
         )
 
     def _head(self, width: int) -> list[Line]:
         lines: list[Line] = [*count_lines(COUNT_COLUMNS, self._counts())]
-        if self.measures is not None and (shown := self.column.shown) is not None:
-            text = self.measures.head(shown)
-            parts = wrap(text, max(20, width - LABEL_CELLS - 4))
+        if self.measures is not None and (shown_column := self.column.shown) is not None:
+            diff = self.measures.head(shown_column)
+            parts = wrap(diff, max(20, width - LABEL_CELLS - 4))
             labels = [" " + pad("measured", LABEL_CELLS), *[" " * (LABEL_CELLS + 1)] * (len(parts) - 1)]
             lines += [((label, "dim"), (f"  {part}", "")) for label, part in zip(labels, parts, strict=True)]
         if self.alignment.problem:
@@ -160,33 +162,33 @@ class SassView(Document):
             if pruned.counts[name] or probed.counts[name]:
                 yield InstructionCount(name, pruned.counts[name], probed.counts[name])
         yield InstructionCount("all", pruned.total, probed.total)
-        probed_code = zip(self.code.owners, probed.addresses, strict=True)
-        if own := sum(owner is not None and address is not None for owner, address in probed_code):
-            yield InstructionCount("of the probe", 0, own)
+        owned_addresses = zip(self.code.owners, probed.addresses, strict=True)
+        if inserted_count := sum(owner is not None and address is not None for owner, address in owned_addresses):
+            yield InstructionCount("of the probe", 0, inserted_count)
 
     # -- places
 
     def anchors(self, width: int) -> Sequence[int]:
         """The lines that were measured; in the difference, without waits, the first line of each change."""
-        above = len(self._head(width))
+        head_lines = len(self._head(width))
         if self.variant == "diff":
-            waits = [self.text.place_of(row, width) for row in self._waits]
+            waits = [self.text.place_of(row, width) for row in self._wait_rows]
             places = waits or self.text.anchors(width)
-            return [above + place for place in places if place is not None]
+            return [head_lines + place for place in places if place is not None]
         measure = self._margin(width).measure
-        return sorted(above + place - 1 for place in measure.values) if measure else ()
+        return sorted(head_lines + place - 1 for place in measure.values) if measure else ()
 
     def anchor_noun(self) -> str:
         """Noun of the anchors."""
-        return "change" if self.variant == "diff" and not self._waits else "measured instruction"
+        return "change" if self.variant == "diff" and not self._wait_rows else "measured instruction"
 
-    def about(self, number: int, width: int) -> list[str]:
+    def line_facts(self, number: int, width: int) -> list[str]:
         """The probe that it is of, or the line of PTX that it came from, behind all that was measured of that."""
         line, place = self.ptx_line(number, width), number - len(self._head(width))
         if place >= 0 and self.variant != "pruned":
-            right = self._probed_place(place, width)
-            if right is not None and self.code.owners[right]:
-                return [f"of the probe {self.code.owners[right]}"]
+            probed_index = self._probed_index(place, width)
+            if probed_index is not None and self.code.owners[probed_index]:
+                return [f"of the probe {self.code.owners[probed_index]}"]
         if line is None:
             return []
         return [*self._links.words(line), *(self.measures.words(line) if self.measures else []), long_position(line)]
@@ -223,11 +225,11 @@ class SassView(Document):
     def spot(self, number: int, width: int) -> Spot:
         """Instructions of a line of the probe have a place in the probed text only."""
         place = number - len(self._head(width))
-        right = self._probed_place(place, width) if place >= 0 else None
-        inserted = self.code.inserted[right] if right is not None and self.code.inserted else None
-        return super().spot(number, width) if inserted is None else Spot(probed=inserted)
+        probed_index = self._probed_index(place, width) if place >= 0 else None
+        probed_line = self.code.inserted[probed_index] if probed_index is not None and self.code.inserted else None
+        return super().spot(number, width) if probed_line is None else Spot(probed=probed_line)
 
-    def _probed_place(self, place: int, width: int) -> int | None:
+    def _probed_index(self, place: int, width: int) -> int | None:
         """The line of the probed code at a place below the head."""
         if self.variant == "diff":
             return self.text.pair_at(place, width).right
@@ -261,8 +263,8 @@ class SassView(Document):
         if self.code.known or not self._links.waits:
             return super().target(number, width)
         line = self.ptx_line(number, width)
-        linked = None if line is None else self._links.target(line)
-        return None if linked is None else Spot.of_line(Offset(linked))
+        linked_offset = None if line is None else self._links.target(line)
+        return None if linked_offset is None else Spot.of_line(Offset(linked_offset))
 
     def no_target_reason(self, number: int, width: int) -> str:
         """Instructions that the assembler added, or at which no wait with a known producer was measured."""
@@ -277,7 +279,7 @@ class SassView(Document):
 
     def commands(self) -> Mapping[str, str]:
         """The other texts, folding of the difference, the next measure."""
-        commands = {"level": f"next text: {_following(self.variant)}"}
+        commands = {"level": f"next text: {_next_variant(self.variant)}"}
         if self.variant == "diff" and self.text.can_fold:
             commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
         return {**commands, **self.column.commands()}
@@ -285,7 +287,7 @@ class SassView(Document):
     def press(self, command: str) -> str | None:
         """The next text, folding, or the next measure."""
         if command == "level":
-            self.variant = _following(self.variant)
+            self.variant = _next_variant(self.variant)
         elif command == "fold":
             self.text.folded = not self.text.folded
         elif command == "unit":
@@ -337,16 +339,16 @@ def _has_measures(measures: LineMeasures, lines: Sequence[int | None]) -> bool:
     return any(line in measure.values for measure in measures.columns for line in lines)
 
 
-def _following(variant: str) -> str:
+def _next_variant(variant: str) -> str:
     return _VARIANTS[(_VARIANTS.index(variant) + 1) % len(_VARIANTS)]
 
 
-def missing(source: ViewSource) -> str | None:
+def unavailable_reason(source: ViewSource) -> str | None:
     """Return why there is no SASS, or nothing to read it with."""
     return missing_code_reason(source.kernel)
 
 
-def _open(source: ViewSource, progress: Progress) -> SassView | OriginalSassView:
+def _open_view(source: ViewSource, progress: Progress) -> SassView | OriginalSassView:
     if not has_both_sides(source.kernel):
         folder = source.kernel.folder
         sources = SourceLines({}) if folder is None else SourceLines.of(folder)
@@ -359,8 +361,8 @@ KIND: Final = ViewKind(
     "sass",
     "SASS",
     "SASS of the pruned and the probed kernel, and their differences",
-    missing,
-    _open,
+    unavailable_reason,
+    _open_view,
     explanation=(
         "The SASS of both kernels as printed by nvdisasm, and instruction counts by class. ptxas schedules the whole"
         " kernel again, so more lines differ here than in PTX.",

@@ -46,18 +46,18 @@ CONTEXT_LINES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A line of a file, counted from 1. Line 0 is the heading of a file, unless ``left_out`` lines are meant."""
+    """A line of a file, counted from 1. Line 0 is the heading of a file, unless ``hidden_lines`` lines are meant."""
 
     file: str
     line: int
     text: str = ""
-    left_out: int = 0
+    hidden_lines: int = 0
 
 
 class SourceView(Document):
     """File after file, the one that most of the PTX came from first."""
 
-    counted_as = "row"
+    row_noun = "row"
 
     def __init__(
         self,
@@ -70,60 +70,62 @@ class SourceView(Document):
         self.title = title
         self._flags = flags or {}
         """Names of flagged findings, by line of PTX."""
-        self._code = ptx_lines_by_source(lines)
+        self._ptx_by_source = ptx_lines_by_source(lines)
         """Lines of ``pruned.ptx``, from 1, or offsets in SASS that was probed itself, by source line."""
-        self._graft = any(isinstance(line, Offset) for line in lines.lines)
+        self._is_graft = any(isinstance(line, Offset) for line in lines.lines)
         """True if SASS was probed."""
-        self._order = files_in_order(self._code)
-        self._copies = {file: files.lines(file) for file in self._order}
+        self._files = files_by_code(self._ptx_by_source)
+        self._copies = {file: files.lines(file) for file in self._files}
         self._colored = {file: colored_source(file, text) for file, text in self._copies.items() if text}
-        self._measured_ptx = measures
-        self.folded = True
-        self._marked: tuple[SourceLine, ...] = ()
+        self._ptx_measures = measures
+        self.is_folded = True
+        self._marked_range: tuple[SourceLine, ...] = ()
         """None, the first, or the first and the last line of what is to be timed."""
         self._lay_out()
         self.column = ColumnChoice.from_first(self.measures)
 
     def _lay_out(self) -> None:
         """Make the rows, and what was measured of them by the row's number."""
-        self.rows = [row for file in self._order for row in self._rows_of(file)]
-        self._ptx = {number: code for number, row in enumerate(self.rows) if (code := self._code_of(row))}
-        self.measures = None if self._measured_ptx is None else measures_by_row(self._measured_ptx, self._ptx)
-        self._digits = max(_MIN_DIGITS, len(str(max((row.line for row in self.rows), default=0))) + 1)
+        self.rows = [row for file in self._files for row in self._rows_of(file)]
+        self._ptx_by_row = {number: code for number, row in enumerate(self.rows) if (code := self._code_of(row))}
+        self.measures = None if self._ptx_measures is None else measures_by_row(self._ptx_measures, self._ptx_by_row)
+        self._number_cells = max(_MIN_DIGITS, len(str(max((row.line for row in self.rows), default=0))) + 1)
         """Cells of a line number."""
         self._pinned_lines: dict[tuple[int, int], list[Line]] = {}
         """The lines above the text, by width and column."""
 
     def _code_of(self, row: SourceRow) -> list[int]:
         """The lines of ``pruned.ptx`` that came from a row, counted from 1."""
-        return self._code.get(SourceLine(row.file, row.line), []) if row.line else []
+        return self._ptx_by_source.get(SourceLine(row.file, row.line), []) if row.line else []
 
-    def _flag(self, number: int) -> str:
+    def _row_flags(self, number: int) -> str:
         """The names of the flagged findings of a row; "" for none."""
-        return ", ".join(dict.fromkeys(self._flags[line] for line in self._ptx.get(number, ()) if line in self._flags))
+        return ", ".join(
+            dict.fromkeys(self._flags[line] for line in self._ptx_by_row.get(number, ()) if line in self._flags)
+        )
 
     def _rows_of(self, file: str) -> Iterator[SourceRow]:
         """The heading and the lines of a file; with folding those near code."""
-        text, used = self._copies[file], sorted(place.line for place in self._code if place.file == file)
-        last = max(len(text), used[-1]) if text else 0
-        wanted: Sequence[int] = used
+        text, code_lines = self._copies[file], sorted(place.line for place in self._ptx_by_source if place.file == file)
+        last_line = max(len(text), code_lines[-1]) if text else 0
+        line_numbers: Sequence[int] = code_lines
         if text:
-            wanted = lines_near(used, last) if self.folded else range(1, last + 1)
+            line_numbers = lines_near(code_lines, last_line) if self.is_folded else range(1, last_line + 1)
         yield SourceRow(file, 0)
-        before = 0
-        for line in wanted:
-            if text and line > before + 1:
-                yield SourceRow(file, 0, left_out=line - before - 1)
+        previous_line = 0
+        for line in line_numbers:
+            if text and line > previous_line + 1:
+                yield SourceRow(file, 0, hidden_lines=line - previous_line - 1)
             yield SourceRow(file, line, text[line - 1] if line <= len(text) else "")
-            before = line
-        if text and len(text) > before:
-            yield SourceRow(file, 0, left_out=len(text) - before)
+            previous_line = line
+        if text and len(text) > previous_line:
+            yield SourceRow(file, 0, hidden_lines=len(text) - previous_line)
 
     # -- drawing
 
     def lines(self, width: int) -> Sequence[Line]:
         """Numbered lines, below a line that says what was measured."""
-        margin = MeasureMargin(self._shown, set(), width)
+        margin = MeasureMargin(self._shown_column, set(), width)
         return LazyLines(len(self.rows), lambda number: self._line(number, margin, width), self._head(width))
 
     def _head(self, width: int) -> list[Line]:
@@ -136,36 +138,40 @@ class SourceView(Document):
     def _head_lines(self, width: int) -> list[Line]:
         if self.measures is None:
             return []
-        title = self.measures.head(self._shown) if self._shown else self.measures.missing_text or "nothing by line"
-        return [((line, "head" if self._shown else "warn"),) for line in labelled(" ", title, width)]
+        title = (
+            self.measures.head(self._shown_column)
+            if self._shown_column
+            else self.measures.missing_text or "nothing by line"
+        )
+        return [((line, "head" if self._shown_column else "warn"),) for line in labelled(" ", title, width)]
 
     @property
-    def _shown(self) -> MeasureColumn | None:
+    def _shown_column(self) -> MeasureColumn | None:
         """The measure that is next to the text, if there is one."""
         return self.column.shown
 
     def _line(self, number: int, margin: MeasureMargin, width: int) -> Line:
         row = self.rows[number]
-        if row.left_out:
+        if row.hidden_lines:
             blank = " " * (margin.cells + 2)
-            text = f"{units.counted(row.left_out, 'line')} without code of this kernel"
-            return ((f"{'…':>{self._digits}}{blank}{text}", "dim"),)
+            text = f"{units.counted(row.hidden_lines, 'line')} without code of this kernel"
+            return ((f"{'…':>{self._number_cells}}{blank}{text}", "dim"),)
         if not row.line:
             return self._heading(row.file, width)
         return (
-            (f"{row.line:>{self._digits}}", "dim"),
-            ("│" if self._is_marked(row) else " ", "accent"),
+            (f"{row.line:>{self._number_cells}}", "dim"),
+            ("│" if self._is_in_mark(row) else " ", "accent"),
             *margin.of_line(number),
             (" ", ""),
             *self._code_spans(number, row),
-            *flag_spans(self._flag(number)),
+            *flag_spans(self._row_flags(number)),
         )
 
     def _code_spans(self, number: int, row: SourceRow) -> Line:
         """Return the text of a row in the colours of its language; that of lines without code is set back."""
         colored = self._colored.get(row.file)
         if colored is None or row.line > len(colored):
-            return ((row.text, "" if number in self._ptx else "dim"),)
+            return ((row.text, "" if number in self._ptx_by_row else "dim"),)
         return colored[row.line - 1]
 
     def _heading(self, file: str, width: int) -> Line:
@@ -179,49 +185,51 @@ class SourceView(Document):
 
     def gutter(self, width: int) -> int:
         """The numbers, and what was measured."""
-        return self._digits + 2 + MeasureMargin(self._shown, set(), width).cells
+        return self._number_cells + 2 + MeasureMargin(self._shown_column, set(), width).cells
 
     # -- places
 
-    def about(self, number: int, width: int) -> list[str]:
+    def line_facts(self, number: int, width: int) -> list[str]:
         """The lines of PTX that a line became, and all that was measured of them."""
         number -= self.pinned(width)
-        code = self._ptx.get(number, [])
+        code = self._ptx_by_row.get(number, [])
         if not code:
             return []
-        place = source_position(SourceLine(self.rows[number].file, self.rows[number].line))
-        measured = self.measures.words(number) if self.measures else []
-        return [place, *filter(None, [self._flag(number)]), code_lines_text(code), *measured]
+        position = source_position(SourceLine(self.rows[number].file, self.rows[number].line))
+        measure_texts = self.measures.words(number) if self.measures else []
+        return [position, *filter(None, [self._row_flags(number)]), code_lines_text(code), *measure_texts]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The one that came from it with the worst value in the shown column."""
-        return next(iter(self._best_first(number - self.pinned(width))), None)
+        return next(iter(self._lines_by_badness(number - self.pinned(width))), None)
 
-    def _best_first(self, row: int) -> list[int]:
+    def _lines_by_badness(self, row: int) -> list[int]:
         """The lines of PTX that a row became, the worst value in the shown column first, unmeasured ones last.
 
         Lines with one value are ordered by the next columns of the same probe.
         """
-        columns = self._measured_ptx.columns if self._measured_ptx else ()
-        shown = self._shown
+        columns = self._ptx_measures.columns if self._ptx_measures else ()
+        shown_column = self._shown_column
 
         def rank(column: MeasureColumn) -> int:
-            if shown is None or column.result is not shown.result:
+            if shown_column is None or column.result is not shown_column.result:
                 return 2
-            return 0 if column.name == shown.name else 1
+            return 0 if column.name == shown_column.name else 1
 
-        order = sorted(columns, key=rank)
-        return sorted(self._ptx.get(row, []), key=lambda line: [column.badness(line) for column in order])
+        columns_by_rank = sorted(columns, key=rank)
+        return sorted(
+            self._ptx_by_row.get(row, []), key=lambda line: [column.badness(line) for column in columns_by_rank]
+        )
 
     def spot(self, number: int, width: int) -> Spot:
         """All lines of PTX that it became."""
-        return Spot(tuple(self._best_first(number - self.pinned(width))))
+        return Spot(tuple(self._lines_by_badness(number - self.pinned(width))))
 
     def turn_to(self, spot: Spot) -> bool:
         """Show the values of the probe that the spot names."""
-        before = self.column.index
+        previous_index = self.column.index
         self.column.turn_to_probe(spot.probe)
-        return self.column.index != before
+        return self.column.index != previous_index
 
     def missing_reason(self, spot: Spot) -> str:
         """Not all lines came from one of source."""
@@ -234,37 +242,43 @@ class SourceView(Document):
         row = self.rows[number - self.pinned(width)]
         if not row.line:
             return "this row is not a source line"
-        line, before = SourceLine(row.file, row.line), self._marked
-        ends_range = len(before) == 1 and before[0].file == row.file
-        self._marked = tuple(sorted({*before, line})) if ends_range else (line,)
+        line, previous_mark = SourceLine(row.file, row.line), self._marked_range
+        ends_range = len(previous_mark) == 1 and previous_mark[0].file == row.file
+        self._marked_range = tuple(sorted({*previous_mark, line})) if ends_range else (line,)
         if ends_range:
-            has_code = any(self._is_marked(self.rows[number]) for number in self._ptx)
+            has_code = any(self._is_in_mark(self.rows[number]) for number in self._ptx_by_row)
             note = "" if has_code else _INLINED_ONLY
             return f"{self._marked_lines()}: press R to measure the time in these lines{note}"
-        instead = f", replacing {source_position(before[0])}" if before else ""
-        return f"the range starts at {source_position(line)}{instead}; press m on the last line of the range"
+        replacement = f", replacing {source_position(previous_mark[0])}" if previous_mark else ""
+        return f"the range starts at {source_position(line)}{replacement}; press m on the last line of the range"
 
     def _marked_lines(self) -> str:
-        first, last = self._marked[0], self._marked[-1]
+        first, last = self._marked_range[0], self._marked_range[-1]
         return source_position(first) + (f"-{last.line}" if last != first else "")
 
     def marked_option(self) -> str:
         """The time between the lines that are marked, or in the one that is."""
-        if not self._marked:
+        if not self._marked_range:
             return ""
-        first, last = self._marked[0], self._marked[-1]
-        until = f"-{last.line}" if last != first else ""
-        return shlex.join(["--between", f"{distinct_path(first.file, self._order)}:{first.line}{until}"])
+        first, last = self._marked_range[0], self._marked_range[-1]
+        range_end = f"-{last.line}" if last != first else ""
+        return shlex.join(["--between", f"{distinct_path(first.file, self._files)}:{first.line}{range_end}"])
 
-    def _is_marked(self, row: SourceRow) -> bool:
-        marked = self._marked
-        return bool(marked) and row.file == marked[0].file and marked[0].line <= row.line <= marked[-1].line
+    def _is_in_mark(self, row: SourceRow) -> bool:
+        marked_range = self._marked_range
+        return (
+            bool(marked_range)
+            and row.file == marked_range[0].file
+            and marked_range[0].line <= row.line <= marked_range[-1].line
+        )
 
     def status(self) -> list[str]:
         """Lines that are marked."""
-        if not self._marked:
+        if not self._marked_range:
             return []
-        return [f"marked {self._marked_lines()}" if len(self._marked) > 1 else f"marked from {self._marked_lines()}"]
+        return [
+            f"marked {self._marked_lines()}" if len(self._marked_range) > 1 else f"marked from {self._marked_lines()}"
+        ]
 
     def pinned_parts(self) -> int:
         """Always report the mark."""
@@ -275,28 +289,28 @@ class SourceView(Document):
         del number, width
         return "this line has no code in this kernel; press . for the next line with code"
 
-    def marked(self) -> tuple[int, str] | None:
+    def marked_line(self) -> tuple[int, str] | None:
         """The line that has the mark, by the first line of PTX that came from it."""
-        marked = self._shown.marked if self._shown else None
-        return None if marked is None else (self._ptx[marked[0]][0], marked[1])
+        row_and_text = self._shown_column.marked_line if self._shown_column else None
+        return None if row_and_text is None else (self._ptx_by_row[row_and_text[0]][0], row_and_text[1])
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The row that a line of PTX came from."""
-        row = next((number for number, code in self._ptx.items() if ptx_line in code), None)
+        row = next((number for number, code in self._ptx_by_row.items() if ptx_line in code), None)
         return None if row is None else row + self.pinned(width)
 
     def anchor_noun(self) -> str:
         """Noun of the anchors."""
-        return "measured line" if self._shown else "line with code"
+        return "measured line" if self._shown_column else "line with code"
 
     def anchors(self, width: int) -> Sequence[int]:
         """The lines that were measured; without any those with code."""
-        places = self._shown.values if self._shown else self._ptx
+        places = self._shown_column.values if self._shown_column else self._ptx_by_row
         return [number + self.pinned(width) for number in sorted(places)]
 
     def target_view(self) -> str:
         """The code."""
-        return "sass" if self._graft else "ptx"
+        return "sass" if self._is_graft else "ptx"
 
     # -- choices
 
@@ -304,14 +318,14 @@ class SourceView(Document):
         """All lines or those near code, and what else was measured."""
         commands = {
             "mark": "mark the first or last line; R measures the time in the marked lines",
-            "fold": "show all lines" if self.folded else "show only lines near lines with instructions",
+            "fold": "show all lines" if self.is_folded else "show only lines near lines with instructions",
         }
         return {**commands, **self.column.commands()}
 
     def press(self, command: str) -> str | None:
         """Fold or unfold; the next measure."""
         if command == "fold":
-            self.folded = not self.folded
+            self.is_folded = not self.is_folded
             self._lay_out()
             self.column.measures = self.measures
         elif command == "unit":
@@ -320,14 +334,14 @@ class SourceView(Document):
 
     def choices(self) -> Mapping[str, Any]:
         """Folding, the measures next to the text, and the marked lines."""
-        return {"folded": self.folded, "measure": self.column.key, "marked": self._marked}
+        return {"folded": self.is_folded, "measure": self.column.key, "marked": self._marked_range}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """Restore folding, measure and mark."""
-        if choices["folded"] != self.folded:
+        if choices["folded"] != self.is_folded:
             self.press("fold")
         self.column.choose_key(choices["measure"])
-        self._marked = choices["marked"]
+        self._marked_range = choices["marked"]
 
     # -- data
 
@@ -335,13 +349,13 @@ class SourceView(Document):
         """The lines that code came from, by file, with the lines of pruned.ptx and what was measured."""
         keys = self.measures.keys if self.measures else []
         files = []
-        for file in self._order:
-            numbers = [number for number in self._ptx if self.rows[number].file == file]
+        for file in self._files:
+            numbers = [number for number in self._ptx_by_row if self.rows[number].file == file]
             lines = [
                 {
                     "line": self.rows[number].line,
                     "text": self.rows[number].text if self._copies[file] else None,
-                    "offsets" if self._graft else "ptx": self._ptx[number],
+                    "offsets" if self._is_graft else "ptx": self._ptx_by_row[number],
                     **dict(zip(keys, self.measures.row(number) if self.measures else [], strict=True)),
                 }
                 for number in numbers
@@ -351,12 +365,12 @@ class SourceView(Document):
 
     def cells(self) -> Iterator[Sequence[object]]:
         """Yield a row per line that code came from."""
-        code = "instructions" if self._graft else "ptx_lines"
+        code = "instructions" if self._is_graft else "ptx_lines"
         yield ("file", "line", *(self.measures.keys if self.measures else []), code, "text")
-        for number, places in self._ptx.items():
+        for number, ptx_lines in self._ptx_by_row.items():
             row = self.rows[number]
             values = self.measures.row(number) if self.measures else []
-            yield (row.file, row.line, *values, len(places), row.text if self._copies[row.file] else None)
+            yield (row.file, row.line, *values, len(ptx_lines), row.text if self._copies[row.file] else None)
 
 
 def ptx_lines_by_source(lines: SourceLines) -> dict[SourceLine, list[int]]:
@@ -370,44 +384,44 @@ def ptx_lines_by_source(lines: SourceLines) -> dict[SourceLine, list[int]]:
     return code
 
 
-def files_in_order(code: Mapping[SourceLine, Sequence[int]]) -> list[str]:
+def files_by_code(code: Mapping[SourceLine, Sequence[int]]) -> list[str]:
     """The files: that of the kernel's first instruction, then the one that most lines of PTX came from."""
     totals: dict[str, int] = {}
-    first = min(code, key=lambda source: code[source][0]).file if code else ""
+    first_file = min(code, key=lambda source: code[source][0]).file if code else ""
     for source, lines in code.items():
         totals[source.file] = totals.get(source.file, 0) + len(lines)
-    return sorted(totals, key=lambda file: (file != first, -totals[file], file))
+    return sorted(totals, key=lambda file: (file != first_file, -totals[file], file))
 
 
 def distinct_path(file: str, files: Sequence[str]) -> str:
     """The end of a path that names this file only: with its folder, and more where others of ``files`` end so, too."""
     parts = file.split("/")
     for count in range(min(2, len(parts)), len(parts)):
-        end = "/".join(parts[-count:])
-        if sum(f"/{other}".endswith(f"/{end}") for other in files) == 1:
-            return end
+        suffix = "/".join(parts[-count:])
+        if sum(f"/{path}".endswith(f"/{suffix}") for path in files) == 1:
+            return suffix
     return file
 
 
-def lines_near(used: Sequence[int], last: int) -> list[int]:
-    """The lines up to ``last`` that are one of ``used``, or near one."""
-    wanted = {line + step for line in used for step in range(-CONTEXT_LINES, CONTEXT_LINES + 1)}
-    return sorted(line for line in wanted if 1 <= line <= last)
+def lines_near(code_lines: Sequence[int], last_line: int) -> list[int]:
+    """The lines up to ``last_line`` that are one of ``code_lines``, or near one."""
+    nearby_lines = {line + step for line in code_lines for step in range(-CONTEXT_LINES, CONTEXT_LINES + 1)}
+    return sorted(line for line in nearby_lines if 1 <= line <= last_line)
 
 
-def missing(source: ViewSource) -> str | None:
+def unavailable_reason(source: ViewSource) -> str | None:
     """Return why no line of source is known."""
     kernel = source.kernel
     info = kernel.read_info()
-    graft = info is not None and info.graft is not None
-    if kernel.folder is None or (kernel.file("pruned.ptx") is None and not graft):
+    is_graft = info is not None and info.graft is not None
+    if kernel.folder is None or (kernel.file("pruned.ptx") is None and not is_graft):
         return kernel.reason or f"the trace has no PTX of this kernel (status: {kernel.status})"
     if not SourceLines.of(kernel.folder).lines:
         return "source lines are unknown: compile with nvcc -lineinfo, in Numba with @cuda.jit(lineinfo=True)"
     return None
 
 
-def _open(source: ViewSource, progress: Progress) -> SourceView:
+def _open_view(source: ViewSource, progress: Progress) -> SourceView:
     progress(0.0)
     folder = source.kernel.folder
     lines = SourceLines.of(folder) if folder else SourceLines({})
@@ -421,8 +435,8 @@ KIND: Final = ViewKind(
     "source",
     "Source",
     "source lines of the PTX, with measured values",
-    missing,
-    _open,
+    unavailable_reason,
+    _open_view,
     explanation=(
         "The source lines of the PTX, from copies made while the program ran. Lines without code are dimmed. Each line"
         " shows the values of the probes for all its PTX instructions: sums, and ratios of sums. Press u to see the"

@@ -202,7 +202,7 @@ def _milliseconds(value: float) -> str:
     return units.duration(value / 1e3)
 
 
-def _open(source: ViewSource, progress: Progress) -> Summary:
+def _open_view(source: ViewSource, progress: Progress) -> Summary:
     progress(0.0)
     return Summary(source)
 
@@ -212,7 +212,7 @@ KIND: Final = ViewKind(
     "Summary",
     "findings, overhead of the probe, reason if the kernel was not probed, further questions",
     lambda _: None,
-    _open,
+    _open_view,
     explanation=(
         "The page begins with the limiter of the kernel and the utilization of the units. Findings follow, sorted by"
         " possible gain. Each finding names the page with its details; “!” marks findings that cost time. The page"

@@ -209,11 +209,11 @@ class TimelineView(ShownRows):
         axes.set_yticks([line + 0.5 for line in lines], [rows.label(line).strip() for line in lines])
 
 
-def _missing(source: ViewSource) -> str | None:
+def _unavailable_reason(source: ViewSource) -> str | None:
     return no_result_reason(source, *KIND.probes)
 
 
-def _open(source: ViewSource, progress: Progress) -> TimelineView:
+def _open_view(source: ViewSource, progress: Progress) -> TimelineView:
     result = probe_results.read_result(source)
     read = known_probe(source.kernel).timeline
     if read is None:
@@ -225,8 +225,8 @@ KIND: Final = ViewKind(
     "timeline",
     "Timeline",
     "blocks and warps on SMs over time: gaps, stragglers, idle SMs, the tail",
-    _missing,
-    _open,
+    _unavailable_reason,
+    _open_view,
     explanation=(
         "One row per SM, per block slot of an SM, or per warp; time runs to the right. Height is the share of slots"
         " that run a block. With enough space, each block is a bar with its number. Colour and thickness of a bar show"

@@ -85,12 +85,12 @@ class KernelScreen(PagedScreen):
 
     def _spot_in_launch(self) -> Spot:
         """Return the spot without its time and address, which mean nothing in another launch of the kernel."""
-        return replace(self._view.spot().over(self.spot), time=None, address=None)
+        return replace(self._view.spot().completed_from(self.spot), time=None, address=None)
 
     @property
     def line(self) -> int | None:
         """The line of ``pruned.ptx`` at the cursor; None for none."""
-        spot = self._view.spot().over(self.spot)
+        spot = self._view.spot().completed_from(self.spot)
         return next((line for line in spot.ptx if not isinstance(line, Offset)), None)
 
     def _take_pages(self, source: ViewSource, pages: list[Any]) -> None:

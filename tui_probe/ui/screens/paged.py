@@ -344,7 +344,7 @@ class PagedScreen(ViewScreen):
 
     def action_jump(self) -> None:
         """Open the page or screen with more details of what is at the cursor; going back returns to this one."""
-        page, spot, kernel = self._view.target_view(), self._view.target(), self._view.opened()
+        page, spot, kernel = self._view.target_view(), self._view.target(), self._view.kernel_target()
         if (page_and_part := self._view.part_at_cursor()) is not None:
             self.jump_history.leave(self._view, None, self.part)
             page_of_part, self.part = page_and_part
@@ -365,7 +365,7 @@ class PagedScreen(ViewScreen):
         self._go(page)
 
     def _go(self, page: str) -> None:
-        self.spot = self._view.spot().over(self.spot)
+        self.spot = self._view.spot().completed_from(self.spot)
         self.current = page
         self.show_page()
 

@@ -201,7 +201,7 @@ class DocumentView(PaneView):
         parts = [f"only “{self.lookup.filtered}”"] if self.lookup.filtered else []
         parts += self.document.status()
         if self.window.gutter and self.count:
-            facts, pinned = self.document.about(self.cursor, self._cells), self._pinned_facts
+            facts, pinned = self.document.line_facts(self.cursor, self._cells), self._pinned_facts
             return [*facts[:pinned], *parts, *facts[pinned:], *self._cursor_position()]
         if self.count > self.window.room:
             last = min(self.count, self.window.top + self.window.room)
@@ -210,7 +210,7 @@ class DocumentView(PaneView):
 
     def _cursor_position(self) -> list[str]:
         """Return ``row 3 of 12``; nothing for a line that is none of those that the document counts."""
-        noun, count = self.document.counted_as, self.document.counted()
+        noun, count = self.document.row_noun, self.document.row_count()
         if self.lookup.filtered:
             noun, count = "row", self.count
         elif count is None:
@@ -454,7 +454,7 @@ class DocumentView(PaneView):
 
     def land_on_marked(self) -> str:
         """Move the cursor to the line that is marked in the visible value. Return its text, "" without one."""
-        marked = self.document.marked()
+        marked = self.document.marked_line()
         return marked[1] if marked is not None and self.land(Spot.of_line(marked[0]), exactly=True) else ""
 
     # -- out of the screen

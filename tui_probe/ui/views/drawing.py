@@ -196,9 +196,9 @@ class DrawingView(PaneView):
         """Return the drawing's reason why a spot is not shown."""
         return self.drawing.missing_reason(spot)
 
-    def opened(self) -> tuple[Path, int] | None:
+    def kernel_target(self) -> tuple[Path, int] | None:
         """The kernel under the cursor."""
-        return self.drawing.opened()
+        return self.drawing.kernel_target()
 
     def click(self, row: int, column: int = 0) -> None:
         """The cursor to a cell."""

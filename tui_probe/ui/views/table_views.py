@@ -61,9 +61,9 @@ class RowsView(DocumentView):
         else:
             super().shift(step)
 
-    def opened(self) -> tuple[Path, int] | None:
+    def kernel_target(self) -> tuple[Path, int] | None:
         """The trace and the kernel that the row under the cursor leads to."""
-        return self.document.opened(self.cursor) if isinstance(self.document, TablePage) else None
+        return self.document.kernel_target(self.cursor) if isinstance(self.document, TablePage) else None
 
 
 def _unread_page(name: str, title: str) -> TablePage[Any]:
@@ -122,7 +122,7 @@ class GrowingView(RowsView):
 
     def kernel_index(self) -> int | None:
         """The kernel that the row under the cursor leads to."""
-        place = self.opened()
+        place = self.kernel_target()
         return None if place is None else place[1]
 
 
@@ -221,9 +221,9 @@ class GraphsView(GrowingView):
 
     def explanation(self) -> Sequence[str]:
         """Return how to read the page."""
-        from tui_probe.pages.graph_page import GRAPHS_ABOUT
+        from tui_probe.pages.graph_page import GRAPHS_EXPLANATION
 
-        return GRAPHS_ABOUT
+        return GRAPHS_EXPLANATION
 
 
 class AllLinesView(GrowingView):

@@ -195,7 +195,7 @@ class PaneView:
         """Return the row of the launch that Enter selects; None for none."""
         return None
 
-    def opened(self) -> tuple[Path, int] | None:
+    def kernel_target(self) -> tuple[Path, int] | None:
         """Return trace and index of the kernel that Enter opens from the cursor; None for none."""
         return None
 
