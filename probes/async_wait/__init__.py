@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, counted, timed
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, longest_waits, ranked_rows
-from tui_probe.probekit.metric import Metric, metrics_by_line, where_known
-from tui_probe.probekit.probe import Probe, Question, of_sites
+from tui_probe.probekit.metric import Metric, metrics_by_line, show_known
+from tui_probe.probekit.probe import Probe, Question, analysis_of_sites
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.result_tables import count_kind
 from tui_probe.records.counter_sums import CountsByLine, line_sums, line_totals, ratio, site_dtype, worst_line
@@ -109,7 +109,7 @@ _LAUNCH_METRICS: Final = (
             better="lower",
             standalone_title=f"waited {_TITLES[kind]}",
             read=_waited_for(kind),
-            shown=where_known,
+            is_shown=show_known,
             of_work=True,
         )
         for kind in KINDS.values()
@@ -187,7 +187,7 @@ def notes(analysis: CountsByLine[AsyncWaits]) -> list[str]:
 PROBES: Final = (
     Probe(
         name="async_wait",
-        analyse=of_sites(analyse),
+        analyse=analysis_of_sites(analyse),
         metrics=METRICS,
         question=Question(
             "asynchronous work",

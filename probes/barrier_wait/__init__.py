@@ -18,8 +18,8 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, counted, timed
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, longest_waits, ranked_rows
-from tui_probe.probekit.metric import Metric, metrics_by_line, where_known
-from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
+from tui_probe.probekit.metric import Metric, metrics_by_line, show_known
+from tui_probe.probekit.probe import Probe, Question, analysis_of_result, analysis_of_sites
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.record_counts import DETAIL_ADVICE, sampled_blocks_text
 from tui_probe.records.counter_sums import (
@@ -62,7 +62,7 @@ METRICS: Final = (
         "cycles",
         better="lower",
         over_launches="largest",
-        shown=where_known,
+        is_shown=show_known,
         standalone_title="waited at barriers, max per warp",
         of_work=True,
     ),
@@ -138,7 +138,7 @@ def _all_barriers(probe_result: ProbeResult, analysis: BarrierWaits, page: str, 
         "barriers": counted(analysis.barriers),
         "longest": timed(analysis.longest),
     }
-    return Finding("barriers", "barriers", text, page, asks=asks, values=values)
+    return Finding("barriers", "barriers", text, page, next_question=asks, values=values)
 
 
 def _rows(probe_result: ProbeResult, counted: CountsByLine[BarrierWaits]) -> LineRows:
@@ -180,13 +180,13 @@ def waits(probe_result: ProbeResult, progress: Progress) -> Waits:
     values = dict(zip(_LABELS, (waited, waited[met] // barriers[met]), strict=True))
     text = f"{units.counted(len(left), 'warp')}, {units.counted(int(barriers.sum()), 'barrier')}"
     missing = probe_result.result.threads - int(left["threads"].sum(dtype=np.int64))
-    return Waits(probe_result.which, values, text + _left_out(probe_result, missing))
+    return Waits(probe_result.launch_label, values, text + _left_out(probe_result, missing))
 
 
 def _of_sums(probe_result: ProbeResult) -> Waits:
     waits = analyse(probe_result.result)
     text = units.counted(waits.barriers, "barrier") + _left_out(probe_result, waits.threads_missing)
-    return Waits(probe_result.which, {}, f"{text}; for each warp's waits, {DETAIL_ADVICE}", _LABELS)
+    return Waits(probe_result.launch_label, {}, f"{text}; for each warp's waits, {DETAIL_ADVICE}", _LABELS)
 
 
 def _left_out(probe_result: ProbeResult, threads_missing: int) -> str:
@@ -197,14 +197,14 @@ def _left_out(probe_result: ProbeResult, threads_missing: int) -> str:
 PROBES: Final = (
     Probe(
         name="barrier_wait",
-        analyse=of_result(analyse),
+        analyse=analysis_of_result(analyse),
         metrics=METRICS,
         findings=findings,
         waits=waits,
     ),
     Probe(
         name="barrier_wait_by_line",
-        analyse=of_sites(analyse_lines),
+        analyse=analysis_of_sites(analyse_lines),
         metrics=BY_LINE,
         question=Question("barriers", "at which barriers do warps wait, and how long?", 40, r"\b(bar|barrier)\."),
         findings=findings_by_line,

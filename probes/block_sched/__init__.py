@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.probekit.finding import SHARE, Finding, Gain, derived, timed
-from tui_probe.probekit.metric import Metric, where_any
-from tui_probe.probekit.probe import Probe, Question, of_result
+from tui_probe.probekit.metric import Metric, show_nonzero
+from tui_probe.probekit.probe import Probe, Question, analysis_of_result
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.timelines.launch import idle_sms_findings, launch_timeline, tail_finding, timeline_waits
 from tui_probe.records.block_times import SLOT_TIME_LABELS
@@ -43,7 +43,13 @@ def _cycles(name: str) -> Metric:
     read = attrgetter(name)
     standalone = f"{SLOT_TIME_LABELS[name]} cycles"
     return Metric(
-        f"{name}_cycles", SLOT_TIME_LABELS[name], "cycles", "lower", "mean", read=read, standalone_title=standalone
+        f"{name}_cycles",
+        SLOT_TIME_LABELS[name],
+        "cycles",
+        "lower",
+        "mean",
+        read=read,
+        standalone_title=standalone,
     )
 
 
@@ -58,7 +64,7 @@ METRICS: Final = (
         quantity="launch cycles",
         read=attrgetter("span"),
     ),
-    *(Metric(key, text, shown=where_any) for key, text in _EXCLUDED_COUNTS),
+    *(Metric(key, text, is_shown=show_nonzero) for key, text in _EXCLUDED_COUNTS),
 )
 
 
@@ -106,7 +112,7 @@ def _slowest_block(probe_result: ProbeResult, timeline: Timeline) -> Iterator[Fi
         return
     worst = int(blocks.duration.argmax())
     times = float(blocks.duration[worst]) / lengths.median
-    name = launch_timeline(probe_result, timeline).block_words
+    name = launch_timeline(probe_result, timeline).block_label
     text = f"all take {cycles_text(lengths.median, probe_result.clock_khz)}"
     if lengths.most > lengths.least:
         text = f"{name(int(blocks.block[worst]))} on SM {blocks.sm[worst]}, {times:.2f}× the median of "
@@ -137,7 +143,7 @@ def _waves(probe_result: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
 PROBES: Final = (
     Probe(
         name="block_sched",
-        analyse=of_result(analyse),
+        analyse=analysis_of_result(analyse),
         metrics=METRICS,
         question=Question("schedule", "how much SM time do gaps and the tail cost?", 0),
         findings=findings,
@@ -145,7 +151,7 @@ PROBES: Final = (
         waits=lambda probe_result, progress: timeline_waits(of_launch(probe_result, progress)),
         views=(BLOCKS,),
         pages=(REPORT,),
-        line=schedule_line,
-        line_about="cycles per block slot, mean over SMs: time with a running block, and time between blocks (gaps)",
+        launch_line=schedule_line,
+        line_caption="cycles per block slot, mean over SMs: time with a running block, and time between blocks (gaps)",
     ),
 )

@@ -21,7 +21,7 @@ from tui_probe.probekit.measured import analyse_result, analyse_results, known_p
 from tui_probe.probekit.page_kinds import TracePage
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.probe_view import probe_view
-from tui_probe.probekit.result_tables import distribution_head, distribution_row, kernel_result_lines
+from tui_probe.probekit.result_tables import distribution_row, distribution_titles, kernel_result_lines
 from tui_probe.probekit.timelines.launch import slot_gaps
 from tui_probe.records.block_times import SLOT_TIME_LABELS
 from tui_probe.records.distribution import distribution
@@ -205,7 +205,7 @@ class Blocks(Document):
     """One launch."""
 
     def __init__(self, result: ProbeResult) -> None:
-        self.title = f"Blocks of {result.which} {result.name}"
+        self.title = f"Blocks of {result.launch_label} {result.kernel_name}"
         self.measured = result
         self.schedule = analyse(result.result)
         timeline = timeline_of(result.result, device_sms=result.sms, has_shared_clock=result.simulated)
@@ -224,11 +224,11 @@ class Blocks(Document):
         return [top, top + chart + 1]
 
     def _top(self, width: int) -> list[Line]:
-        name = shorten(self.measured.name, max(width - len(self.measured.which) - 1, 0))
-        lines: list[Line] = [((f"{self.measured.which} {name}", "title"),)]
+        name = shorten(self.measured.kernel_name, max(width - len(self.measured.launch_label) - 1, 0))
+        lines: list[Line] = [((f"{self.measured.launch_label} {name}", "title"),)]
         sentences = [self._line(), self._shares()]
         lines += [((part, ""),) for text in sentences for part in wrap(text, width)]
-        lines += [(), distribution_head("cycles")]
+        lines += [(), distribution_titles("cycles")]
         for label, values in (("one block", self.cycles), ("one gap", self.gaps), ("one SM", self.schedule.sm_span)):
             spread = distribution(values)
             if spread is not None:

@@ -11,7 +11,7 @@ from tui_probe.draw import units
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import Finding, counted, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
-from tui_probe.probekit.metric import Metric, where_known
+from tui_probe.probekit.metric import Metric, show_known
 from tui_probe.probekit.probe import Probe, Question
 from tui_probe.records.probed_sites import probed_sites, records_by_time
 from tui_probe.trace.launch_shape import index_text
@@ -148,11 +148,11 @@ METRICS: Final = (
     Metric("total", "warp accesses outside", better="lower", ideal=lambda _: 0,
            standalone_title="warp accesses outside of known allocations"),
     Metric("first_line", "first fault at PTX line", place=True, over_launches="none", read=_first_line,
-           shown=where_known),
+           is_shown=show_known),
     Metric("first_block_x", "first fault at blockIdx.x", place=True, over_launches="none", read=_first_block,
-           shown=where_known),
+           is_shown=show_known),
     Metric("first_thread_x", "first fault at threadIdx.x", place=True, over_launches="none", read=_first_thread,
-           shown=where_known),
+           is_shown=show_known),
 )  # fmt: skip
 
 

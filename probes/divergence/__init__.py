@@ -19,8 +19,8 @@ from tui_probe.errors import PtxError
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.probekit.finding import Finding, Gain, brief_text, counted, derived, line_place, notable_lines
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
-from tui_probe.probekit.metric import Metric, metrics_by_line, never
-from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
+from tui_probe.probekit.metric import Metric, metrics_by_line, show_never
+from tui_probe.probekit.probe import Probe, Question, analysis_of_result, analysis_of_sites
 from tui_probe.ptx.control_flow import Flow, dominators_of, natural_loops
 from tui_probe.ptx.parser import parse
 from tui_probe.records.counter_sums import (
@@ -63,8 +63,8 @@ METRICS: Final = (
     Metric("lanes_per_branch", "lanes per branch", better="higher", over_launches="mean", ideal=lambda _: WARP_SIZE),
     Metric("accesses", "accesses", standalone_title="memory accesses of warps"),
     Metric("lanes_per_access", "lanes per access", better="higher", over_launches="mean", ideal=lambda _: WARP_SIZE),
-    Metric("branch_lanes", "lanes at branches", shown=never),
-    Metric("access_lanes", "lanes at accesses", shown=never),
+    Metric("branch_lanes", "lanes at branches", is_shown=show_never),
+    Metric("access_lanes", "lanes at accesses", is_shown=show_never),
 )
 BY_LINE: Final = metrics_by_line(METRICS, "fewest lanes")
 _FLAGGED_SHARE: Final = 0.1
@@ -155,7 +155,7 @@ def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[Divergenc
     lines = sums_by_source(others, _idle_lanes)
     all_lines = _active_lanes(analysis.whole, "", None if len(others) == len(analysis.lines) else _total(others))
     yield from notable_lines(
-        (_line_lanes(line, lanes) for line in lines if _idle_lanes(line)), much=all_lines.stands_out
+        (_line_lanes(line, lanes) for line in lines if _idle_lanes(line)), has_large_loss=all_lines.stands_out
     )
     yield all_lines
 
@@ -203,7 +203,7 @@ def _active_lanes(analysis: Divergence, asks: str, others: Divergence | None = N
     text = _means_text(analysis) or "no branch or memory access was executed"
     if others is not None:
         text += f"; {_means_text(others) or 'nothing else'} without {_ELECTED}"
-    return Finding("lanes", "active lanes", text, stands_out=much, asks=asks, values=values)
+    return Finding("lanes", "active lanes", text, stands_out=much, next_question=asks, values=values)
 
 
 def _rows(probe_result: ProbeResult, counted: CountsByLine[Divergence]) -> LineRows:
@@ -285,10 +285,10 @@ LINES: Final = LineSpec(
 
 
 PROBES: Final = (
-    Probe(name="divergence", analyse=of_result(analyse), metrics=METRICS, findings=findings),
+    Probe(name="divergence", analyse=analysis_of_result(analyse), metrics=METRICS, findings=findings),
     Probe(
         name="divergence_by_line",
-        analyse=of_sites(analyse_lines),
+        analyse=analysis_of_sites(analyse_lines),
         metrics=BY_LINE,
         question=Question("divergence", "at which lines are lanes of a warp idle?", 70, r"@|\bbra\b"),
         findings=findings_by_line,

@@ -11,7 +11,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import view_heading
 from tui_probe.probekit.finding import SHARE, UNCOALESCED_ADVICE, Finding, Gain, brief_text, counted, derived, place
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec, ShareValue
-from tui_probe.probekit.metric import Metric, metric_values, where_any, where_known
+from tui_probe.probekit.metric import Metric, metric_values, show_known, show_nonzero
 from tui_probe.probekit.probe import Probe, Question, Stamps
 from tui_probe.probekit.probe_view import probe_view
 from tui_probe.records.copied_boxes import ONLY_COPIES_TEXT
@@ -71,29 +71,29 @@ def _where_incomplete(table: AccessTable, value: Any) -> bool:
 
 _TABLE_METRICS: Final = (
     Metric("accesses", "accesses", standalone_title="accesses of threads"),
-    Metric("kept", "kept", shown=_where_incomplete, standalone_title="accesses kept"),
+    Metric("kept", "kept", is_shown=_where_incomplete, standalone_title="accesses kept"),
     Metric("requests", "requests", better="lower", of_work=True, standalone_title="requests of loads and stores"),
     Metric("sectors", "sectors", better="lower", of_work=True, standalone_title="sectors of loads and stores"),
     Metric(
         "sectors_per_request", "sectors per request", better="lower", over_launches="mean", read=_sectors_per_request,
         of_work=True, ideal=_ideal_per_request,
     ),
-    Metric("footprint", "touched", "B", over_launches="mean", quantity="footprint", shown=where_known, page="dmat"),
+    Metric("footprint", "touched", "B", over_launches="mean", quantity="footprint", is_shown=show_known, page="dmat"),
     Metric(
         "worst_line", "most sectors per request at PTX line", place=True, over_launches="none", read=_worst_line,
-        shown=where_known,
+        is_shown=show_known,
     ),
     Metric(
         "worst_sectors_per_request", "sectors per request at this line", better="lower", over_launches="largest",
-        read=_worst_value, shown=where_known, of_work=True, ideal=_ideal_of_worst,
+        read=_worst_value, is_shown=show_known, of_work=True, ideal=_ideal_of_worst,
         standalone_title="max sectors per request of a line",
     ),
-    Metric("box_copies", "bulk copies", shown=where_any, of_work=True),
+    Metric("box_copies", "bulk copies", is_shown=show_nonzero, of_work=True),
     Metric(
-        "box_bytes", "by bulk copies", "B", better="lower", shown=where_any, of_work=True,
+        "box_bytes", "by bulk copies", "B", better="lower", is_shown=show_nonzero, of_work=True,
         standalone_title="bytes of bulk copies",
     ),
-    Metric("unsized_copies", "bulk copies of unknown size", shown=where_any),
+    Metric("unsized_copies", "bulk copies of unknown size", is_shown=show_nonzero),
 )  # fmt: skip
 _COUNT_METRICS: Final = (
     Metric("accesses", "accesses", standalone_title="accesses of threads"),
@@ -129,7 +129,9 @@ def findings_of_compact(probe_result: ProbeResult, analysis: AccessTable | Acces
 
 def _access_count(count: AccessCount, asks: str) -> Finding:
     text = f"{units.count(count.accesses)}, at most {units.count(count.capacity)} kept per thread"
-    return Finding("accesses", "accesses", text, "dmat", asks=asks, values={"accesses": counted(count.accesses)})
+    return Finding(
+        "accesses", "accesses", text, "dmat", next_question=asks, values={"accesses": counted(count.accesses)}
+    )
 
 
 def _bulk_copies(table: AccessTable) -> Finding:
@@ -291,7 +293,7 @@ _EXPLANATION: Final = (
 def _open(source: ViewSource, progress: Progress) -> View:
     from .view import open_view  # brings the drawing, which reports do not need
 
-    return open_view(source, progress, view_heading(DMAT.title, DMAT.about))
+    return open_view(source, progress, view_heading(DMAT.title, DMAT.description))
 
 
 DMAT: Final = probe_view(
@@ -301,7 +303,7 @@ DMAT: Final = probe_view(
     _open,
     explanation=_EXPLANATION,
     order=10,
-    drawn=True,
+    is_drawing=True,
 )
 
 
@@ -315,7 +317,7 @@ PROBES: Final = (
         findings=findings,
         lines=LINES,
         views=(DMAT,),
-        metric_values=dmat_metrics,
+        values_of=dmat_metrics,
         stamps=lambda probe_result: Stamps(began_ns(probe_result.result)),
     ),
     Probe(
@@ -325,6 +327,6 @@ PROBES: Final = (
         answers=("accesses",),
         findings=findings_of_compact,
         views=(DMAT,),
-        metric_values=dmat_metrics,
+        values_of=dmat_metrics,
     ),
 )

@@ -88,7 +88,7 @@ class Dmat(VisibleAccesses):
         lost = self.map.accesses.made is not None and self.map.survey.kept < self.map.accesses.made
         lost = lost or (boxes is not None and boxes.made is not None and len(boxes.records) < boxes.made)
         role = "warn" if lost else "dim"
-        draw_head(canvas, self.heading, self.probe_result.which, self.probe_result.name, totals, role)
+        draw_head(canvas, self.heading, self.probe_result.launch_label, self.probe_result.kernel_name, totals, role)
 
     def totals(self) -> str:
         """Return the numbers of all and of recorded accesses, and of bulk copies."""

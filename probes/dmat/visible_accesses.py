@@ -132,7 +132,7 @@ class VisibleAccesses(Drawing):
 
     def __init__(self, result: ProbeResult, source: AccessMap, code: Mapping[int, AccessLine], heading: str) -> None:
         self.probe_result, self.map, self.heading = result, source, heading
-        self.title = f"Memory accesses of {result.which} {result.name}"
+        self.title = f"Memory accesses of {result.launch_label} {result.kernel_name}"
         self.space = AddressAxis(source.bands)
         self.painter = Painter(source, self.space, code)
         self.end = float(source.end)

@@ -29,8 +29,8 @@ from tui_probe.draw import units
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.finding import Finding, counted, percent, place, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, share_text
-from tui_probe.probekit.metric import BYTES_READ, BYTES_WRITTEN, Metric, metrics_by_line, where_any
-from tui_probe.probekit.probe import Probe, Question, of_sites
+from tui_probe.probekit.metric import BYTES_READ, BYTES_WRITTEN, Metric, metrics_by_line, show_nonzero
+from tui_probe.probekit.probe import Probe, Question, analysis_of_sites
 from tui_probe.probekit.result_tables import count_kind
 from tui_probe.records.copied_boxes import bytes_of as box_bytes
 from tui_probe.records.copied_boxes import copies_text, read_copies
@@ -159,26 +159,38 @@ METRICS: Final = (
     BYTES_READ,
     BYTES_WRITTEN,
     Metric(
-        "loaded", "by loads", "B", better="lower", shown=_parts_of_read, of_work=True, standalone_title="read by loads"
+        "loaded",
+        "by loads",
+        "B",
+        better="lower",
+        is_shown=_parts_of_read,
+        of_work=True,
+        standalone_title="read by loads",
     ),
     Metric(
         "stored",
         "by stores",
         "B",
         better="lower",
-        shown=_parts_of_written,
+        is_shown=_parts_of_written,
         of_work=True,
         standalone_title="written by stores",
     ),
     Metric(
-        "copied", "by cp.async", "B", better="lower", shown=where_any, of_work=True, standalone_title="read by cp.async"
+        "copied",
+        "by cp.async",
+        "B",
+        better="lower",
+        is_shown=show_nonzero,
+        of_work=True,
+        standalone_title="read by cp.async",
     ),
     Metric(
         "bulk_loaded",
         "by bulk loads",
         "B",
         better="lower",
-        shown=where_any,
+        is_shown=show_nonzero,
         of_work=True,
         standalone_title="read by bulk loads",
     ),
@@ -187,12 +199,12 @@ METRICS: Final = (
         "by bulk stores",
         "B",
         better="lower",
-        shown=where_any,
+        is_shown=show_nonzero,
         of_work=True,
         standalone_title="written by bulk stores",
     ),
-    Metric("tensor_loads", "tensor-map loads of unknown size", shown=where_any),
-    Metric("tensor_stores", "tensor-map stores of unknown size", shown=where_any),
+    Metric("tensor_loads", "tensor-map loads of unknown size", is_shown=show_nonzero),
+    Metric("tensor_stores", "tensor-map stores of unknown size", is_shown=show_nonzero),
 )
 BY_LINE: Final = metrics_by_line(METRICS, "most bytes")
 
@@ -205,9 +217,9 @@ def findings(probe_result: ProbeResult, analysis: MemoryBytes) -> Iterator[Findi
     read, written = analysis.read, analysis.written
     text = f"{units.size(read)} read, {units.size(written)} written (requested, before caches)"
     speed = None
-    if read is not None and written is not None and probe_result.timed_ms:
-        speed = (read + written) / (probe_result.timed_ms * 1e-3)
-        text += f"; {units.size(speed)}/s at the unprobed time of {units.duration(probe_result.timed_ms * 1e-3)}"
+    if read is not None and written is not None and probe_result.measured_ms:
+        speed = (read + written) / (probe_result.measured_ms * 1e-3)
+        text += f"; {units.size(speed)}/s at the unprobed time of {units.duration(probe_result.measured_ms * 1e-3)}"
     elif read is None or written is None:
         text += "; the sizes of some tensor-map copies are unknown"
     values = {"read": counted(read, "B"), "written": counted(written, "B"), "bytes_per_second": timed(speed, "B/s")}
@@ -283,7 +295,7 @@ PROBES: Final = (
     ),
     Probe(
         name="gmem_bytes_by_line",
-        analyse=of_sites(analyse_lines),
+        analyse=analysis_of_sites(analyse_lines),
         metrics=BY_LINE,
         answers=("bytes",),
         findings=findings_by_line,

@@ -20,7 +20,7 @@ from tui_probe.probekit.finding import (
     notable_lines,
 )
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec
-from tui_probe.probekit.metric import Metric, metrics_by_line, never, where_any, where_known
+from tui_probe.probekit.metric import Metric, metrics_by_line, show_known, show_never, show_nonzero
 from tui_probe.probekit.probe import Probe, Question
 from tui_probe.probekit.result_tables import count_kind
 from tui_probe.records.copied_boxes import copies_text, read_copies
@@ -102,7 +102,7 @@ METRICS: Final = (
            ideal=attrgetter("store_ideal")),
     Metric("sectors_per_store", "sectors per store", better="lower", over_launches="mean", of_work=True,
            ideal=_ideal_per_store),
-    Metric("load_ideal", "ideal load sectors", shown=never, standalone_title="ideal load sectors"),
+    Metric("load_ideal", "ideal load sectors", is_shown=show_never, standalone_title="ideal load sectors"),
     Metric(
         "wasted_of_loads",
         "excessive load sectors",
@@ -112,9 +112,9 @@ METRICS: Final = (
         over_launches="mean",
         read=_wasted_percent("loads"),
         ideal=lambda _: 0,
-        shown=where_known,
+        is_shown=show_known,
     ),
-    Metric("store_ideal", "ideal store sectors", shown=never, standalone_title="ideal store sectors"),
+    Metric("store_ideal", "ideal store sectors", is_shown=show_never, standalone_title="ideal store sectors"),
     Metric(
         "wasted_of_stores",
         "excessive store sectors",
@@ -124,18 +124,18 @@ METRICS: Final = (
         over_launches="mean",
         read=_wasted_percent("stores"),
         ideal=lambda _: 0,
-        shown=where_known,
+        is_shown=show_known,
     ),
-    Metric("copy_requests", "load requests by cp.async", better="lower", shown=_has_copies, of_work=True),
-    Metric("copy_sectors", "load sectors by cp.async", better="lower", shown=_has_copies, of_work=True),
-    Metric("sectors_per_copy", "sectors per cp.async", better="lower", over_launches="mean", shown=_has_copies,
+    Metric("copy_requests", "load requests by cp.async", better="lower", is_shown=_has_copies, of_work=True),
+    Metric("copy_sectors", "load sectors by cp.async", better="lower", is_shown=_has_copies, of_work=True),
+    Metric("sectors_per_copy", "sectors per cp.async", better="lower", over_launches="mean", is_shown=_has_copies,
            of_work=True),
-    Metric("matrix_accesses", "uncounted wmma loads and stores", shown=where_any),
-    Metric("generic_accesses", "uncounted generic accesses, per thread", shown=where_any),
-    Metric("bulk_copies", "bulk copies", better="lower", shown=where_any, of_work=True),
-    Metric("bulk_load_sectors", "load sectors of bulk copies", better="lower", shown=where_any, of_work=True),
-    Metric("bulk_store_sectors", "store sectors of bulk copies", better="lower", shown=where_any, of_work=True),
-    Metric("unsized_copies", "tensor-map copies of unknown size", shown=where_any),
+    Metric("matrix_accesses", "uncounted wmma loads and stores", is_shown=show_nonzero),
+    Metric("generic_accesses", "uncounted generic accesses, per thread", is_shown=show_nonzero),
+    Metric("bulk_copies", "bulk copies", better="lower", is_shown=show_nonzero, of_work=True),
+    Metric("bulk_load_sectors", "load sectors of bulk copies", better="lower", is_shown=show_nonzero, of_work=True),
+    Metric("bulk_store_sectors", "store sectors of bulk copies", better="lower", is_shown=show_nonzero, of_work=True),
+    Metric("unsized_copies", "tensor-map copies of unknown size", is_shown=show_nonzero),
 )  # fmt: skip
 BY_LINE: Final = metrics_by_line(METRICS, "most sectors per request")
 
@@ -162,7 +162,7 @@ def findings_by_line(probe_result: ProbeResult, counts: CountsByLine[MemorySecto
     sectors = sum(requests_and_sectors(line)[1] for line in counts.lines)
     lines = waste_by_source(counts.lines, probe_result.kernel.folder)
     much = sum(line.sums["wasted"] for line in lines) > _FLAGGED_SHARE * sectors
-    yield from notable_lines((_line_waste(line, sectors) for line in lines), much=much)
+    yield from notable_lines((_line_waste(line, sectors) for line in lines), has_large_loss=much)
     yield from _sectors(counts.whole, "")
 
 
@@ -208,7 +208,7 @@ def _sectors_without_ideal(name: str, requests: int, sectors: int, asks: str) ->
         name,
         _mean_text(requests, sectors),
         "sectors",
-        asks=asks if mean > _COALESCED else "",
+        next_question=asks if mean > _COALESCED else "",
         values=_sector_values(requests, sectors, None),
     )
 
@@ -225,7 +225,7 @@ def _sectors_with_ideal(name: str, requests: int, sectors: int, ideal: int, asks
     much = wasted > _FLAGGED_SHARE * sectors
     gain = Gain(SECTOR_BYTES * wasted, SECTOR_BYTES * sectors, "B")
     question = asks if wasted > 0 else ""
-    return Finding(name, name, text, "sectors", stands_out=much, asks=question, values=values, gain=gain)
+    return Finding(name, name, text, "sectors", stands_out=much, next_question=question, values=values, gain=gain)
 
 
 def _mean_text(requests: int, sectors: int) -> str:

@@ -23,8 +23,8 @@ from tui_probe.draw import units
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import SHARE, Finding, counted, derived, percent, place
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, ranked_rows
-from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
-from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
+from tui_probe.probekit.metric import Metric, metrics_by_line, show_nonzero
+from tui_probe.probekit.probe import Probe, Question, analysis_of_result, analysis_of_sites
 from tui_probe.ptx.instruction_facts import CLASSES
 from tui_probe.records.counter_sums import (
     CountsByLine,
@@ -118,14 +118,14 @@ def _count_metric(name: str) -> Metric:
 
     quantity = cast("Quantity", f"{name} instructions" if name in FLOATING else "")
     title = f"{name} instructions"
-    return Metric(name, name, quantity=quantity, read=read, shown=where_any, standalone_title=title)
+    return Metric(name, name, quantity=quantity, read=read, is_shown=show_nonzero, standalone_title=title)
 
 
 def _share_metric(name: str) -> Metric:
     def read(analysis: InstructionMix) -> float | None:
         return analysis.share(name)
 
-    return Metric(f"{name}_share", f"{name} share", over_launches="mean", read=read, shown=_where_executed(name))
+    return Metric(f"{name}_share", f"{name} share", over_launches="mean", read=read, is_shown=_where_executed(name))
 
 
 def _where_executed(name: str) -> Callable[[Any, Any], bool]:
@@ -177,7 +177,7 @@ def _mix(analysis: InstructionMix) -> Iterator[Finding]:
         asks = "tensor cores" if analysis.executed["tensor"] and not doubles else ""
         values = {f"{name}_share": derived(analysis.share(name), SHARE) for name in (*FLOATING, "tensor")}
         text = f"{', '.join(arithmetic)} of the floating-point arithmetic"
-        yield Finding("arithmetic", "arithmetic", text, stands_out=doubles > 0, asks=asks, values=values)
+        yield Finding("arithmetic", "arithmetic", text, stands_out=doubles > 0, next_question=asks, values=values)
 
 
 def _rows(probe_result: ProbeResult, counted: CountsByLine[InstructionMix]) -> LineRows:
@@ -198,14 +198,14 @@ LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("executed"), LineMeas
 PROBES: Final = (
     Probe(
         name="inst_mix",
-        analyse=of_result(analyse),
+        analyse=analysis_of_result(analyse),
         metrics=METRICS,
         question=Question("mix", "which classes of instructions are executed?", 100),
         findings=findings,
     ),
     Probe(
         name="inst_mix_by_line",
-        analyse=of_sites(analyse_lines),
+        analyse=analysis_of_sites(analyse_lines),
         metrics=BY_LINE,
         answers=("mix",),
         findings=findings_by_line,

@@ -17,7 +17,7 @@ from tui_probe.draw import units
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import Finding, counted, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
-from tui_probe.probekit.metric import Metric, where_any, where_known
+from tui_probe.probekit.metric import Metric, show_known, show_nonzero
 from tui_probe.probekit.probe import Probe, Question
 from tui_probe.records.probed_sites import probed_sites, records_by_time
 from tui_probe.trace.launch_shape import index_text
@@ -146,19 +146,19 @@ METRICS: Final = (
            standalone_title="warp stores of NaN or infinity"),
     Metric(
         "first_line", "first NaN or infinity at PTX line", place=True, over_launches="none", read=_first_line,
-        shown=where_known,
+        is_shown=show_known,
     ),
     Metric(
         "first_block_x", "first NaN or infinity at blockIdx.x", place=True, over_launches="none", read=_first_block,
-        shown=where_known,
+        is_shown=show_known,
     ),
     Metric(
         "first_thread_x", "first NaN or infinity at threadIdx.x", place=True, over_launches="none", read=_first_thread,
-        shown=where_known,
+        is_shown=show_known,
     ),
     Metric(
         "unchecked", "store instructions not checked", over_launches="largest", read=_unchecked_count,
-        shown=where_any, standalone_title="unchecked store instructions",
+        is_shown=show_nonzero, standalone_title="unchecked store instructions",
     ),
 )  # fmt: skip
 

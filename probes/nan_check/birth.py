@@ -17,7 +17,7 @@ from tui_probe.draw import units
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import Finding, counted, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
-from tui_probe.probekit.metric import Metric, where_known
+from tui_probe.probekit.metric import Metric, show_known
 from tui_probe.probekit.probe import Probe
 from tui_probe.ptx.value_types import FLOAT_BITS
 from tui_probe.records.probed_sites import probed_sites, records_by_time
@@ -150,10 +150,10 @@ METRICS: Final = (
            standalone_title="births of NaN or infinity"),
     Metric(
         "first_line", "first birth at PTX line", place=True, over_launches="none", read=_first_line,
-        shown=where_known,
+        is_shown=show_known,
     ),
     Metric(
-        "iterations", "loop iterations before", over_launches="none", read=_first_iteration, shown=where_known,
+        "iterations", "loop iterations before", over_launches="none", read=_first_iteration, is_shown=show_known,
         standalone_title="loop iterations before the first birth",
     ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.probekit.finding import SHARE, Finding, counted, percent, timed
-from tui_probe.probekit.metric import Metric, where_known
+from tui_probe.probekit.metric import Metric, show_known
 from tui_probe.probekit.probe import Probe, Question
 from tui_probe.probekit.probe_view import probe_view
 
@@ -64,7 +64,7 @@ METRICS: Final = (
         "computing", "block time with a computing warp", better="higher", over_launches="mean", clocked=True,
         read=_computing, standalone_title="block time with a computing warp",
     ),
-    Metric("starts_kept", "phase starts kept", read=_kept, shown=where_known),
+    Metric("starts_kept", "phase starts kept", read=_kept, is_shown=show_known),
 )  # fmt: skip
 
 
@@ -176,7 +176,7 @@ PROBES: Final = (
         question=Question(
             "phases", "which warps wait, and for whom?", 48,
             r"\bmbarrier\.[a-z_.]*wait|\bcp\.async|\bbar\.(cta\.)?(sync|red)|\bbarrier\.",
-            also="timeline roles producer consumer pipeline warp-specialized", of_latency=True,
+            search_words="timeline roles producer consumer pipeline warp-specialized", is_for_latency=True,
         ),
         answers=("asynchronous work", "barriers"),
         findings=findings,

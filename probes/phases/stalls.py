@@ -96,7 +96,7 @@ def stalls_of(source: ViewSource, probe_result: ProbeResult, launch: Phases) -> 
             return PhaseStalls({}, (), "", str(error))
         offsets = [_position(wait) for wait in waits]
         phase_at = _phase_finder(probe_result.kernel, joined.results[0].kernel, launch, offsets)
-        return _by_phase(waits, phase_at, joined.which)
+        return _by_phase(waits, phase_at, joined.launch_label)
     return None
 
 

@@ -121,7 +121,7 @@ class PhasesView(Document):
 
     def __init__(self, probe_result: ProbeResult, launch: Phases, stalls: PhaseStalls | None = None) -> None:
         """``stalls``: waits of single instructions, if another probe of the run measured them."""
-        self.probe_result, self.name = probe_result, demangle(probe_result.name)
+        self.probe_result, self.name = probe_result, demangle(probe_result.kernel_name)
         self.title = f"Phases of {self.name}"
         self.launch = launch
         self.rows = rows_of(launch)
@@ -139,7 +139,7 @@ class PhasesView(Document):
     def _head(self, cells: int) -> str:
         """Return the kernel, its name cut to fit, and the block that is drawn."""
         cycles = units.count(self.launch.block_cycles[self.block])
-        about = f", {self.probe_result.which}: block {self.block}, {cycles} cycles"
+        about = f", {self.probe_result.launch_label}: block {self.block}, {cycles} cycles"
         unknown = "; ?: not recorded" if self.launch.sampled_text or self.launch.unrecorded else ""
         if len(about) + len(unknown) + _MIN_NAME <= cells:
             about += unknown
@@ -303,7 +303,7 @@ class PhasesView(Document):
 
     def trace_events(self) -> Iterator[dict[str, Any]]:
         return trace_events(
-            self.launch, self.waits, f"{self.probe_result.which} {self.name}", self.probe_result.clock_khz
+            self.launch, self.waits, f"{self.probe_result.launch_label} {self.name}", self.probe_result.clock_khz
         )
 
     def trace_facts(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.probekit.finding import SHARE, Finding, counted, percent, place, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, share_text
-from tui_probe.probekit.metric import Metric, where_any
+from tui_probe.probekit.metric import Metric, show_nonzero
 from tui_probe.probekit.probe import Probe, Question, Stamps
 from tui_probe.records import warp_pace
 from tui_probe.records.counter_sums import ratio
@@ -157,11 +157,11 @@ def _where_incomplete(analysis: ProgramProgress, value: Any) -> bool:
 METRICS: Final = (
     Metric("warps", "warps", read=_warps),
     Metric("blocks_entered", "blocks entered", read=_blocks_entered),
-    Metric("blocks_kept", "kept", read=_blocks_kept, shown=_where_incomplete),
+    Metric("blocks_kept", "kept", read=_blocks_kept, is_shown=_where_incomplete),
     Metric("longest_line", "most time at PTX line", place=True, over_launches="none", read=_longest_line),
     Metric("longest_share", "share", over_launches="mean", read=_longest_share),
     Metric("cycles_per_visit", "per visit", "cycles", better="lower", over_launches="mean", read=_cycles_per_visit),
-    Metric("unknown_share", "not known", over_launches="mean", read=_unknown_share, shown=where_any),
+    Metric("unknown_share", "not known", over_launches="mean", read=_unknown_share, is_shown=show_nonzero),
 )
 
 

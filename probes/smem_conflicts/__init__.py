@@ -19,8 +19,8 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, Gain, brief_text, counted, derived, line_place, notable_lines, percent
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
-from tui_probe.probekit.metric import Metric, metrics_by_line, never
-from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
+from tui_probe.probekit.metric import Metric, metrics_by_line, show_never
+from tui_probe.probekit.probe import Probe, Question, analysis_of_result, analysis_of_sites
 from tui_probe.records.counter_sums import (
     CountsByLine,
     counts_by_line,
@@ -71,7 +71,7 @@ METRICS: Final = (
         "wavefronts",
         better="lower",
         quantity="shared wavefronts",
-        shown=never,
+        is_shown=show_never,
         standalone_title="shared memory wavefronts",
         of_work=True,
         ideal=lambda analysis: analysis.passes - analysis.conflicts,
@@ -135,7 +135,7 @@ def findings_by_line(probe_result: ProbeResult, counted: CountsByLine[BankConfli
     lines = sums_by_source(counted.lines, lambda line: line.sums["conflicts"])
     all_lines = _conflicts(counted.whole, "")
     worst = (_line_conflicts(line, passes) for line in lines if line.sums["conflicts"])
-    yield from notable_lines(worst, much=all_lines.stands_out)
+    yield from notable_lines(worst, has_large_loss=all_lines.stands_out)
     yield all_lines
 
 
@@ -167,7 +167,9 @@ def _conflicts(analysis: BankConflicts, asks: str) -> Finding:
     }
     asks = asks if analysis.conflicts else ""
     gain = Gain(analysis.conflicts, analysis.passes, "wavefronts") if analysis.conflicts else None
-    return Finding("shared_memory", "shared memory", text, stands_out=much, asks=asks, values=values, gain=gain)
+    return Finding(
+        "shared_memory", "shared memory", text, stands_out=much, next_question=asks, values=values, gain=gain
+    )
 
 
 def _rows(probe_result: ProbeResult, counted: CountsByLine[BankConflicts]) -> LineRows:
@@ -205,10 +207,10 @@ LINES: Final = LineSpec(
 
 
 PROBES: Final = (
-    Probe(name="smem_conflicts", analyse=of_result(analyse), metrics=METRICS, findings=findings),
+    Probe(name="smem_conflicts", analyse=analysis_of_result(analyse), metrics=METRICS, findings=findings),
     Probe(
         name="smem_conflicts_by_line",
-        analyse=of_sites(analyse_lines),
+        analyse=analysis_of_sites(analyse_lines),
         metrics=BY_LINE,
         question=Question("bank conflicts", "which accesses have bank conflicts?", 50, r"\b(ld|st)\.[a-z.:]*shared"),
         findings=findings_by_line,

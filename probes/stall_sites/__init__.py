@@ -16,9 +16,9 @@ from tui_probe.probekit.probe import (
     MeasuredWait,
     MeasuredWaits,
     Probe,
-    ProbeGroups,
+    ProbeGroup,
     Question,
-    of_sites,
+    analysis_of_sites,
 )
 from tui_probe.records.counter_sums import ratio
 from tui_probe.trace.source_lines import source_position
@@ -72,7 +72,7 @@ METRICS: Final = (
     ),
 )
 _QUESTION: Final = Question(
-    "stalls", "where do warps wait, how long, and for what?", 15, also="latency scoreboard", needs_gpu=True
+    "stalls", "where do warps wait, how long, and for what?", 15, search_words="latency scoreboard", needs_gpu=True
 )
 
 
@@ -252,7 +252,7 @@ LINES: Final = LineSpec(
 PROBES: Final = tuple(
     Probe(
         name=name,
-        analyse=of_sites(analyse),
+        analyse=analysis_of_sites(analyse),
         metrics=METRICS,
         question=_QUESTION if name == GROUPS[0] else None,
         findings=findings,
@@ -260,7 +260,7 @@ PROBES: Final = tuple(
         views=(STALLS_VIEW,),
         latency_cause=_latency_cause,
         measured_waits=_measured_waits,
-        groups=ProbeGroups(GROUPS, Stalls.joined),
+        group=ProbeGroup(GROUPS, Stalls.joined),
     )
     for name in GROUPS
 )

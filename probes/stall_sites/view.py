@@ -306,7 +306,7 @@ def _launches_text(results: Sequence[tuple[ProbeResult, Stalls]]) -> str:
     numbers = [result.launch.number for result, _ in results if result.launch is not None]
     known = [number for number in numbers if number is not None]
     if len(known) < len(results):
-        return ", ".join(result.which for result, _ in results)
+        return ", ".join(result.launch_label for result, _ in results)
     texts = [str(first) if first == last else f"{first}–{last}" for first, last in units.runs(known)]
     noun = "launches" if len(known) > 1 else "launch"
     return f"{noun} {', '.join(texts)} of #{results[0][0].kernel.index}"

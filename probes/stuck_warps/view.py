@@ -185,7 +185,7 @@ class StuckView(Document):
         self.stuck = analyse(self.result.result, self.result.kernel.folder)
         self.cause = likely_cause(self.stuck)
         self.end = launch_end(self.result)
-        self.title = f"Stuck warps of {self.result.which} {self.result.name}"
+        self.title = f"Stuck warps of {self.result.launch_label} {self.result.kernel_name}"
         progress(1.0)
 
     @cached_property
@@ -211,8 +211,8 @@ class StuckView(Document):
             )
 
     def lines(self, width: int) -> Sequence[Line]:
-        which, warps = f"{self.result.which} ", f": {units.counted(len(self.stuck.warps), 'warp')} on the GPU"
-        head = which + shorten(self.result.name, max(width - 1 - len(which) - len(warps), _MIN_NAME)) + warps
+        which, warps = f"{self.result.launch_label} ", f": {units.counted(len(self.stuck.warps), 'warp')} on the GPU"
+        head = which + shorten(self.result.kernel_name, max(width - 1 - len(which) - len(warps), _MIN_NAME)) + warps
         in_table = in_tables(_COLUMNS)
         sizes = natural_widths(in_table, self._rows)
         if sum(sizes) + GAP * (len(sizes) - 1) < width:
@@ -281,7 +281,7 @@ _OPTION: Final = "--watchdog 10s"
 
 
 def _missing_reason(source: ViewSource) -> str | None:
-    if _VIEW.missing(source) is None:
+    if _VIEW.missing_reason(source) is None:
         return None
     run = source.trace.run_info
     limit = run.options.get("watchdog") if run is not None else None
@@ -304,4 +304,4 @@ _VIEW: Final = probe_view(
     ),
     order=5,
 )
-STUCK_VIEW: Final = replace(_VIEW, missing=_missing_reason, option=_OPTION)
+STUCK_VIEW: Final = replace(_VIEW, missing_reason=_missing_reason, option=_OPTION)

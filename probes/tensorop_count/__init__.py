@@ -21,8 +21,8 @@ from tui_probe.draw import units
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import Finding, counted, percent, place, timed
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, ranked_rows
-from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
-from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
+from tui_probe.probekit.metric import Metric, metrics_by_line, show_nonzero
+from tui_probe.probekit.probe import Probe, Question, analysis_of_result, analysis_of_sites
 from tui_probe.records.counter_sums import CountsByLine, counts_by_line, line_sums, site_dtype, sum_records
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ _LANES: Final = {"mma": 32, "wmma": 32, "wgmma": 128}
 METRICS: Final = (
     Metric("operations", "operations", quantity="tensor operations", standalone_title="tensor operations"),
     Metric("multiply_adds", "multiply-adds"),
-    Metric("mma", "mma", shown=where_any),
-    Metric("wmma", "wmma", shown=where_any),
-    Metric("wgmma", "wgmma", shown=where_any),
+    Metric("mma", "mma", is_shown=show_nonzero),
+    Metric("wmma", "wmma", is_shown=show_nonzero),
+    Metric("wgmma", "wgmma", is_shown=show_nonzero),
 )
 BY_LINE: Final = metrics_by_line(METRICS, "most multiply-adds")
 
@@ -117,11 +117,10 @@ def findings(probe_result: ProbeResult, analysis: TensorOperations) -> Iterator[
         kinds = [f"{units.count(count)} {name}" for name, count in
                  (("mma", analysis.mma), ("wmma", analysis.wmma), ("wgmma", analysis.wgmma)) if count]  # fmt: skip
         text = f"{_scaled_count(analysis.operations)} operations in {', '.join(kinds)}"
-        if probe_result.timed_ms:
-            speed = analysis.operations / (probe_result.timed_ms * 1e-3)
-            text += (
-                f"; {speed / 1e12:.3g} TFLOP/s at the unprobed time of {units.duration(probe_result.timed_ms * 1e-3)}"
-            )
+        if probe_result.measured_ms:
+            seconds = probe_result.measured_ms * 1e-3
+            speed = analysis.operations / seconds
+            text += f"; {speed / 1e12:.3g} TFLOP/s at the unprobed time of {units.duration(seconds)}"
     values = {
         "operations": counted(analysis.operations),
         "operations_per_second": timed(speed, "1/s"),
@@ -169,14 +168,14 @@ LINES: Final = LineSpec(
 PROBES: Final = (
     Probe(
         name="tensorop_count",
-        analyse=of_result(analyse),
+        analyse=analysis_of_result(analyse),
         metrics=METRICS,
         answers=("tensor cores",),
         findings=findings,
     ),
     Probe(
         name="tensorop_count_by_line",
-        analyse=of_sites(analyse_lines),
+        analyse=analysis_of_sites(analyse_lines),
         metrics=BY_LINE,
         question=Question("tensor cores", "how many tensor operations, at which lines?", 60, r"mma"),
         findings=findings_by_line,

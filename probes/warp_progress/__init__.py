@@ -10,7 +10,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import view_heading
 from tui_probe.probekit.finding import SHARE, Finding, counted, place, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
-from tui_probe.probekit.metric import Metric, where_known
+from tui_probe.probekit.metric import Metric, show_known
 from tui_probe.probekit.probe import Probe, Question, Stamps
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.probe_view import probe_view
@@ -95,23 +95,23 @@ METRICS: Final = (
     Metric("warps", "warps", read=_warps, page="progress"),
     Metric(
         "duration", "first start to last end", "ns", better="lower", over_launches="mean", read=_duration,
-        shown=_where_timed,
+        is_shown=_where_timed,
     ),
-    Metric("alignment_error", "±", "ns", over_launches="largest", read=_alignment_error, shown=_where_timed),
+    Metric("alignment_error", "±", "ns", over_launches="largest", read=_alignment_error, is_shown=_where_timed),
     Metric("median_cycles", "median warp", "cycles", better="lower", over_launches="mean", read=_median_cycles),
     Metric("longest_cycles", "longest", "cycles", better="lower", over_launches="largest", read=_longest_cycles),
     Metric("stragglers", "stragglers", better="lower", read=_stragglers, page="progress"),
     Metric(
         "tail", "time with at most half of the SMs busy", "ns", better="lower", over_launches="mean", read=_half_done,
-        shown=_where_timed, standalone_title="time with at most half of the SMs busy",
+        is_shown=_where_timed, standalone_title="time with at most half of the SMs busy",
     ),
-    Metric("main_loop", "main loop at line", place=True, over_launches="none", read=_loop_line, shown=where_known),
+    Metric("main_loop", "main loop at line", place=True, over_launches="none", read=_loop_line, is_shown=show_known),
     Metric(
         "cycles_per_iteration", "per iteration", "cycles", better="lower", over_launches="mean", read=_iteration_cycles,
-        shown=_with_loop,
+        is_shown=_with_loop,
     ),
-    Metric("arrivals", "arrivals at loops", read=_arrivals, shown=_where_incomplete),
-    Metric("arrivals_kept", "kept", read=_arrivals_kept, shown=_where_incomplete),
+    Metric("arrivals", "arrivals at loops", read=_arrivals, is_shown=_where_incomplete),
+    Metric("arrivals_kept", "kept", read=_arrivals_kept, is_shown=_where_incomplete),
 )  # fmt: skip
 
 
@@ -197,7 +197,7 @@ LINES: Final = LineSpec(
 def _open(source: ViewSource, progress: Progress) -> View:
     from .view import open_view  # brings the drawing, which reports do not need
 
-    return open_view(source, progress, view_heading(PROGRESS.title, PROGRESS.about))
+    return open_view(source, progress, view_heading(PROGRESS.title, PROGRESS.description))
 
 
 PROGRESS: Final = probe_view(
@@ -211,8 +211,8 @@ PROGRESS: Final = probe_view(
         " Press ! to go to the slowest warp.",
     ),
     order=50,
-    short="Warps",
-    drawn=True,
+    short_title="Warps",
+    is_drawing=True,
 )
 
 

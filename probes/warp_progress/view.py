@@ -46,7 +46,7 @@ class ProgressView(Drawing):
         self.launch = launch = recorded.launch
         self.progress = recorded.progress
         self.heading = heading
-        self.title = f"Warp progress of {launch.which} {launch.name}"
+        self.title = f"Warp progress of {launch.launch_label} {launch.kernel_name}"
         warps = launch.timeline.warps
         stragglers = _stragglers(recorded)
         drawn = _drawn_warps(len(warps), stragglers)
@@ -71,17 +71,17 @@ class ProgressView(Drawing):
 
     @property
     def cycles(self) -> float:
-        return self.window.longest
+        return self.window.full_width
 
     def stretch(self, cycles: float) -> None:
         """An axis of time that reaches further than the launch took."""
-        self.window.stretch(cycles)
+        self.window.set_min_width(cycles)
 
     def prepare(self, width: int, height: int) -> Callable[[], None] | None:
         """Put the lines into a picture of the window, unless that is the last one."""
         window = self.window
         window.resize(max(width - self._gutter, 1), max(height - _LINES_AROUND, 1))
-        wanted, size = (window.begin, window.width), (window.cells, window.height)
+        wanted, size = (window.start, window.width), (window.cells, window.height)
         last = self._picture
         if last is not None and (last.begin, last.width) == wanted and last.dots.shape == (size[1] * 4, size[0] * 2):
             return None
@@ -114,7 +114,7 @@ class ProgressView(Drawing):
             else f"vertical: iterations of the loop at line {line}"
         )
         totals = f"{units.counted(len(self.launch.timeline.warps), 'warp')}, {loop}"
-        draw_head(canvas, self.heading, self.launch.which, self.launch.name, totals)
+        draw_head(canvas, self.heading, self.launch.launch_label, self.launch.kernel_name, totals)
 
     def _draw_stragglers(self, canvas: Canvas, x: int, rows: int) -> None:
         """``!block.warp`` at the end of those that stand out most."""
@@ -127,7 +127,7 @@ class ProgressView(Drawing):
                 canvas.text(x + min(column, self.window.cells - len(text)), row, text, "bad")
 
     def _draw_axis(self, canvas: Canvas, x: int, y: int) -> None:
-        low, high, unit = self.window.begin, self.window.end, CYCLES
+        low, high, unit = self.window.start, self.window.end, CYCLES
         if self.in_time and self.launch.clock_khz:
             low, high, unit = (low * 1e6 / self.launch.clock_khz, high * 1e6 / self.launch.clock_khz, TIME)
         draw_across(canvas, x, y, self.window.cells, low, high, unit)
@@ -150,7 +150,7 @@ class ProgressView(Drawing):
             parts.append(f"{units.counted(len(self.paces.warps), 'warp')} drawn")
         if self.paces.cut:
             parts.append(f"{units.counted(self.paces.cut, 'warp')} had more iterations than were recorded")
-        parts += self.launch.left_out()
+        parts += self.launch.exclusion_notes()
         return " · ".join([*parts, *(["simulated"] if self.launch.simulated else [])])
 
     def commands(self) -> Mapping[str, str]:
@@ -165,14 +165,14 @@ class ProgressView(Drawing):
         """Cursor to a time; a click next to the picture means none."""
         del row
         if column >= self._gutter:
-            self.window.to_cell(column - self._gutter)
+            self.window.move_to_cell(column - self._gutter)
 
     def point(self, step: int) -> str | None:
         """Move to the end of the next flagged warp."""
         if not len(self.stragglers):
             return "no stragglers"
         self.pointed = 0 if self.pointed is None else (self.pointed + step) % len(self.stragglers)
-        self.window.to(float(self.paces.warps.end[self.stragglers[self.pointed]]))
+        self.window.move_to(float(self.paces.warps.end[self.stragglers[self.pointed]]))
         return None
 
     def spot(self) -> Spot:
@@ -190,14 +190,14 @@ class ProgressView(Drawing):
             flagged = np.flatnonzero(at_spot[self.stragglers])
             if len(flagged):
                 self.pointed = int(flagged[0])
-                self.window.to(float(warps.end[self.stragglers[self.pointed]]))
+                self.window.move_to(float(warps.end[self.stragglers[self.pointed]]))
                 return True
             if time is None and at_spot.any():
                 time = float(warps.end[at_spot].max())
         if time is None:
             return False
         self.pointed = None
-        self.window.to(time)
+        self.window.move_to(time)
         return True
 
     def status(self) -> list[str]:
@@ -217,7 +217,7 @@ class ProgressView(Drawing):
         warps, lengths = self.paces.warps, self.lengths
         length = int(warps.duration[place])
         times = f", {length / lengths.median:.1f}× the median" if lengths and lengths.median else ""
-        who = f"{self.launch.block_words(int(warps.block[place]))} warp {warps.warp[place]} on SM {warps.sm[place]}"
+        who = f"{self.launch.block_label(int(warps.block[place]))} warp {warps.warp[place]} on SM {warps.sm[place]}"
         return f"{who}: {cycles_text(length, self.launch.clock_khz)}{times}"
 
     def choices(self) -> Mapping[str, Any]:
@@ -263,8 +263,8 @@ class ProgressView(Drawing):
             points = slice(int(paces.offsets[place]), int(paces.offsets[place + 1]))
             look = {"color": "C3"} if self.is_straggler[place] else {"color": "C0", "alpha": 0.3}
             axes.plot(paces.time[points], paces.count[points], linewidth=0.8, **look)
-        axes.set_xlim(self.window.begin, self.window.end)
-        label_x_axis(axes, float(self.window.begin), float(self.window.end), CYCLES)
+        axes.set_xlim(self.window.start, self.window.end)
+        label_x_axis(axes, float(self.window.start), float(self.window.end), CYCLES)
         axes.set_xlabel("cycles")
         axes.set_ylabel("iterations of the main loop")
 
@@ -292,7 +292,7 @@ def _drawn_warps(count: int, stragglers: NDArray[np.int64]) -> NDArray[np.int64]
 
 def _unit(view: ProgressView) -> str:
     view.in_time = not view.in_time and view.launch.clock_khz is not None
-    return f"time, by {view.launch.clock_words}" if view.in_time else "cycles"
+    return f"time, by {view.launch.clock_origin}" if view.in_time else "cycles"
 
 
 def _zoomed(view: ProgressView, factor: float) -> str | None:
@@ -308,20 +308,20 @@ def _worst(view: ProgressView) -> str | None:
     if not len(warps) or warps.duration.max() == warps.duration.min():
         return "no stragglers: all warps take equally long"
     longest = int(warps.duration.argmax())
-    view.window.to(float(warps.end[longest]))
+    view.window.move_to(float(warps.end[longest]))
     return f"no stragglers; the longest warp, block {warps.block[longest]} warp {warps.warp[longest]}, ends here"
 
 
 _MOVES: Final[dict[str, tuple[str, Callable[[ProgressView], str | None]]]] = {
     "left": ("cursor left", lambda view: view.window.move(-1)),
     "right": ("cursor right", lambda view: view.window.move(1)),
-    "page_left": ("window left", lambda view: view.window.page(-1)),
-    "page_right": ("window right", lambda view: view.window.page(1)),
+    "page_left": ("window left", lambda view: view.window.move_pages(-1)),
+    "page_right": ("window right", lambda view: view.window.move_pages(1)),
     "zoom_in": ("zoom in at the cursor", lambda view: _zoomed(view, 0.5)),
     "zoom_out": ("zoom out", lambda view: _zoomed(view, 2)),
-    "fit": ("show the whole launch", lambda view: view.window.fit()),
-    "start": ("go to the start of the launch", lambda view: view.window.to(0)),
-    "end": ("go to the end of the launch", lambda view: view.window.to(view.window.span)),
+    "fit": ("show the whole launch", lambda view: view.window.show_all()),
+    "start": ("go to the start of the launch", lambda view: view.window.move_to(0)),
+    "end": ("go to the end of the launch", lambda view: view.window.move_to(view.window.span)),
     "next": ("go to the next straggler", lambda view: view.point(1)),
     "previous": ("go to the previous straggler", lambda view: view.point(-1)),
     "worst": ("go to the end of the slowest warp", _worst),

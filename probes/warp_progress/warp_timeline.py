@@ -80,7 +80,7 @@ def warp_timeline(probe_result: ProbeResult, progress: Progress) -> WarpTimeline
     )
     aligned = warps.alignment
     if aligned is not None and aligned.rate_error is not None and not probe_result.simulated:
-        launch = replace(launch, clock_khz=round(1e6 / aligned.ns_per_cycle), clock_words="as measured")
+        launch = replace(launch, clock_khz=round(1e6 / aligned.ns_per_cycle), clock_origin="as measured")
     return WarpTimeline(launch, warps)
 
 

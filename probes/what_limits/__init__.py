@@ -21,8 +21,8 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, Gain, counted
-from tui_probe.probekit.metric import BYTES_READ, BYTES_WRITTEN, Metric, where_any
-from tui_probe.probekit.probe import Probe, Question, of_result
+from tui_probe.probekit.metric import BYTES_READ, BYTES_WRITTEN, Metric, show_nonzero
+from tui_probe.probekit.probe import Probe, Question, analysis_of_result
 from tui_probe.records.counter_sums import sum_records
 from tui_probe.trace.launch_shape import SECTOR_BYTES, WARP_SIZE
 
@@ -116,7 +116,7 @@ def _sum_metric(
 ) -> Metric:
     """A sum over all warps, which grows with the work."""
     return Metric(
-        name, title, better=better, quantity=quantity, read=_sum_reader(name), shown=where_any, ideal=ideal,
+        name, title, better=better, quantity=quantity, read=_sum_reader(name), is_shown=show_nonzero, ideal=ideal,
         standalone_title=title,
         of_work=better != "neither",
     )  # fmt: skip
@@ -148,19 +148,19 @@ METRICS: Final = (
         "shared requests",
         better="lower",
         quantity="shared requests",
-        shown=where_any,
+        is_shown=show_nonzero,
         of_work=True,
         standalone_title="requests to shared memory",
     ),
-    Metric("tensor_operations", "tensor operations", quantity="tensor operations", shown=where_any),
+    Metric("tensor_operations", "tensor operations", quantity="tensor operations", is_shown=show_nonzero),
     Metric(
         "tensor_as_half",
         "FP16-equivalent tensor operations",
         quantity="tensor operations as half",
         standalone_title="FP16-equivalent tensor operations",
-        shown=where_any,
+        is_shown=show_nonzero,
     ),
-    Metric("wgmma", "wgmma", quantity="wgmma instructions", shown=where_any),
+    Metric("wgmma", "wgmma", quantity="wgmma instructions", is_shown=show_nonzero),
     _sum_metric("fp32_operations", "fp32 operations", "fp32 operations"),
     _sum_metric("fp64_operations", "fp64 operations", "fp64 operations"),
     _sum_metric("half_operations", "fp16 operations", "fp16 operations"),
@@ -173,7 +173,7 @@ METRICS: Final = (
         "unsized",
         "tensor-map copies of unknown size",
         read=_sum_reader("unsized"),
-        shown=where_any,
+        is_shown=show_nonzero,
         standalone_title="tensor-map copies of unknown size",
     ),
 )
@@ -199,7 +199,7 @@ def _memory(analysis: UnitDemand) -> Iterator[Finding]:
     if plain and wasted > _FLAGGED_SHARE * plain * SECTOR_BYTES:
         text += ", more sectors than the bytes need"
         lost = {"wasted_bytes": counted(wasted, "B", 0)}
-        yield Finding("asked", "memory", text, stands_out=True, asks="coalescing", values=lost | values,
+        yield Finding("asked", "memory", text, stands_out=True, next_question="coalescing", values=lost | values,
                       gain=Gain(wasted, plain * SECTOR_BYTES, "B"))  # fmt: skip
     else:
         yield Finding("asked", "memory", text, values=values)
@@ -223,9 +223,9 @@ def _arithmetic(analysis: UnitDemand) -> Iterator[Finding]:
 PROBES: Final = (
     Probe(
         name="what_limits",
-        analyse=of_result(analyse),
+        analyse=analysis_of_result(analyse),
         metrics=METRICS,
-        question=Question("limit", "what limits it: memory, compute or latency?", 5, also="roofline bound"),
+        question=Question("limit", "what limits it: memory, compute or latency?", 5, search_words="roofline bound"),
         answers=("bytes", "mix"),
         findings=findings,
     ),

@@ -58,7 +58,7 @@ def test_records_too_many_to_look_at(result: Result, monkeypatch: pytest.MonkeyP
     """They are counted all the same."""
     monkeypatch.setattr("tui_probe.probekit.custom_probe.MAX_READ_BYTES", 10)
     values = {
-        metric_value.key: (metric_value.value, metric_value.shown)
+        metric_value.key: (metric_value.value, metric_value.is_shown)
         for metric_value in analyse_custom(result, (SUMS, ONCE, MANY)).metric_values()
     }
     assert (values["once.written"], values["once.a.least"]) == ((3, True), (None, False))

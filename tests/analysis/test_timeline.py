@@ -148,12 +148,12 @@ def test_slots_are_as_many_as_the_block_schedule_counts(launch: Columns) -> None
 def test_busy_cycles_are_those_of_the_intervals(launch: Columns, cuts: list[int]) -> None:
     start, elapsed, row = (np.array(values, dtype=np.int64) for values in launch)
     edges = np.array(sorted(cuts))
-    covered = BusyRows(start, start + elapsed, row, 4).covered(0, 4, edges)
+    covered = BusyRows(start, start + elapsed, row, 4).covered_cycles(0, 4, edges)
     for r in range(4):
         for j in range(len(edges) - 1):
             inside = np.minimum(start + elapsed, edges[j + 1]) - np.maximum(start, edges[j])
             assert covered[r, j] == np.maximum(inside, 0)[row == r].sum()
-    everything = BusyRows(start, start + elapsed, row, 4).covered(0, 4, np.array([0, 100, 10_000]))
+    everything = BusyRows(start, start + elapsed, row, 4).covered_cycles(0, 4, np.array([0, 100, 10_000]))
     assert everything.sum() == elapsed.sum()
 
 
@@ -163,6 +163,8 @@ def test_intervals_in_a_window_are_counted(launch: Columns, begin: int, length: 
     elapsed += 1
     busy = BusyRows(start, start + elapsed, row, 4)
     inside = (start < begin + length) & (start + elapsed > begin)
-    assert busy.touching(1, 3, begin, begin + length).tolist() == [int((inside & (row == r)).sum()) for r in (1, 2, 3)]
+    assert busy.count_touching(1, 3, begin, begin + length).tolist() == [
+        int((inside & (row == r)).sum()) for r in (1, 2, 3)
+    ]
     begun = (start >= begin) & (start < begin + length)
-    assert busy.events(0, 4, np.array([begin, begin + length]))[:, 0].sum() == begun.sum()
+    assert busy.count_starts(0, 4, np.array([begin, begin + length]))[:, 0].sum() == begun.sum()

@@ -138,7 +138,7 @@ def test_an_address_opens_the_kernels_that_it_names() -> None:
 
 
 def test_folders_of_probes_are_known_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_added", {})
+    monkeypatch.setattr(registry, "_user_probes", {})
     folder = Path(__file__).parents[1] / "e2e" / "probes" / "store_count"
     tui_probe.open(SECTORS, probes=[folder])
     assert registry.probe_named("store_count") is not None

@@ -131,7 +131,7 @@ def _analysis(name: str) -> Reader:
                 _ = measured.label
             for kind in kinds():
                 source = ViewSource(trace, traced)
-                if kind.name in _DRAWN and kind.missing(source) is None:
+                if kind.name in _DRAWN and kind.missing_reason(source) is None:
                     view = kind.open(source, lambda _: None)
                     view.record()
 

@@ -73,7 +73,7 @@ def test_no_page_waits_for_a_pipe(recorded: Path, tmp_path: Path, names: tuple[s
             for kind in kinds():
                 with contextlib.suppress(ProbeError):
                     source = ViewSource(opened, kernel)
-                    if kind.missing(source) is None:
+                    if kind.missing_reason(source) is None:
                         kind.open(source, lambda _: None).record()
 
 

@@ -58,7 +58,9 @@ def test_the_live_screen_has_the_names_and_titles_of_pages() -> None:
     shorts = {"process": tabs.pop("process")}
     assert {"ptx", "events", "results", "ranges"} <= tabs.keys() & titles.keys()
     assert all(titles[name] == title for name, title in tabs.items() if name in titles)
-    assert shorts == {page.name: page.of_kernel.short for page in all_pages() if page.of_kernel and page.name in shorts}
+    assert shorts == {
+        page.name: page.of_kernel.short_title for page in all_pages() if page.of_kernel and page.name in shorts
+    }
 
 
 @pytest.mark.parametrize("page", ["kernels", "summary", "launches", "results", "blocks", "ranges", "events"])

@@ -33,7 +33,7 @@ def seen(trace: Trace, name: str, *commands: str) -> tuple[Dmat, list[str]]:
     """The view of a kernel after some commands, and its picture."""
     (kernel,) = (kernel for kernel in trace.kernels if kernel.name == name)
     source = ViewSource(trace, kernel)
-    assert DMAT.missing(source) is None
+    assert DMAT.missing_reason(source) is None
     view = DMAT.open(source, no_progress)
     assert isinstance(view, Dmat)
     for command in (*commands, ""):

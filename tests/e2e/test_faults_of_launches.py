@@ -107,7 +107,7 @@ def test_results_that_were_not_checked_are_counted(tool: Tool, monkeypatch: pyte
 def test_findings_look_at_each_result_once(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = open_trace(measured(tool, "nan_check", "good", "good", "good"))
     seen: list[Path | None] = []
-    look = shown_results._file_state
+    look = shown_results._file_status
     monkeypatch.setattr(shown_results, "_file_state", lambda path: seen.append(path) or look(path))
     for _ in range(2):
         launch_findings(ViewSource(trace, trace.kernels[0]))

@@ -86,7 +86,7 @@ def test_every_page_is_filled_by_the_probe_that_it_needs(several: tuple[Tool, Pa
     tool, trace = several
     read = open_trace(trace)
     (kernel,) = read.kernels
-    assert kind_of(name).missing(ViewSource(read, kernel)) is None
+    assert kind_of(name).missing_reason(ViewSource(read, kernel)) is None
     shown = tool("show", name, str(trace) + ":0")
     assert (shown.returncode, shown.stderr) == (0, "")
     newest = kernel.named_probes[probe].result_rows[-1]

@@ -105,7 +105,7 @@ def flags(kernel: Kernel) -> list[bool]:
 def test_losses_name_each_loss_once(trace: Trace) -> None:
     kernel, located = trace.kernels[0], line_finding(0.5)
     total = Finding("all", "all", "in all", stands_out=True)
-    asking = Finding("memory", "memory", "more than needed", stands_out=True, asks="coalescing")
+    asking = Finding("memory", "memory", "more than needed", stands_out=True, next_question="coalescing")
     findings = (("gmem_sectors_by_line", located), ("gmem_sectors_by_line", total), ("what_limits", asking))
     assert ranked_losses([bound(kernel, 1.0, *findings)]) == [
         KernelFinding(kernel, located, "gmem_sectors_by_line", share=1.0)

@@ -72,7 +72,7 @@ def trace(tmp_path: Path, folder_files: dict[str, bytes]) -> Trace:
 
 def opened(trace: Trace, page: str) -> Document:
     source = ViewSource(trace, trace.kernels[0])
-    assert kind_of(page).missing(source) is None
+    assert kind_of(page).missing_reason(source) is None
     view = kind_of(page).open(source, no_progress)
     assert isinstance(view, Document)
     return view

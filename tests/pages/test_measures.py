@@ -52,7 +52,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
 
 def opened(trace: Trace, name: str, commands: str = "") -> Document:
     source = ViewSource(trace, trace.kernels[0])
-    assert kind_of(name).missing(source) is None
+    assert kind_of(name).missing_reason(source) is None
     view = kind_of(name).open(source, no_progress)
     assert isinstance(view, Document)
     run_commands(view, [word for word in commands.split(",") if word], (120, 40))

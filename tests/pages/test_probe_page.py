@@ -32,7 +32,7 @@ def trace(tmp_path: Path) -> Trace:
 def opened(trace: Trace, index: int = 0) -> ProbeSource:
     kernel = trace.kernels[index]
     kind = kind_of("probe")
-    assert kind.missing(ViewSource(trace, kernel)) is None
+    assert kind.missing_reason(ViewSource(trace, kernel)) is None
     view = kind.open(ViewSource(trace, kernel), no_progress)
     assert isinstance(view, ProbeSource)
     return view
@@ -110,4 +110,7 @@ def test_a_kernel_that_was_not_probed_says_so(tmp_path: Path) -> None:
     from tests.ui.synthetic import example
 
     trace = open_trace(example(tmp_path / "t").directory)
-    assert kind_of("probe").missing(ViewSource(trace, trace.kernels[3])) == "the kernel was not probed: no PTX in image"
+    assert (
+        kind_of("probe").missing_reason(ViewSource(trace, trace.kernels[3]))
+        == "the kernel was not probed: no PTX in image"
+    )

@@ -52,7 +52,7 @@ def source_of(trace: Path, folder: Path, kernel: int = 0, launch: int | None = 0
 
 
 def opened(name: str, source: ViewSource) -> View:
-    assert kind_of(name).missing(source) is None
+    assert kind_of(name).missing_reason(source) is None
     return kind_of(name).open(source, no_progress)
 
 

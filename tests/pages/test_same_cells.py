@@ -117,7 +117,7 @@ def screen_texts(page: str, trace: Trace, content: TableContent[Any]) -> list[st
     assert entry.of_kernel is not None
     opened: list[View] = []
     for source in sources(trace, launches=page == "blocks"):
-        if not entry.of_kernel.missing(source):
+        if not entry.of_kernel.missing_reason(source):
             with suppress(TraceError):  # the example has a damaged result
                 opened.append(entry.of_kernel.open(source, no_progress))
     views = [view for view in opened if isinstance(view, Document)]
@@ -158,7 +158,7 @@ def has_cells(text: str, cells: Iterable[str]) -> bool:
 
 def is_hidden(row: Any) -> bool:
     """Return whether a row is one of data only: a metric that text and the screen leave out."""
-    return isinstance(row, MetricRow) and row.metric_value is not None and not row.metric_value.shown
+    return isinstance(row, MetricRow) and row.metric_value is not None and not row.metric_value.is_shown
 
 
 @dataclass

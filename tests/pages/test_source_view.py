@@ -51,7 +51,7 @@ def trace(tmp_path: Path) -> Trace:
 
 def opened(trace: Trace, commands: str = "") -> SourceView:
     source = ViewSource(trace, trace.kernels[0])
-    assert kind_of("source").missing(source) is None
+    assert kind_of("source").missing_reason(source) is None
     view = kind_of("source").open(source, no_progress)
     assert isinstance(view, SourceView)
     run_commands(view, [word for word in commands.split(",") if word], (120, 40))
@@ -112,7 +112,7 @@ def test_a_kernel_without_lines_says_what_to_do(trace: Trace) -> None:
     pruned = trace.kernels[0].file("pruned.ptx")
     assert pruned is not None
     pruned.write_text("".join(line for line in pruned.read_text().splitlines(True) if ".loc" not in line))
-    assert "-lineinfo" in (kind_of("source").missing(ViewSource(trace, trace.kernels[0])) or "")
+    assert "-lineinfo" in (kind_of("source").missing_reason(ViewSource(trace, trace.kernels[0])) or "")
 
 
 def test_data_has_sums_over_the_ptx_of_a_line(trace: Trace) -> None:

@@ -56,7 +56,7 @@ def benchmarked(tmp_path: Path) -> Trace:
 
 def opened(trace: Trace, name: str, kernel: str, commands: str = "") -> View:
     choice = choose_target(trace, kind_of(name), kernel)
-    assert choice.missing is None
+    assert choice.missing_reason is None
     view = kind_of(name).open(choice.source, no_progress)
     run_commands(view, [word for word in commands.split(",") if word], (120, 40))
     return view
@@ -91,7 +91,7 @@ def test_a_kernel_that_was_not_probed_says_why_and_what_to_do(benchmarked: Trace
     assert "no PTX in image" in text
     assert "TORCH_CUDA_ARCH_LIST" in text
     for name in ("ptx", "diff", "sass", "process"):
-        missing = choose_target(benchmarked, kind_of(name), "2").missing
+        missing = choose_target(benchmarked, kind_of(name), "2").missing_reason
         assert missing is not None
         assert "no PTX in image" in missing
 
@@ -155,7 +155,7 @@ def test_sass_counts_instructions_by_class(recorded: Trace) -> None:
 
 def test_without_nvdisasm_it_says_what_to_install(recorded: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_probe.pages.code.kernel_sass.find_disassembler", lambda: None)
-    missing = choose_target(recorded, kind_of("sass"), "0").missing
+    missing = choose_target(recorded, kind_of("sass"), "0").missing_reason
     assert missing is not None
     assert "nvidia-cuda-nvdisasm" in missing
 

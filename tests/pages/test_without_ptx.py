@@ -85,7 +85,7 @@ def told_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(trace: Trace, name: str, kernel: str) -> Document:
     choice = choose_target(trace, kind_of(name), kernel)
-    assert choice.missing is None
+    assert choice.missing_reason is None
     view = kind_of(name).open(choice.source, no_progress)
     assert isinstance(view, Document)
     return view
@@ -159,7 +159,9 @@ def test_measurement_is_at_the_instruction_of_its_offset(trace: Trace, monkeypat
     code = read_code(trace.kernels[0], no_progress).codes["pruned"]
     load = next(at for at, text in zip(code.addresses, code.lines, strict=True) if "LDG" in text and at is not None)
     result = SimpleNamespace(simulated=False)
-    of = cast("JoinedResult", SimpleNamespace(which="launch 0 of #0", name="p", results=(result,), newest=None))
+    of = cast(
+        "JoinedResult", SimpleNamespace(launch_label="launch 0 of #0", name="p", results=(result,), newest_launch=None)
+    )
     measures = LineMeasures(of, (MeasureColumn(LineMeasure("requests"), {load: 4711}),))
     monkeypatch.setattr("tui_probe.pages.views.sass.measures_of", lambda _: measures)
     view = opened(trace, "sass", "0")
@@ -178,7 +180,7 @@ def test_measurement_is_at_the_instruction_of_its_offset(trace: Trace, monkeypat
 
 @pytest.mark.parametrize("page", ["ptx", "diff"])
 def test_pages_of_ptx_name_the_page_that_has_the_code(trace: Trace, page: str) -> None:
-    reasons = [choose_target(trace, kind_of(page), kernel).missing or "" for kernel in ("0", "1")]
+    reasons = [choose_target(trace, kind_of(page), kernel).missing_reason or "" for kernel in ("0", "1")]
     assert reasons[0].startswith("the kernel was probed in SASS and has no PTX")
     assert reasons[1].startswith("no PTX in image")
     assert all(words.endswith("the kernel's code is on the page SASS") for words in reasons)
@@ -194,7 +196,7 @@ def test_the_first_page_leads_to_the_machine_code(trace: Trace) -> None:
 def test_without_nvdisasm_it_says_what_to_install(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_probe.pages.code.kernel_sass.find_disassembler", lambda: None)
     for kernel in ("0", "1"):
-        assert "nvidia-cuda-nvdisasm" in (choose_target(trace, kind_of("sass"), kernel).missing or "")
+        assert "nvidia-cuda-nvdisasm" in (choose_target(trace, kind_of("sass"), kernel).missing_reason or "")
 
 
 @pytest.mark.skipif(find_disassembler() is None, reason="no nvdisasm here")

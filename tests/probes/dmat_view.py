@@ -15,7 +15,7 @@ from tui_probe.trace.follow import open_trace
 def opened(directory: Path) -> Dmat:
     trace = open_trace(directory)
     source = ViewSource(trace, trace.kernels[0])
-    assert DMAT.missing(source) is None
+    assert DMAT.missing_reason(source) is None
     view = DMAT.open(source, no_progress)
     assert isinstance(view, Dmat)
     return view

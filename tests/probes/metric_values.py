@@ -12,4 +12,4 @@ def figures_in(name: str, analysis: Any) -> tuple[MetricValue, ...]:
     """Of a probe that is known."""
     probe = probe_named(name)
     assert probe is not None
-    return probe.figures_in(analysis)
+    return probe.metric_values_of(analysis)

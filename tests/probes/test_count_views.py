@@ -43,7 +43,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
 def opened(kind: ViewKind, trace: Trace, kernel: int, launch: int | None = None) -> CountTable:
     chosen = None if launch is None else trace.launches[launch]
     source = ViewSource(trace, trace.kernels[kernel], chosen)
-    assert kind.missing(source) is None
+    assert kind.missing_reason(source) is None
     view = kind.open(source, no_progress)
     assert isinstance(view, CountTable)
     return view
@@ -78,5 +78,5 @@ def test_single_launch(trace: Trace) -> None:
 
 
 def test_another_probe_is_named(trace: Trace) -> None:
-    missing = kind_of("sectors").missing(ViewSource(trace, trace.kernels[0]))
+    missing = kind_of("sectors").missing_reason(ViewSource(trace, trace.kernels[0]))
     assert missing == "the kernel was probed with gmem_bytes: run with -p gmem_sectors_by_line or -p gmem_sectors"

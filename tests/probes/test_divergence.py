@@ -162,7 +162,7 @@ def test_one_lane_that_issues_copies_has_no_avoidable_idle_lanes(tmp_path: Path)
     assert worst.label == "idle lanes"
     assert worst.words.endswith("8.0 of 32 lanes active")
     assert worst.gain is not None
-    assert worst.gain.most == 24
+    assert worst.gain.amount == 24
     assert every.words.endswith("8.0 of 32 per access without code in which one lane issues asynchronous work")
 
 
@@ -174,4 +174,4 @@ def test_one_lane_without_asynchronous_work_is_a_loss(tmp_path: Path) -> None:
     assert analysis.whole.elected == frozenset()
     worst = next(findings_by_line(cast("Any", None), analysis))
     assert worst.gain is not None
-    assert worst.gain.most == 5 * 31
+    assert worst.gain.amount == 5 * 31

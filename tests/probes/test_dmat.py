@@ -193,7 +193,7 @@ def test_more_accesses_than_room(tmp_path: Path) -> None:
     assert (table.accesses, table.kept) == (32 * 1000, 32 * accesses.capacity)
     assert [(row.requests, row.sectors) for row in table.rows] == [(accesses.capacity, accesses.capacity)]
     metric_values = {metric_value.key: metric_value for metric_value in figures_in("dmat", table)}
-    assert metric_values["kept"].shown
+    assert metric_values["kept"].is_shown
     assert metric_values["worst_sectors_per_request"].value == 1
 
 

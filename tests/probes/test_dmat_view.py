@@ -459,7 +459,7 @@ def test_without_a_result_it_says_what_to_do(tmp_path: Path) -> None:
     trace = open_trace(tmp_path / "trace")
     (info,) = (tmp_path / "trace" / "kernel").glob("*/kernel.info")
     info.write_text("stream\n4\n1\n1,16\ncallback block_sched\n")
-    missing = DMAT.missing(ViewSource(trace, trace.kernels[0]))
+    missing = DMAT.missing_reason(ViewSource(trace, trace.kernels[0]))
     assert missing == "the kernel was probed with block_sched: run with -p dmat or -p dmat_compact"
 
 

@@ -66,8 +66,8 @@ def test_labels_of_findings_fit_their_column(traces: dict[str, Trace]) -> None:
 
 def test_questions_and_pages_fit_the_lists_of_a_narrow_terminal() -> None:
     assert [question.words for question in all_questions() if width(question.words) > QUESTION_WIDTH] == []
-    assert [kind.about for kind in kinds() if kind.name not in DIGIT_PAGES and width(kind.about) > 56] == []
-    assert [page.about for page in PAGES if page.key.isalpha() and width(page.about) > 56] == []
+    assert [kind.description for kind in kinds() if kind.name not in DIGIT_PAGES and width(kind.description) > 56] == []
+    assert [page.description for page in PAGES if page.key.isalpha() and width(page.description) > 56] == []
     assert [texts[0] for texts in EXPLANATIONS.values() if width(texts[0].partition(". ")[0]) > 62] == []
 
 
@@ -124,7 +124,7 @@ def test_the_pages_that_findings_name_show_them(traces: dict[str, Trace]) -> Non
     for probe in PROBES:
         source = source_of(traces, probe)
         for finding in found_of(traces, probe).findings:
-            assert not finding.page or kind_of(finding.page).missing(source) is None, (probe, finding)
+            assert not finding.page or kind_of(finding.page).missing_reason(source) is None, (probe, finding)
 
 
 @pytest.mark.parametrize("probe", ["dmat", "gmem_sectors_by_line"])
@@ -147,7 +147,7 @@ def test_views_know_the_probes_that_open_them(traces: dict[str, Trace]) -> None:
     kinds = [kind for kind in map(kind_of, names()) if measured & set(kind.probes)]
     assert kinds
     for kind in kinds:
-        opened = {probe for probe in PROBES if kind.missing(source_of(traces, probe)) is None}
+        opened = {probe for probe in PROBES if kind.missing_reason(source_of(traces, probe)) is None}
         assert opened == measured & set(kind.probes), kind.name
 
 
@@ -193,7 +193,7 @@ def test_question_names_the_set_that_its_pages_name() -> None:
 
 
 def test_follow_up_of_a_finding_is_a_question(traces: dict[str, Trace]) -> None:
-    asked = {finding.asks for probe in PROBES for finding in found_of(traces, probe).findings}
+    asked = {finding.next_question for probe in PROBES for finding in found_of(traces, probe).findings}
     assert asked - {""} <= {question.key for question in all_questions()}
 
 

@@ -13,7 +13,7 @@ from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import Cancelled, Document, Drawing, no_progress
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import Finding
-from tui_probe.probekit.guard import ProbeCodeError, guarded
+from tui_probe.probekit.guard import ProbeCodeError, guard_probe
 from tui_probe.probekit.lines import LineMeasure, LineSpec
 from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.page_kinds import TracePage, ViewKind
@@ -73,19 +73,19 @@ def gives(value: Any) -> Any:
 
 def opened(view: Any) -> Any:
     kind = ViewKind("broken", "Broken", "", gives(None), gives(view))
-    (view_kind,) = guarded(Probe(name="p", analyse=gives(None), views=(kind,))).views
-    return view_kind.opened(ANY, no_progress)
+    (view_kind,) = guard_probe(Probe(name="p", analyse=gives(None), views=(kind,))).views
+    return view_kind.open_view(ANY, no_progress)
 
 
 def calls_of(probe: Probe) -> Iterator[Any]:
     """Every function that a probe has, called."""
     content = probe.pages[0].open(ANY, no_progress)
-    for function in (probe.analyse, probe.line, probe.notes, probe.figures_in):
+    for function in (probe.analyse, probe.launch_line, probe.notes, probe.metric_values_of):
         yield lambda function=function: function(None)
-    for function in (probe.findings, probe.timeline, probe.waits, probe.views[0].opened):
+    for function in (probe.findings, probe.timeline, probe.waits, probe.views[0].open_view):
         yield lambda function=function: function(None, None)
     assert probe.lines is not None
-    rows, missing, page = probe.lines.rows, probe.views[0].missing, probe.pages[1]
+    rows, missing, page = probe.lines.rows, probe.views[0].missing_reason, probe.pages[1]
     yield from (lambda: rows(ANY, None), lambda: missing(ANY), lambda: page.open(ANY, no_progress))
     assert content.report is not None
     assert content.slow_extra is not None
@@ -97,10 +97,11 @@ def test_every_function_of_a_probe_is_guarded() -> None:
     metrics, views = (Metric("n", "n", read=fails),), (ViewKind("v", "V", "", fails, fails),)
     content = TableContent("t", "T", (), RemadeRows(fails), report=fails, slow_extra=fails)
     probe = Probe(
-        name="p", analyse=fails, findings=fails, lines=LineSpec((), "", fails), timeline=fails, waits=fails, line=fails,
-        notes=fails, metrics=metrics, views=views, pages=(TracePage("t", gives(content)), TracePage("u", fails))
+        name="p", analyse=fails, findings=fails, lines=LineSpec((), "", fails), timeline=fails, waits=fails,
+        launch_line=fails, notes=fails, metrics=metrics, views=views,
+        pages=(TracePage("t", gives(content)), TracePage("u", fails))
     )  # fmt: skip
-    for call in calls_of(guarded(probe)):
+    for call in calls_of(guard_probe(probe)):
         with pytest.raises(ProbeCodeError, match=r"^probe p: ZeroDivisionError: by zero, .*test_guard\.py:\d+$"):
             call()
 
@@ -111,12 +112,12 @@ def test_deliberate_message_of_a_probe_passes(raised: Exception) -> None:
         raise raised
 
     with pytest.raises(type(raised)) as error:
-        guarded(Probe(name="p", analyse=analyse)).analyse(None)  # type: ignore[arg-type]
+        guard_probe(Probe(name="p", analyse=analyse)).analyse(None)  # type: ignore[arg-type]
     assert error.value is raised
 
 
 def test_findings_and_lines_have_to_be_some() -> None:
-    probe = guarded(Probe(name="p", analyse=fails, findings=gives(["words"]), lines=LineSpec((), "", gives([]))))
+    probe = guard_probe(Probe(name="p", analyse=fails, findings=gives(["words"]), lines=LineSpec((), "", gives([]))))
     assert probe.findings
     assert probe.lines
     with pytest.raises(ProbeCodeError, match=f"'words', which is not a {Finding.__name__}"):
@@ -169,8 +170,8 @@ def test_mistakes_in_declarations_are_reported(declare: Any, words: str) -> None
 def test_numbers_of_a_metric_are_numbers_of_python() -> None:
     np = pytest.importorskip("numpy")
     values = [np.int64(3), np.float32(0.5), float("nan"), float("inf"), True, None]
-    read_values = [Metric("n", "n", read=gives(value)).of(None).value for value in values]
+    read_values = [Metric("n", "n", read=gives(value)).value_in(None).value for value in values]
     assert read_values == [3, 0.5, None, None, 1, None]
     assert [type(value) for value in read_values[:2]] == [int, float]
     with pytest.raises(TypeError, match="metric n: 'many' is not a number"):
-        Metric("n", "n", read=gives("many")).of(None)
+        Metric("n", "n", read=gives("many")).value_in(None)

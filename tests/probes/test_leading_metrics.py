@@ -29,4 +29,4 @@ def test_mean_leads_where_nothing_is_judged() -> None:
 
 
 def test_unmeasured_and_hidden_values_never_lead() -> None:
-    assert keys([MetricValue(JUDGED, None), MetricValue(MEAN, 4.0, shown=False)]) == []
+    assert keys([MetricValue(JUDGED, None), MetricValue(MEAN, 4.0, is_shown=False)]) == []

@@ -46,7 +46,7 @@ def trace(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
 
 def opened(trace: Trace, probe: str) -> LinesView:
     source = ViewSource(trace, trace.kernels[RUNS.index(probe)])
-    assert kind_of("lines").missing(source) is None
+    assert kind_of("lines").missing_reason(source) is None
     view = kind_of("lines").open(source, no_progress)
     assert isinstance(view, LinesView)
     return view

@@ -67,7 +67,9 @@ def test_a_planted_nan(tmp_path: Path) -> None:
 def test_all_finite(tmp_path: Path) -> None:
     analysis = saxpy(tmp_path, {})
     assert (analysis.stores, analysis.first) == (0, None)
-    assert [metric_value.key for metric_value in figures_in("nan_check", analysis) if metric_value.shown] == ["stores"]
+    assert [metric_value.key for metric_value in figures_in("nan_check", analysis) if metric_value.is_shown] == [
+        "stores"
+    ]
 
 
 def test_clean_launch_states_its_checked_stores() -> None:
@@ -221,7 +223,7 @@ ret;
     analysis = checked(tmp_path, entry(body, ".param .u64 out"), np.full(4, 0x7FC00000, np.uint32))
     assert analysis.stores == 0
     assert [site.opcode for site in analysis.unchecked] == ["st.global.v2.b32"]
-    assert {metric_value.key for metric_value in figures_in("nan_check", analysis) if metric_value.shown} == {
+    assert {metric_value.key for metric_value in figures_in("nan_check", analysis) if metric_value.is_shown} == {
         "stores",
         "unchecked",
     }

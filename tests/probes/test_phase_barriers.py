@@ -125,7 +125,9 @@ def test_finding_says_what_fills_the_barrier(tmp_path_factory: pytest.TempPathFa
 
 def view_of(launch: Phases) -> PhasesView:
     kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
-    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True, which="launch 0", products_per_clock=None)
+    of = SimpleNamespace(
+        kernel_name="kernel", kernel=kernel, simulated=True, launch_label="launch 0", products_per_clock=None
+    )
     return PhasesView(of, launch)  # type: ignore[arg-type]
 
 

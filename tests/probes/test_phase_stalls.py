@@ -170,7 +170,12 @@ def stalls_in(number: int) -> PhaseStalls:
 def view_with(stalls: PhaseStalls | None, folder: Path) -> PhasesView:
     kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
     of: Any = SimpleNamespace(
-        name="kernel", kernel=kernel, simulated=True, which="launch 0 of #0", products_per_clock=None, clock_khz=None
+        kernel_name="kernel",
+        kernel=kernel,
+        simulated=True,
+        launch_label="launch 0 of #0",
+        products_per_clock=None,
+        clock_khz=None,
     )
     return PhasesView(of, staged(folder, 9, 30), stalls)
 

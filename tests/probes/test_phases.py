@@ -295,7 +295,9 @@ def test_file_that_all_rows_share_is_named_once(tmp_path: Path) -> None:
     """Two files are named in each row, as is one where the first line has no room for it."""
     launch = recorded(tmp_path, UNEVEN, "kernel", block=128)
     kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
-    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True, which="launch 0 of #0", products_per_clock=None)
+    of = SimpleNamespace(
+        kernel_name="kernel", kernel=kernel, simulated=True, launch_label="launch 0 of #0", products_per_clock=None
+    )
 
     def texts(files: list[str], width: int = 132) -> list[str]:
         sites = tuple(
@@ -328,7 +330,9 @@ def test_slow_warp_has_a_row_of_its_own(tmp_path: Path) -> None:
     assert wait.slower == pytest.approx(slow.median / others.median)
     assert wait_text(wait).endswith(f", where it takes {wait.slower:.1f} times as long as the other warps (median)")
     kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
-    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True, which="launch 0 of #0", products_per_clock=None)
+    of = SimpleNamespace(
+        kernel_name="kernel", kernel=kernel, simulated=True, launch_label="launch 0 of #0", products_per_clock=None
+    )
     view = PhasesView(of, launch)  # type: ignore[arg-type]
     lines = list(map(plain, view.lines(132)))
     place = next(number for number, line in enumerate(lines) if line.strip().startswith("warp 2 "))
@@ -402,7 +406,9 @@ def test_overlap_adds_up(tmp_path: Path) -> None:
 def phase_headings(analysis: Phases) -> str:
     """The headings of the table of these phases."""
     kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
-    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True, which="launch 0 of #0", products_per_clock=None)
+    of = SimpleNamespace(
+        kernel_name="kernel", kernel=kernel, simulated=True, launch_label="launch 0 of #0", products_per_clock=None
+    )
     lines = map(plain, PhasesView(of, analysis).lines(132))  # type: ignore[arg-type]
     return next(line for line in lines if "median cycles" in line)
 
@@ -420,7 +426,9 @@ def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
     assert "role" in phase_headings(analysis)
     kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
     name = "_ZN7cutlass13device_kernel" + "INS_4gemm6kernel13GemmUniversal" * 4
-    of = SimpleNamespace(name=name, kernel=kernel, simulated=True, which="launch 2 of #0", products_per_clock=None)
+    of = SimpleNamespace(
+        kernel_name=name, kernel=kernel, simulated=True, launch_label="launch 2 of #0", products_per_clock=None
+    )
     view = PhasesView(of, analysis)  # type: ignore[arg-type]
     (note,) = (note for note in view.notes() if note.startswith("kept: "))
     share = analysis.unrecorded / analysis.life
@@ -432,7 +440,7 @@ def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
         assert head.removesuffix("; ?: not recorded").endswith(about)
         assert ("not recorded" in head) == (columns > 60), "the legend leaves before the kernel's name"
         assert "_ZN7" in head
-    of.name = "_ZN7cutlass13device_kernelIiEEvT_"
+    of.kernel_name = "_ZN7cutlass13device_kernelIiEEvT_"
     head = plain(PhasesView(of, analysis).lines(132)[0])  # type: ignore[arg-type]
     assert head.startswith(" void cutlass::device_kernel<int>(int), launch 2")
 
@@ -817,7 +825,7 @@ def test_page_says_where_time_is_in_no_named_phase(
     text = NAMED.replace("setp.lt.u32 %p1, %r1, 5;", "setp.lt.u32 %p1, %r1, 500;")
     probe = replace(PROBE, phases=(("part", SourceRange("attn.py", *lines)),))
     kernel = SimpleNamespace(mode="ptx", slowdown=None)
-    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True)
+    of = SimpleNamespace(kernel_name="kernel", kernel=kernel, simulated=True)
     view = PhasesView(of, recorded(tmp_path, text, "kernel", block=32, probe=probe))  # type: ignore[arg-type]
     notes = [note for note in view.notes() if note.startswith("in no named phase: ")]
     assert len(notes) == noted

@@ -56,7 +56,7 @@ def test_more_blocks_than_room(tmp_path: Path) -> None:
     assert 0 < analysis.unknown < analysis.cycles
     late = int(analysis.progress.warps["elapsed"][0, 0]) - 1
     assert analysis.where(late).tolist() == [[-2]]
-    assert {metric_value.key for metric_value in figures_in("program_progress", analysis) if metric_value.shown} >= {
+    assert {metric_value.key for metric_value in figures_in("program_progress", analysis) if metric_value.is_shown} >= {
         "blocks_kept",
         "unknown_share",
     }

@@ -49,7 +49,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> ViewSource:
 
 @pytest.fixture
 def view(source: ViewSource) -> ProgressView:
-    assert PROGRESS.missing(source) is None
+    assert PROGRESS.missing_reason(source) is None
     view = PROGRESS.open(source, no_progress)
     assert isinstance(view, ProgressView)
     text_of(view, (80, 24))
@@ -69,7 +69,7 @@ def test_the_next_launch_keeps_window_cursor_and_unit(view: ProgressView, source
     assert isinstance(other, ProgressView)
     other.take_over(view)
     text_of(other, (80, 24))
-    assert (other.window.begin, other.window.width) == (view.window.begin, view.window.width)
+    assert (other.window.start, other.window.width) == (view.window.start, view.window.width)
     assert (other.window.time, other.in_time) == (view.window.time, view.in_time)
 
 
@@ -107,7 +107,7 @@ def test_sms_are_aligned_by_the_timer_and_the_rate_is_measured(tmp_path: Path) -
     view = PROGRESS.open(write_known(tmp_path / "t"), no_progress)
     assert isinstance(view, ProgressView)
     assert view.launch.clock_khz == pytest.approx(1_980_000, rel=1e-3)
-    assert view.launch.clock_words == "as measured"
+    assert view.launch.clock_origin == "as measured"
     starts = view.paces.warps.start - view.paces.warps.start.min()
     known = 30 * view.paces.warps.block + 5000 * (view.paces.warps.block % 3)
     error = view.launch.timeline.clocks.error
@@ -187,7 +187,7 @@ def test_a_picture_for_matplotlib(view: ProgressView) -> None:
 
 
 def test_the_same_result_has_a_timeline(source: ViewSource) -> None:
-    assert timeline.KIND.missing(source) is None
+    assert timeline.KIND.missing_reason(source) is None
     view = timeline.KIND.open(source, no_progress)
     assert isinstance(view, timeline.TimelineView)
     assert len(after(view, "level", "level", size=(120, 40))) == 40
@@ -201,7 +201,7 @@ def test_another_probe_is_named(tmp_path: Path) -> None:
     writer.start()
     writer.kernel(0, "saxpy")
     trace = open_trace(writer.directory)
-    assert PROGRESS.missing(ViewSource(trace, trace.kernels[0])) == (
+    assert PROGRESS.missing_reason(ViewSource(trace, trace.kernels[0])) == (
         "the kernel was probed with block_sched: run with -p warp_progress"
     )
 
@@ -210,7 +210,7 @@ def test_a_click_next_to_the_picture_moves_nothing(view: ProgressView) -> None:
     text_of(view, (80, 24))
     view.window.zoom(0.25)
     view.click(40, 5)
-    before = (view.window.begin, view.window.time)
+    before = (view.window.start, view.window.time)
     view.click(0, 5)
-    assert (view.window.begin, view.window.time) == before
+    assert (view.window.start, view.window.time) == before
     assert view.window.column(view.window.time) == 40 - (80 - view.window.cells)

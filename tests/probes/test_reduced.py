@@ -100,7 +100,7 @@ def test_schedules_of_blocks(tmp_path: Path, launch: str) -> None:
 
 def test_barriers_of_each_warp_are_not_known_of_sums(tmp_path: Path) -> None:
     whole, reduced = both(tmp_path, "barrier_wait", "uneven")
-    of = (SimpleNamespace(result=result, probe="barrier_wait", which="launch 0") for result in (whole, reduced))
+    of = (SimpleNamespace(result=result, probe="barrier_wait", launch_label="launch 0") for result in (whole, reduced))
     known, unknown = (waits(result, lambda _: None) for result in of)  # type: ignore[arg-type]
     assert [len(values) for values in known.values.values()] == [8, 8]
     assert (unknown.values, unknown.unknown) == ({}, tuple(known.values))

@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parents[1] / "e2e" / "probes" / "store_count"
 
 @pytest.fixture(autouse=True)
 def none_added(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(registry, "_added", {})
+    monkeypatch.setattr(registry, "_user_probes", {})
     yield
     for name in [name for name in registry._modules if name.startswith("tui_probe_folder_")]:
         del registry._modules[name]

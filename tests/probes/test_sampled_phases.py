@@ -81,7 +81,9 @@ def test_page_of_sampled_iterations(tmp_path: Path) -> None:
     """The main loop is shown by one recorded iteration, the whole block by what was recorded of each cell."""
     part = sampled(tmp_path / "part", 200, 30, 8)
     kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
-    of = SimpleNamespace(name="kernel", kernel=kernel, simulated=True, which="launch 2", products_per_clock=None)
+    of = SimpleNamespace(
+        kernel_name="kernel", kernel=kernel, simulated=True, launch_label="launch 2", products_per_clock=None
+    )
     view = PhasesView(of, part)  # type: ignore[arg-type]
     text = "\n".join(map(plain, view.lines(120)))
     assert "iteration 97 of the main loop" in text

@@ -533,7 +533,7 @@ def compared_sides(
     """Compare two sides that measured these waits in each of some launches."""
     opened = open_trace(trace)
     sides = iter([before] * launches + [after] * launches)
-    probe = replace(known_probe(opened.kernels[0]), measured_waits=lambda _: next(sides), groups=None)
+    probe = replace(known_probe(opened.kernels[0]), measured_waits=lambda _: next(sides), group=None)
     monkeypatch.setattr(wait_changes, "known_probe", lambda _: probe)
     monkeypatch.setattr(wait_changes, "_rounds", lambda *_: iter([[None]] * launches))
     source = ViewSource(opened, opened.kernels[0])
@@ -844,12 +844,12 @@ def test_page_names_the_set_and_needs_a_gpu() -> None:
     """A run on the simulated GPU cannot fill the page."""
     trace = open_trace(SIMULATED / "block_sched")
     source = ViewSource(trace, trace.kernels[0])
-    assert kind_of("stalls").missing(source) == (
+    assert kind_of("stalls").missing_reason(source) == (
         "the kernel was probed with block_sched: run with -p stalls on a GPU; the simulated GPU has no SASS to measure"
     )
     tab = kernel_tab(kind_of("stalls"), "s", source, empty=True)
     assert (tab.option, tab.lack) == ("", "nothing recorded: run with -p stalls on a GPU")
     other = open_trace(H200 / "demo")
     source = ViewSource(other, other.kernels[0])
-    assert str(kind_of("stalls").missing(source)).endswith(": run with -p stalls")
+    assert str(kind_of("stalls").missing_reason(source)).endswith(": run with -p stalls")
     assert kernel_tab(kind_of("stalls"), "s", source, empty=True).option == "-p stalls"

@@ -994,7 +994,7 @@ def test_block_that_polls_between_barriers_is_where_it_polls() -> None:
 @pytest.mark.parametrize("width", [50, 60, 80, 120, 200])
 def test_page_names_missing_warps_in_full_at_any_width(width: int) -> None:
     view = StuckView.__new__(StuckView)
-    view.result = cast("ProbeResult", SimpleNamespace(which="launch 0 of #0", name="kernel"))
+    view.result = cast("ProbeResult", SimpleNamespace(launch_label="launch 0 of #0", kernel_name="kernel"))
     view.stuck, view.cause, view.end = MISSING, None, None
     lines = ["".join(text for text, _ in line) for line in view.lines(width)]
     assert max(map(len, lines)) <= width
@@ -1007,7 +1007,7 @@ def test_page_names_missing_warps_in_full_at_any_width(width: int) -> None:
 def test_page_has_one_row_for_many_addresses_of_an_instruction() -> None:
     flags = [replace(FLAG, address=0x200 + 4 * block) for block in range(6)]
     view = StuckView.__new__(StuckView)
-    view.result = cast("ProbeResult", SimpleNamespace(which="launch 0 of #0", name="kernel", launch=None))
+    view.result = cast("ProbeResult", SimpleNamespace(launch_label="launch 0 of #0", kernel_name="kernel", launch=None))
     view.stuck, view.cause, view.end = launch([warp(flag, block) for block, flag in enumerate(flags)], 6), None, None
     lines = ["".join(text for text, _ in line) for line in view.lines(120)]
     assert [line.split() for line in lines if "PTX:20" in line] == [
@@ -1019,7 +1019,7 @@ def test_page_has_one_row_for_many_addresses_of_an_instruction() -> None:
 
 def test_page_has_no_object_of_a_warp_that_came_to_no_place() -> None:
     view = StuckView.__new__(StuckView)
-    view.result = cast("ProbeResult", SimpleNamespace(which="launch 0 of #0", name="kernel"))
+    view.result = cast("ProbeResult", SimpleNamespace(launch_label="launch 0 of #0", kernel_name="kernel"))
     view.stuck, view.cause, view.end = launch([warp(WarpPlace(0, "entry"))]), None, None
     lines = ["".join(text for text, _ in line) for line in view.lines(120)]
     assert any(" ".join(line.split()) == "1 1 before its first loop or wait – 0 –" for line in lines)
@@ -1035,6 +1035,6 @@ def test_empty_page_names_the_option_of_the_watchdog() -> None:
     trace = open_trace(H200 / "demo")
     source = ViewSource(trace, trace.kernels[0])
     kind = kind_of("stuck")
-    assert kind.missing(source) == "the run had no watchdog: run with --watchdog 10s"
+    assert kind.missing_reason(source) == "the run had no watchdog: run with --watchdog 10s"
     tab = kernel_tab(kind, "u", source, empty=True)
     assert (tab.option, tab.lack) == ("--watchdog 10s", "nothing recorded: run with --watchdog 10s")

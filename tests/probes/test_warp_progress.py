@@ -92,7 +92,7 @@ def test_more_iterations_than_room(tmp_path: Path) -> None:
     progress = ran(tmp_path, np.full(32, 300, np.uint32))
     assert (progress.reached.tolist(), progress.kept.tolist()) == ([[300]], [[128]])
     assert progress.loops[0].iterations == 127
-    shown = {metric_value.key for metric_value in figures_in("warp_progress", progress) if metric_value.shown}
+    shown = {metric_value.key for metric_value in figures_in("warp_progress", progress) if metric_value.is_shown}
     assert {"arrivals", "arrivals_kept"} <= shown
 
 

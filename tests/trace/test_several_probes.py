@@ -92,11 +92,11 @@ def test_the_nearest_launch_of_the_same_shape_stands_in(tmp_path: Path) -> None:
     kernel = trace.kernels[0]
     numbers = []
     for row in range(6):
-        launch = ViewSource(trace, kernel, trace.launches[row]).under_named("two").launch
+        launch = ViewSource(trace, kernel, trace.launches[row]).for_probe_names("two").launch
         assert launch is not None
         numbers.append(launch.number)
     assert numbers == [1, 1, 3, 3, 5, 5]
-    newest = ViewSource(trace, kernel).under_named("two")
+    newest = ViewSource(trace, kernel).for_probe_names("two")
     assert (newest.launch, newest.kernel.probe) == (None, "two")
 
 
@@ -111,7 +111,7 @@ def test_nearest_launch_has_the_result_of_the_probe(tmp_path: Path) -> None:
             writer.lines(f"[exec] save result/{name} size 10 kernel 0 launch {number} probe {probe}")
     trace = open_trace(writer.directory)
     for row in (6, 7, 8):
-        source = ViewSource(trace, trace.kernels[0], trace.launches[row]).under_named("two")
+        source = ViewSource(trace, trace.kernels[0], trace.launches[row]).for_probe_names("two")
         assert source.launch is not None
         assert source.launch.result is not None
         assert trace.results.probe(source.launch.result) == "two"

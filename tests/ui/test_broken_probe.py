@@ -11,7 +11,7 @@ import pytest
 
 from tests.ui.conftest import on_stage
 from tui_probe.probekit import registry
-from tui_probe.probekit.guard import guarded
+from tui_probe.probekit.guard import guard_probe
 from tui_probe.ui.session import Session
 
 BLOCKS = Path(__file__).parents[1] / "data" / "h200" / "attention_blocks"
@@ -25,8 +25,8 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
     probe = registry.probe_named("block_sched")
     assert probe is not None
-    bad = guarded(replace(probe, analyse=fails, timeline=fails, metric_values=None))
-    monkeypatch.setattr(registry, "_added", {"block_sched": bad})
+    bad = guard_probe(replace(probe, analyse=fails, timeline=fails, metric_values=None))
+    monkeypatch.setattr(registry, "_user_probes", {"block_sched": bad})
 
 
 async def test_the_screen_goes_on(tmp_path: Path) -> None:

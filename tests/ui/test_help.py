@@ -30,10 +30,10 @@ def test_every_view_and_every_page_is_explained() -> None:
 
 
 def test_a_view_names_itself_in_words() -> None:
-    assert view_heading("DMAT", kind_of("dmat").about) == "DMAT: memory accesses by time and address"
-    assert view_heading("Timeline", kind_of("timeline").about) == "Timeline: blocks and warps on SMs over time"
+    assert view_heading("DMAT", kind_of("dmat").description) == "DMAT: memory accesses by time and address"
+    assert view_heading("Timeline", kind_of("timeline").description) == "Timeline: blocks and warps on SMs over time"
     for name in names():
-        assert len(view_heading(kind_of(name).title, kind_of(name).about)) <= 80
+        assert len(view_heading(kind_of(name).title, kind_of(name).description)) <= 80
 
 
 def help_text(stage: Stage) -> str:

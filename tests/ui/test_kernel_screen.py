@@ -420,7 +420,7 @@ async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_t
             return Said()
 
         title = f"A long title of {name}, which {name} is"
-        return ViewKind(name, title, "made up", lambda _: None, open_page, short=name.title(), grows=grows)
+        return ViewKind(name, title, "made up", lambda _: None, open_page, short_title=name.title(), grows=grows)
 
     show_pages(monkeypatch, made("still", grows=False), made("growing", grows=True), others=False)
     async with on_stage(session, (80, 30)) as stage:

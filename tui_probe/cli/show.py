@@ -85,12 +85,12 @@ def write_kernel_page(page: PageEntry, trace: Trace, address: Address, arguments
     assert kind is not None
     choice = choose_target(trace, kind, address.kernel, address.launch)
     if getattr(arguments, "quiet", False):
-        if choice.missing is not None:
+        if choice.missing_reason is not None:
             return ExitStatus.FAILED
         return _write_view(kind, choice, _open_view(kind, choice), arguments)
-    if choice.missing is not None:
+    if choice.missing_reason is not None:
         kernel = choice.source.kernel
-        warn(f"page {page.name} of #{kernel.index} {kernel.name} has no data: {choice.missing}")
+        warn(f"page {page.name} of #{kernel.index} {kernel.name} has no data: {choice.missing_reason}")
         sys.stderr.writelines(f"{printable(line)}\n" for line in page_descriptions(trace))
         return ExitStatus.FAILED
     for message in _choice_messages(trace, choice, address):
@@ -105,8 +105,8 @@ def write_kernel_page(page: PageEntry, trace: Trace, address: Address, arguments
 def _choice_messages(trace: Trace, choice: ViewTarget, address: Address) -> Iterator[str]:
     """Yield which kernel and launch are shown, if the address names several kernels or another launch."""
     kernel, launch = choice.source.kernel, choice.source.launch
-    if choice.also:
-        more = ", ".join(f"#{index}" for index in choice.also[:_MOST_NAMED])
+    if choice.other_matches:
+        more = ", ".join(f"#{index}" for index in choice.other_matches[:_MOST_NAMED])
         yield f"showing #{kernel.index}; {address.kernel} also matches {more}"
     elif address.is_whole and len(trace.kernels) > 1:
         is_timed = kernel.gpu_time is not None and kernel.result_rows

@@ -154,7 +154,7 @@ class EvaluationInput:
         """Yield each kernel under one of these probes, and the row of its result."""
         for kernel in self.kernels if self.trace is not None else ():
             assert self.trace is not None
-            source = ViewSource(self.trace, kernel).under(*probes)
+            source = ViewSource(self.trace, kernel).for_analyses(*probes)
             if no_result_reason(source, *probes) is None and (row := self._row(source)) is not None:
                 yield source, row
 

@@ -130,8 +130,8 @@ def view(kernel: Kernel, page: str, *, launch: int | None = None, columns: int =
     if kind is None:
         raise UsageError(f"{page} is a page of a whole trace: use tui-probe show {page}")
     choice = choose_target(trace_of(kernel), kind, str(kernel.index), launch)
-    if choice.missing is not None:
-        raise ChoiceError(f"page {page} of {kernel.demangled} has no data: {choice.missing}")
+    if choice.missing_reason is not None:
+        raise ChoiceError(f"page {page} of {kernel.demangled} has no data: {choice.missing_reason}")
     return PageView(page, choice.source, kind.open(choice.source, no_progress), columns, rows)
 
 

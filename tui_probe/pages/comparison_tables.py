@@ -171,7 +171,7 @@ def linked_page(lead: PageLink) -> tuple[str, str]:
 
 def _missing(name: str, source: ViewSource) -> str | None:
     try:
-        return kind_of(name).missing(source)
+        return kind_of(name).missing_reason(source)
     except (ProbeError, OSError) as error:
         return str(error)
 

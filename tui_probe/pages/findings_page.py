@@ -16,7 +16,7 @@ from tui_probe.pages.unprobed_kernels import missing_probes
 from tui_probe.pages.views import kind_of, kinds
 from tui_probe.probe_files.catalogue import built_in_sets
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probekit.probe_view import answered_questions, code_has, option_of
+from tui_probe.probekit.probe_view import answered_questions, has_code, option_of
 from tui_probe.probekit.registry import all_probes, probe_named
 from tui_probe.verdicts.finding_summary import ranked_losses, ranked_results
 from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
@@ -96,7 +96,15 @@ def all_questions() -> tuple[Question, ...]:
     questions = [(probe.question, option_of(probe)) for probe in all_probes() if probe.question is not None]
     return (
         *(
-            Question(asked.words, option, asked.key, asked.needs, asked.also, asked.of_program, asked.needs_gpu)
+            Question(
+                asked.text,
+                option,
+                asked.key,
+                asked.code_pattern,
+                asked.search_words,
+                asked.of_program,
+                asked.needs_gpu,
+            )
             for asked, option in questions
         ),
         COST_QUESTION,
@@ -115,13 +123,13 @@ def open_questions(
         return []
     limiter = kernel_limiter(kernel) if results else None
     asked = [limiter.asks] if limiter and limiter.asks else []
-    asked += [finding.asks for result in results for finding in result.findings if finding.asks]
+    asked += [finding.next_question for result in results for finding in result.findings if finding.next_question]
     answered = answered_questions(kernel)
     left = [
         question
         for question in all_questions()
         if _is_open(question, kernel, answered)
-        and ((of_program and question.of_program) or code_has(kernel, question.needs) is not False)
+        and ((of_program and question.of_program) or has_code(kernel, question.needs) is not False)
     ]
     return sorted(left, key=lambda question: asked.index(question.key) if question.key in asked else len(asked))
 

@@ -112,7 +112,7 @@ def _marked_spot(source: ViewSource) -> PageSpot | None:
     for name in _MARKING_PAGES:
         kind = kind_of(name)
         try:
-            view = kind.open(source, lambda _: None) if kind.missing(source) is None else None
+            view = kind.open(source, lambda _: None) if kind.missing_reason(source) is None else None
         except (ProbeError, OSError):
             continue
         marked = view.marked_line() if isinstance(view, Document) else None
@@ -146,5 +146,5 @@ def _no_hotspot(source: ViewSource, results: Sequence[ResultFindings]) -> Hotspo
 
 def _probes_with_places() -> frozenset[str]:
     """The probes that report lines, or have a drawing."""
-    drawn = (name for kind in kinds() if kind.drawn for name in kind.probes)
+    drawn = (name for kind in kinds() if kind.is_drawing for name in kind.probes)
     return frozenset((*probe_names_where(lambda probe: probe.lines), *drawn))

@@ -319,7 +319,7 @@ def _timeline_chart(launch: LaunchTimeline) -> Chart | None:
         return None
     edges = np.unique(np.linspace(0, timeline.span, CHART_COLUMNS + 1).astype(np.int64))
     busy = BusyRows(blocks.start, blocks.end, np.zeros(len(blocks), dtype=np.int64), 1)
-    running = busy.covered(0, 1, edges)[0] / np.diff(edges)
+    running = busy.covered_cycles(0, 1, edges)[0] / np.diff(edges)
     values = (
         np.repeat(running, -(-CHART_COLUMNS // len(running)))[:CHART_COLUMNS]
         if len(running) < CHART_COLUMNS
@@ -329,7 +329,7 @@ def _timeline_chart(launch: LaunchTimeline) -> Chart | None:
     sample = "" if timeline.sample is None else f", {sampled_blocks_text(timeline.sample)}"
     simulated = ", simulated" if launch.simulated else ""
     high = cycles_text(timeline.span, launch.clock_khz)
-    return Chart(f"{launch.which}: running blocks, {most}{sample}{simulated}", tuple(values.tolist()), "0", high)
+    return Chart(f"{launch.launch_label}: running blocks, {most}{sample}{simulated}", tuple(values.tolist()), "0", high)
 
 
 def _times_chart(kernel: Kernel) -> Chart | None:

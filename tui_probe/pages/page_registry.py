@@ -149,7 +149,7 @@ class PageEntry:
     @property
     def about(self) -> str:
         """Content of the page, in one line."""
-        return next((page.about for page in (self.of_trace, self.of_kernel) if page and page.about), "")
+        return next((page.description for page in (self.of_trace, self.of_kernel) if page and page.description), "")
 
     @property
     def explanation(self) -> tuple[str, ...]:

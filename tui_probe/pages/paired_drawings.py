@@ -22,7 +22,7 @@ GAP_CELLS: Final = 2
 
 def drawn() -> tuple[str, ...]:
     """The views that are drawings."""
-    return tuple(kind.name for kind in kinds() if kind.drawn)
+    return tuple(kind.name for kind in kinds() if kind.is_drawing)
 
 
 class PairedDrawings(Drawing):
@@ -111,7 +111,7 @@ def open_pair(name: str, one: ViewSource, other: ViewSource, progress: Progress)
     """A view of both sides. ChoiceError where one has nothing to show, or the view is a text."""
     kind = kind_of(name)
     for letter, source in (("A", one), ("B", other)):
-        missing = kind.missing(source)
+        missing = kind.missing_reason(source)
         if missing is not None:
             raise ChoiceError(f"{letter} has no data for the page {name}: {missing}")
     views: list[View] = [
@@ -126,4 +126,4 @@ def open_pair(name: str, one: ViewSource, other: ViewSource, progress: Progress)
 
 def shared_drawings(one: ViewSource, other: ViewSource) -> list[str]:
     """The names of the drawings that both sides have something for."""
-    return [name for name in drawn() if all(kind_of(name).missing(source) is None for source in (one, other))]
+    return [name for name in drawn() if all(kind_of(name).missing_reason(source) is None for source in (one, other))]

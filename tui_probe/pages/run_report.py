@@ -83,7 +83,9 @@ def _loss_lines(loss: KernelFinding, cells: int) -> Iterator[str]:
     yield from hang_line(f"{head}  {finding.label}: {finding_text(kernel, finding)}", cells)
     if finding.stands_out and finding.advice:
         yield from hang_line(f"      fix: {finding.advice}", cells)
-    question = next((asked for asked in all_questions() if finding.asks and asked.key == finding.asks), None)
+    question = next(
+        (asked for asked in all_questions() if finding.next_question and asked.key == finding.next_question), None
+    )
     if finding.stands_out and question is not None:
         yield from hang_line(f"      {question.words} run {question.option}", cells)
 

@@ -152,7 +152,7 @@ def timeline_events(launch: LaunchTimeline, *, warps: bool = False) -> Iterator[
     timeline = launch.timeline
     intervals = timeline.warps if warps else timeline.blocks
     per_slot = timeline.warps_per_block if warps else 1
-    yield _name_event("process_name", _DEVICE_PID, f"{launch.which} {launch.name}")
+    yield _name_event("process_name", _DEVICE_PID, f"{launch.launch_label} {launch.kernel_name}")
     for sm in timeline.sms.tolist():
         yield _name_event("process_name", sm + 1, f"SM {sm}")
         yield {"name": "process_sort_index", "ph": "M", "pid": sm + 1, "args": {"sort_index": sm + 1}}
@@ -225,10 +225,10 @@ def _name_event(kind: str, pid: int, name: str, tid: int | None = None) -> Event
 
 def _launch_arguments(launch: LaunchTimeline) -> dict[str, Any]:
     known = launch.clock_khz is not None
-    scale = f"cycles at {(launch.clock_khz or 0) / 1e6:.3f} GHz, {launch.clock_words}"
+    scale = f"cycles at {(launch.clock_khz or 0) / 1e6:.3f} GHz, {launch.clock_origin}"
     return {
-        "launch": launch.which,
-        "kernel": launch.name,
+        "launch": launch.launch_label,
+        "kernel": launch.kernel_name,
         "simulated": launch.simulated,
         "time": scale if known else "cycles: the clock rate is unknown, so 1 ns in this file stands for 1 cycle",
         "alignment": launch.timeline.clocks.words(),

@@ -1,12 +1,11 @@
 """Results of a user's own probe without an analysis: its maps, record counts, and ranges and values of fields.
 
     kept      records that were saved and found room        attempts  records that were to be saved
-    written   slots with a record, of maps with one each    slots     of the measured blocks
-    FIELD     of a map that lanes add to, the sum over its records; of any other least, median and most of its values
+    written   slots with a record, in maps with one each    slots     slots of the measured blocks
+    FIELD     sum over the records of a map that lanes add to; minimum, median and maximum in other maps
 
-Of a map that is reduced these are of what was kept of it: the sum where that is of sums, else least and most.
-
-In a result larger than ``MAX_READ_BYTES`` fields of records are not looked at: None.
+A reduced map has the same values over its reduced records: sums of fields that are sums, else minimum and maximum.
+Fields of maps larger than ``MAX_READ_BYTES`` are not read: None.
 """
 
 from __future__ import annotations
@@ -39,31 +38,31 @@ if TYPE_CHECKING:
 
 _COUNT_FIELDS: Final = ("kept", "attempts", "written", "slots")
 MAX_READ_BYTES: Final = 64 << 20
-"""Bytes of the records of a map whose fields are looked at."""
+"""Maximum bytes of the records of a map whose fields are read."""
 HISTOGRAM_BINS: Final = 10
 MAX_VALUES: Final = 10
-"""Slots whose values are listed, those with the largest."""
+"""Number of slots listed with their values, the largest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class CustomMap:
     """A map of the probe: the fields of its records, and whether they are ``sums`` that lanes add to.
 
-    ``reduced`` are the fields of what a run keeps of it without ``--detail``, None if that is all of it; ``added`` are
-    those of them that are sums. Kernels may lack an ``is_optional`` map.
+    ``reduced`` are the fields of what a run keeps of it without ``--detail``, None if that is all of it;
+    ``summed_fields`` are those of them that are sums. Kernels may lack an ``is_optional`` map.
     """
 
     name: str
     record: np.dtype[Any]
     sums: bool = False
     reduced: np.dtype[Any] | None = None
-    added: frozenset[str] = frozenset()
+    summed_fields: frozenset[str] = frozenset()
     is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CustomCounts:
-    """The values of one launch, map by map. Which threads are missing in them no one can tell."""
+    """The values of one launch, map by map. Missing threads are not known, so none are counted."""
 
     values: tuple[MetricValue, ...]
     threads_missing: int = 0
@@ -76,15 +75,17 @@ class CustomCounts:
         """``gap: median 10 576 cycles, most 12 004``, of sums ``gap: 96 hits``: the first field of the first map that
         has a value; "" where none has.
         """
-        known = {metric.key: units.count(int(metric.value)) for metric in self.values if metric.value is not None}
-        for key, value in known.items():
+        texts_by_key = {
+            metric.key: units.count(int(metric.value)) for metric in self.values if metric.value is not None
+        }
+        for key, value in texts_by_key.items():
             name, _, field = key.partition(".")
             if field in _COUNT_FIELDS or field.endswith((".least", ".most")):
                 continue
-            most = known.get(f"{key.removesuffix('.median')}.most")
-            if most is None:
+            maximum = texts_by_key.get(f"{key.removesuffix('.median')}.most")
+            if maximum is None:
                 return f"{name}: {value} {field}"
-            return f"{name}: median {value} {field.removesuffix('.median')}, max {most}"
+            return f"{name}: median {value} {field.removesuffix('.median')}, max {maximum}"
         return ""
 
 
@@ -128,27 +129,31 @@ def _map_metrics(result: Result, index: int, custom_map: CustomMap) -> Iterator[
     if sites is not None or custom_map.sums:
         yield from _sums(custom_map, result.records(index, custom_map.record) if sites is None else sites)
         return
-    records, totals, written = result.records(index, custom_map.record), result.totals(index), result.written(index)
+    records, totals, written_slots = (
+        result.records(index, custom_map.record),
+        result.totals(index),
+        result.written(index),
+    )
     if totals is not None:
         yield _count(custom_map, "kept", totals[0])
-        yield _count(custom_map, "attempts", totals[1], label="of", shown=totals[0] != totals[1])
-    elif written is not None:
-        number = int(np.count_nonzero(written))
+        yield _count(custom_map, "attempts", totals[1], label="of", is_shown=totals[0] != totals[1])
+    elif written_slots is not None:
+        number = int(np.count_nonzero(written_slots))
         yield _count(custom_map, "written", number)
-        yield _count(custom_map, "slots", written.size, label="of", shown=number != written.size)
-    yield from _ranges(custom_map, records, written)
+        yield _count(custom_map, "slots", written_slots.size, label="of", is_shown=number != written_slots.size)
+    yield from _ranges(custom_map, records, written_slots)
 
 
 def _reduced_metrics(custom_map: CustomMap, reduced: Reduced) -> Iterator[MetricValue]:
     for name in reduced.records.dtype.names or ():
-        if name in custom_map.added:
+        if name in custom_map.summed_fields:
             yield _sum(custom_map, name, reduced.records)
         else:
             yield from _range(custom_map, name, reduced.records[name][reduced.saved] if reduced.saved.any() else None)
 
 
-def _count(custom_map: CustomMap, key: str, value: int, *, label: str = "", shown: bool = True) -> MetricValue:
-    return _undeclared_metric(f"{custom_map.name}.{key}", label or f"{custom_map.name} {key}", value, shown=shown)
+def _count(custom_map: CustomMap, key: str, value: int, *, label: str = "", is_shown: bool = True) -> MetricValue:
+    return _undeclared_metric(f"{custom_map.name}.{key}", label or f"{custom_map.name} {key}", value, is_shown=is_shown)
 
 
 def _sums(custom_map: CustomMap, records: NDArray[Any]) -> Iterator[MetricValue]:
@@ -162,23 +167,25 @@ def _sum(custom_map: CustomMap, name: str, records: NDArray[Any]) -> MetricValue
     )
 
 
-def _ranges(custom_map: CustomMap, records: NDArray[Any], written: NDArray[np.bool_] | None) -> Iterator[MetricValue]:
-    """Least, median and most of each field; None without a record, and where none says which there are."""
-    known = written is not None and records.nbytes <= MAX_READ_BYTES and bool(written.any())
+def _ranges(
+    custom_map: CustomMap, records: NDArray[Any], written_slots: NDArray[np.bool_] | None
+) -> Iterator[MetricValue]:
+    """Yield minimum, median and maximum of each field; None without records, or if it is unknown which were written."""
+    has_values = written_slots is not None and records.nbytes <= MAX_READ_BYTES and bool(written_slots.any())
     for name in custom_map.record.names or ():
-        yield from _range(custom_map, name, records[name][written] if known else None)
+        yield from _range(custom_map, name, records[name][written_slots] if has_values else None)
 
 
 def _range(custom_map: CustomMap, name: str, values: NDArray[Any] | None) -> Iterator[MetricValue]:
     picks = (("least", f"min {name}", np.min), ("median", "median", np.median), ("most", "max", np.max))
     for key, label, pick in picks:
         value = None if values is None else int(pick(values))
-        yield _undeclared_metric(f"{custom_map.name}.{name}.{key}", label, value, shown=value is not None)
+        yield _undeclared_metric(f"{custom_map.name}.{name}.{key}", label, value, is_shown=value is not None)
 
 
-def _undeclared_metric(key: str, label: str, value: int | None, *, shown: bool = True) -> MetricValue:
+def _undeclared_metric(key: str, label: str, value: int | None, *, is_shown: bool = True) -> MetricValue:
     """Return the value of an undeclared metric: neither more nor less of it is better."""
-    return MetricValue(Metric(key, label, over_launches="none"), value, shown)
+    return MetricValue(Metric(key, label, over_launches="none"), value, is_shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,16 +200,18 @@ class FieldValues:
     slots: NDArray[np.int64]
 
     @property
-    def largest(self) -> list[tuple[int, int, int]]:
-        """Block, warp or thread, and value, the largest first."""
+    def largest_values(self) -> list[tuple[int, int, int]]:
+        """Tuples of block, warp or thread, and value; the largest value first."""
         order = np.argsort(self.values, kind="stable")[::-1][:MAX_VALUES]
         return [(int(self.blocks[row]), int(self.slots[row]), int(self.values[row])) for row in order]
 
     def histogram(self) -> list[tuple[float, float, int]]:
         """Return start, end and count of each bin; fewer bins if there are fewer whole numbers."""
-        low, high = float(self.values.min()), float(self.values.max())
-        bins = max(1, min(HISTOGRAM_BINS, int(high - low) + 1))
-        counts, edges = np.histogram(self.values.astype(np.float64), bins=bins, range=(low, max(high, low + 1)))
+        minimum, maximum = float(self.values.min()), float(self.values.max())
+        bins = max(1, min(HISTOGRAM_BINS, int(maximum - minimum) + 1))
+        counts, edges = np.histogram(
+            self.values.astype(np.float64), bins=bins, range=(minimum, max(maximum, minimum + 1))
+        )
         return [(float(a), float(b), int(n)) for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)]
 
     def record(self) -> dict[str, Any]:
@@ -216,7 +225,7 @@ class FieldValues:
             "median": None if spread is None else spread.median,
             "most": int(self.values.max()),
             "histogram": [{"from": low, "to": high, "count": number} for low, high, number in self.histogram()],
-            "largest": [{"block": b, self.level: s, "value": v} for b, s, v in self.largest],
+            "largest": [{"block": b, self.level: s, "value": v} for b, s, v in self.largest_values],
         }
 
 
@@ -232,25 +241,27 @@ def _map_values(result: Result, index: int, custom_map: CustomMap) -> Iterator[F
     records = result.records(index, custom_map.record)
     if records.nbytes > MAX_READ_BYTES:
         return
-    written = np.ones(records.shape, dtype=np.bool_) if custom_map.sums else result.written(index)
-    if written is None or not written.any():
+    written_slots = np.ones(records.shape, dtype=np.bool_) if custom_map.sums else result.written(index)
+    if written_slots is None or not written_slots.any():
         return
-    block, slot = np.nonzero(written)[:2]
+    block, slot = np.nonzero(written_slots)[:2]
     level = result.sections[index].level
-    numbers = np.asarray(result.blocks, dtype=np.int64)[block]
+    block_numbers = np.asarray(result.blocks, dtype=np.int64)[block]
     for name in custom_map.record.names or ():
-        yield FieldValues(custom_map.name, name, level, records[name][written].astype(np.uint64), numbers, slot)
+        yield FieldValues(
+            custom_map.name, name, level, records[name][written_slots].astype(np.uint64), block_numbers, slot
+        )
 
 
 def custom_maps(directory: Path, probe: str | None = None) -> tuple[CustomMap, ...]:
-    """The maps in the order of result files; of several probes in the run those of one.
+    """Return the maps in the order of result files; ``probe`` selects one of several probes of the run.
 
     Raises TraceError where the trace has no probe file that can be read.
     """
     parts = ("probe.toml",) if probe is None else ("probes", f"{probe}.toml")
     path = path_in_trace(directory, *parts) or directory / "probe.toml"
     try:
-        return _read(str(path), path.stat().st_mtime_ns)
+        return _read_maps(str(path), path.stat().st_mtime_ns)
     except OSError as error:
         raise TraceError(f"{path}: cannot read the maps of the probe: {error.strerror or error}") from error
     except ProbeFileError as error:
@@ -258,8 +269,8 @@ def custom_maps(directory: Path, probe: str | None = None) -> tuple[CustomMap, .
 
 
 @lru_cache(maxsize=8)
-def _read(path: str, written: int) -> tuple[CustomMap, ...]:
-    del written  # a file that was replaced is read again
+def _read_maps(path: str, mtime_ns: int) -> tuple[CustomMap, ...]:
+    del mtime_ns  # only a key of the cache: a file that was replaced is read again
     probe = read_probe(read_within(path, PROBE_FILE), Path(path))
     return tuple(_custom_map(probe, declared) for declared in probe.maps)
 
@@ -274,8 +285,8 @@ def _custom_map(probe: Probe, probe_map: Map) -> CustomMap:
         return CustomMap(probe_map.name, record, sums, is_optional=probe_map.optional)
     fields = probe_map.reduction.fields
     reduced = _record([declared.to for declared in fields], probe_map.reduction.record_bytes)
-    added = frozenset(declared.to.name for declared in fields if declared.operation == "sum")
-    return CustomMap(probe_map.name, record, sums, reduced, added)
+    summed_fields = frozenset(declared.to.name for declared in fields if declared.operation == "sum")
+    return CustomMap(probe_map.name, record, sums, reduced, summed_fields)
 
 
 def _record(fields: Sequence[Field], size: int) -> np.dtype[Any]:

@@ -30,9 +30,9 @@ Number: TypeAlias = "int | float | str | None"
 SHARE: Final = "share"
 """Unit of a part of a whole, from 0 to 1."""
 _OPCODE_PARTS: Final = 2
-"""Parts of an opcode in a line about it."""
+"""Parts of an opcode that make its class, e.g. ``ld.global``."""
 MAX_NOTABLE_LINES: Final = 3
-"""Lines of a kernel that a probe names: with more, the page of lines is easier to read."""
+"""Maximum number of lines per kernel with a finding; more are easier to read on the page of lines."""
 _UNKNOWN_PART: Final = 0.1
 """The part of a kernel that a flagged finding of no known size counts as when findings are ranked."""
 _LINE_WEIGHT: Final = 2
@@ -47,7 +47,7 @@ _WHOLES: Final = {
     "B": "the bytes moved", "cycles": "the kernel", "wavefronts": "all wavefronts", "lanes": "all lane executions",
     "SMs": "all SMs",
 }  # fmt: skip
-"""Wholes that gains are parts of, by their unit."""
+"""Nouns of the totals that gains are parts of, by their unit."""
 UNCOALESCED_ADVICE: Final = "make neighboring threads access neighboring elements, or stage tiles in shared memory"
 
 
@@ -105,25 +105,27 @@ def numbers_of(values: Mapping[str, Number | Evidence]) -> dict[str, Number]:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Upper bound of what a fix of the finding saves out of ``whole``, in the unit of both: bytes (``B``), ``cycles``,
-    ``wavefronts``, idle ``lanes`` or ``SMs``.
+    """Upper bound of the ``amount`` that a fix of the finding saves out of ``total``, in the unit of both: bytes
+    (``B``), ``cycles``, ``wavefronts``, idle ``lanes`` or ``SMs``.
     """
 
-    most: float
-    whole: float | None
+    amount: float
+    total: float | None
     unit: Literal["B", "cycles", "wavefronts", "lanes", "SMs"]
 
     @property
     def share(self) -> float:
         """The part of the whole, by which findings are ranked; 0 where that is not known."""
-        return self.most / self.whole if self.whole else 0.0
+        return self.amount / self.total if self.total else 0.0
 
     @property
     def words(self) -> str:
         """``up to 32.8 kB (50% of the bytes moved) avoidable``."""
-        most = units.size(self.most) if self.unit == "B" else f"{units.count(round(self.most))} {_AMOUNTS[self.unit]}"
-        part = f" ({percent(self.most, self.whole)} of {_WHOLES[self.unit]})" if self.whole else ""
-        return f"up to {most}{part} avoidable"
+        amount = (
+            units.size(self.amount) if self.unit == "B" else f"{units.count(round(self.amount))} {_AMOUNTS[self.unit]}"
+        )
+        part = f" ({percent(self.amount, self.total)} of {_WHOLES[self.unit]})" if self.total else ""
+        return f"up to {amount}{part} avoidable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class Finding:
     ``page`` is the view that shows it, ``line`` the line of ``pruned.ptx`` that it is about, counted from 1, or an
     ``Offset``; ``block``, ``warp``, ``sm`` and ``time`` in cycles are there where it is about one. What ``stands_out``
     costs time, and is where to look first. ``brief`` is a finding about a line for a table cell, without its place.
-    ``asks`` is the question whose probe tells more about it, "" for none.
+    ``next_question`` is the question whose probe tells more about it, "" for none.
     ``gain`` is what mending it could save at most, in the same unit for all findings of a probe. ``advice`` is what to
     change in the program, "" where nothing general helps. ``wrong_result`` is true if it is about results, such as NaN,
     and not about time. ``replaced_by`` are keys of findings of the simulated GPU's checks that know more of the same
@@ -147,7 +149,7 @@ class Finding:
     page: str = ""
     line: int | None = None
     stands_out: bool = False
-    asks: str = ""
+    next_question: str = ""
     values: Mapping[str, Number | Evidence] = field(default_factory=dict)
     gain: Gain | None = None
     block: int | None = None
@@ -203,47 +205,47 @@ class Finding:
             "ptx_line": None if isinstance(self.line, Offset) else self.line,
             **({"offset": self.line} if isinstance(self.line, Offset) else {}),
             "stands_out": self.stands_out,
-            **({} if self.gain is None else {"gain_at_most": self.gain.most, "gain_unit": self.gain.unit}),
+            **({} if self.gain is None else {"gain_at_most": self.gain.amount, "gain_unit": self.gain.unit}),
             **self.numbers,
             **({"advice": self.advice} if self.advice and self.stands_out else {}),
         }
 
 
-def notable_lines(ranked: Iterable[Finding], *, much: bool) -> Iterator[Finding]:
-    """The first of the findings about lines, and those after it that stand out.
+def notable_lines(ranked: Iterable[Finding], *, has_large_loss: bool) -> Iterator[Finding]:
+    """Yield the first of the findings about lines, and those after it that stand out.
 
-    The first stands out where the kernel loses ``much``, however many lines share that.
+    ``has_large_loss``: the first stands out in any case, even if many lines share the loss.
     """
     for number, finding in enumerate(islice(ranked, MAX_NOTABLE_LINES)):
         if finding.stands_out or not number:
-            yield replace(finding, stands_out=True) if much and not number else finding
+            yield replace(finding, stands_out=True) if has_large_loss and not number else finding
 
 
 def line_place(line: LineSums) -> str:
-    """``ld.shared.f32 PTX:45 tile.cu:12 (16 instructions)``: the place of a line, and how many were added up."""
-    more = f" ({line.lines} instructions)" if line.lines > 1 else ""
-    return place(line.line, line.source, line.opcode) + more
+    """Return the place of a line, with the number of its instructions: ``ld.shared.f32 PTX:45 (16 instructions)``."""
+    instructions = f" ({line.lines} instructions)" if line.lines > 1 else ""
+    return place(line.line, line.source, line.opcode) + instructions
 
 
 def place(line: int, source: SourceLine | None, opcode: str | None = None) -> str:
-    """``st.global.u32 PTX:32 strided_store.cu:4``: an instruction, its line of PTX, or its offset in machine code that
-    was probed itself, and the line of source.
+    """Return an instruction with its line of PTX (its offset if SASS was probed) and its source line:
+    ``st.global.u32 PTX:32 strided_store.cu:4``.
     """
     parts = [opcode or "", short_position(line), f"{PurePath(source.file).name}:{source.line}" if source else ""]
     return printable(" ".join(filter(None, parts)))
 
 
 def brief_text(opcode: str | None, words: str) -> str:
-    """``ld.global 16 sectors, ideal 4``: a finding about an instruction in few words, with its opcode class."""
+    """Return a short finding about an instruction, with its opcode class: ``ld.global 16 sectors, ideal 4``."""
     return printable(" ".join(filter(None, (opcode_class(opcode or ""), words))))
 
 
 def opcode_class(opcode: str) -> str:
-    """``ld.global`` of ``ld.global.nc.v4.f32``."""
+    """Return the class of an opcode: ``ld.global`` for ``ld.global.nc.v4.f32``."""
     return ".".join(opcode.split(".")[:_OPCODE_PARTS])
 
 
 def percent(part: float, whole: float) -> str:
-    """``23%``, ``<1%``; ``0%`` only where there is nothing."""
+    """Format a share: ``23%``, ``<1%``; ``0%`` only if the part is 0."""
     percent = 100 * part / whole if whole else 0.0
     return f"{percent:.0f}%" if percent >= 1 or not part else "<1%"

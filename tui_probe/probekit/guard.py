@@ -1,7 +1,7 @@
 """Guards around a probe's code: its exceptions become errors with their location in that code.
 
-Who calls a probe has to expect a TraceError anyway: of a result that is not the probe's. So a page shows the words
-where the values would stand, and the program's exit status, other kernels and the screen are as they would be.
+Callers of a probe handle TraceError anyway, for a result of another probe. So a page shows the error in place of the
+values; the program's exit status, other kernels and the screen are not affected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BUILT_IN: Final = "tui_probe.probes"
 _ON_PURPOSE: Final = (TraceError, Cancelled)
 _VIEW_METHODS: Final = ("lines", "draw")
 _PASSED_ERRORS: Final = ("record", "cells", "plot")
-"""Files and data have no place for an error: their callers get it."""
+"""Methods whose callers get the error, since files and data have no place for it."""
 
 
 class ProbeCodeError(TraceError):
@@ -42,7 +42,7 @@ class ProbeCodeError(TraceError):
 
 @contextmanager
 def probe_code_errors(whose: str, module: str = "") -> Iterator[None]:
-    """Code of ``whose`` (``probe NAME``, ``page NAME``), which ``module`` holds: its errors become ProbeCodeErrors."""
+    """Turn errors of the code of ``whose`` (``probe NAME``, ``page NAME``) in ``module`` into ProbeCodeErrors."""
     try:
         yield
     except _ON_PURPOSE:
@@ -52,7 +52,7 @@ def probe_code_errors(whose: str, module: str = "") -> Iterator[None]:
 
 
 def _error_location(error: Exception, module: str) -> str:
-    """``, FILE:LINE``: the innermost place in the probe's own package, else the innermost one."""
+    """Return ``, FILE:LINE``: the innermost frame in the probe's own package, else the innermost frame."""
     root = _BUILT_IN if module.startswith(_BUILT_IN) else module.partition(".")[0]
     frames = [(frame, line) for frame, line in walk_tb(error.__traceback__)][1:]  # the first is the guard's
     own_frames = [entry for entry in frames if str(entry[0].f_globals.get("__name__")).startswith(root)]
@@ -62,163 +62,174 @@ def _error_location(error: Exception, module: str) -> str:
     return f", {frame.f_code.co_filename}:{line}"
 
 
-def guarded_iterator(whose: str, function: Callable[..., Any], module: str) -> Callable[..., Iterator[Any]]:
+def guard_iterator(whose: str, function: Callable[..., Any], module: str) -> Callable[..., Iterator[Any]]:
     """Guard a function whose iterator may be long: errors are caught as it proceeds, without making a list."""
 
     @wraps(function)
-    def each(*arguments: Any) -> Iterator[Any]:
+    def guarded_values(*arguments: Any) -> Iterator[Any]:
         with probe_code_errors(whose, module):
             yield from function(*arguments)
 
-    return each
+    return guarded_values
 
 
-def guarded_view(whose: str, view: View) -> View:
+def guard_view(whose: str, view: View) -> View:
     """Change the class of a view to one whose methods catch what its own raise, and return the view.
 
-    Front ends call a view for every frame, key and resize. An error is shown in place of its lines; for everything else
-    the view is as one that knows nothing: with the defaults of its base class.
-
-    It stays an instance of its class: views ask whether another one is of their kind. Raises TypeError for what is no
-    view.
+    Front ends call a view for every frame, key and resize. An error is shown in place of its lines; any other method
+    returns the default of its base class. The view stays an instance of its class, since views test for their own kind.
+    Raises TypeError if ``view`` is not a view.
     """
     view_class = type(view)
     base = next((kind for kind in (Document, Drawing) if issubclass(view_class, kind)), None)
     if base is None:
         raise TypeError(f"{view!r} is not a view; a view is a Document or a Drawing")
-    methods = {name: _method(whose, name, view_class, base) for name in dir(base) if not name.startswith("_")}
-    known = {name: method for name, method in methods.items() if method is not None}
+    methods = {name: _guarded_method(whose, name, view_class, base) for name in dir(base) if not name.startswith("_")}
+    overrides = {name: method for name, method in methods.items() if method is not None}
     view.__class__ = cast(
-        "Any", type(view_class.__name__, (view_class,), {"__slots__": (), "__module__": view_class.__module__, **known})
+        "Any",
+        type(view_class.__name__, (view_class,), {"__slots__": (), "__module__": view_class.__module__, **overrides}),
     )
     return view
 
 
-def _method(whose: str, name: str, own: type, base: type) -> Any:
-    method, default = getattr(own, name), getattr(base, name)
+def _guarded_method(whose: str, name: str, view_class: type, base_class: type) -> Any:
+    method, default = getattr(view_class, name), getattr(base_class, name)
     if method is default:
         return None
     if isinstance(default, property):
-        return property(_calling(whose, name, partial(_read, method), partial(_read, default), own.__module__))
-    return _calling(whose, name, method, default, own.__module__)
+        return property(
+            _guarded_call(
+                whose, name, partial(_read_property, method), partial(_read_property, default), view_class.__module__
+            )
+        )
+    return _guarded_call(whose, name, method, default, view_class.__module__)
 
 
-def _read(of: property, view: Any) -> Any:
-    return of.__get__(view)
+def _read_property(prop: property, view: Any) -> Any:
+    return prop.__get__(view)
 
 
-def _calling(
+def _guarded_call(
     whose: str, name: str, method: Callable[..., Any], default: Callable[..., Any], module: str
 ) -> Callable[..., Any]:
     if name == "cells":
-        return guarded_iterator(whose, method, module)
+        return guard_iterator(whose, method, module)
 
     @wraps(method)
-    def call(view: Any, *arguments: Any, **named: Any) -> Any:
+    def call(view: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
             with probe_code_errors(whose, module):
-                value = method(view, *arguments, **named)
-            return _guarded_work(whose, value, module) if name == "prepare" and value is not None else value
+                value = method(view, *arguments, **keywords)
+            return _guard_work(whose, value, module) if name == "prepare" and value is not None else value
         except ProbeCodeError as error:
             if name in _PASSED_ERRORS:
                 raise
             return (
-                list(_error_lines(error, arguments[0])) if name in _VIEW_METHODS else default(view, *arguments, **named)
+                list(_error_lines(error, arguments[0]))
+                if name in _VIEW_METHODS
+                else default(view, *arguments, **keywords)
             )
 
     return call
 
 
-def _guarded_work(whose: str, work: Callable[[], None], module: str) -> Callable[[], None]:
-    def worked() -> None:
+def _guard_work(whose: str, work: Callable[[], None], module: str) -> Callable[[], None]:
+    def guarded_work() -> None:
         with probe_code_errors(whose, module):
             work()
 
-    return worked
+    return guarded_work
 
 
 def _error_lines(error: ProbeCodeError, width: int) -> Iterator[Line]:
     return (((f" {part}", "bad"),) for part in wrap(printable(str(error)), max(20, width - 2)))
 
 
-def guarded(probe: Probe) -> Probe:
+def guard_probe(probe: Probe) -> Probe:
     """Guard a probe: its functions raise only TraceError (or Cancelled, which the user requests)."""
     whose = f"probe {probe.name}"
     lines, findings = probe.lines, probe.findings
     return replace(
         probe,
-        analyse=_call(whose, probe.analyse),
-        metric_values=_call(whose, probe.figures_in, _module(probe.analyse)),
-        findings=None if findings is None else _all(whose, findings, Finding),
-        lines=None if lines is None else replace(lines, rows=_call(whose, lines.rows, of=LineRows)),
-        timeline=_optional(whose, probe.timeline),
-        waits=_optional(whose, probe.waits),
-        groups=None if probe.groups is None else replace(probe.groups, join=_call(whose, probe.groups.join)),
-        line=_optional(whose, probe.line),
-        notes=_optional(whose, probe.notes),
-        views=tuple(_view(whose, view) for view in probe.views),
-        pages=tuple(_page(whose, page) for page in probe.pages),
+        analyse=_guard_call(whose, probe.analyse),
+        values_of=_guard_call(whose, probe.metric_values_of, _module(probe.analyse)),
+        findings=None if findings is None else _guard_iterable(whose, findings, Finding),
+        lines=None if lines is None else replace(lines, rows=_guard_call(whose, lines.rows, value_type=LineRows)),
+        timeline=_guard_optional(whose, probe.timeline),
+        waits=_guard_optional(whose, probe.waits),
+        group=None if probe.group is None else replace(probe.group, join=_guard_call(whose, probe.group.join)),
+        launch_line=_guard_optional(whose, probe.launch_line),
+        notes=_guard_optional(whose, probe.notes),
+        views=tuple(_guard_view_kind(whose, view) for view in probe.views),
+        pages=tuple(_guard_page(whose, page) for page in probe.pages),
     )
 
 
-def _call(whose: str, function: Callable[..., Any], module: str = "", of: type | None = None) -> Callable[..., Any]:
+def _guard_call(
+    whose: str, function: Callable[..., Any], module: str = "", value_type: type | None = None
+) -> Callable[..., Any]:
     module = module or _module(function)
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
         with probe_code_errors(whose, module):
             value = function(*arguments)
-            if of is not None and not isinstance(value, of):
-                raise TypeError(f"{_name(function)} returned {value!r}, which is not a {of.__name__}")
+            if value_type is not None and not isinstance(value, value_type):
+                raise TypeError(f"{_name(function)} returned {value!r}, which is not a {value_type.__name__}")
             return value
 
     return call
 
 
-def _optional(whose: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    return None if function is None else _call(whose, function)
+def _guard_optional(whose: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    return None if function is None else _guard_call(whose, function)
 
 
-def _all(whose: str, function: Callable[..., Any], of: type | None = None) -> Callable[..., Any]:
-    """A function that returns things one after another: they are made here, where the guard stands."""
+def _guard_iterable(whose: str, function: Callable[..., Any], item_type: type | None = None) -> Callable[..., Any]:
+    """Guard a function that yields values: they are collected inside the guard."""
 
-    def everything(*arguments: Any) -> tuple[Any, ...]:
+    def collect(*arguments: Any) -> tuple[Any, ...]:
         values = tuple(function(*arguments))
         for item in values:
-            if of is not None and not isinstance(item, of):
-                raise TypeError(f"{_name(function)} yielded {item!r}, which is not a {of.__name__}")
+            if item_type is not None and not isinstance(item, item_type):
+                raise TypeError(f"{_name(function)} yielded {item!r}, which is not a {item_type.__name__}")
         return values
 
-    return _call(whose, everything, _module(function))
+    return _guard_call(whose, collect, _module(function))
 
 
 def _name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", function))
 
 
-def _view(whose: str, kind: ViewKind) -> ViewKind:
-    """The view is opened, and from then on called, with a guard."""
+def _guard_view_kind(whose: str, kind: ViewKind) -> ViewKind:
+    """Guard the opening of a view and its methods."""
 
-    def opened(*arguments: Any) -> View:
-        return guarded_view(whose, kind.opened(*arguments))
+    def open_guarded(*arguments: Any) -> View:
+        return guard_view(whose, kind.open_view(*arguments))
 
-    return replace(kind, missing=_call(whose, kind.missing), opened=_call(whose, opened, _module(kind.opened)))
+    return replace(
+        kind,
+        missing_reason=_guard_call(whose, kind.missing_reason),
+        open_view=_guard_call(whose, open_guarded, _module(kind.open_view)),
+    )
 
 
-def _page(whose: str, page: TracePage) -> TracePage:
-    """The page is opened, and its rows and text are made, with a guard."""
+def _guard_page(whose: str, page: TracePage) -> TracePage:
+    """Guard the opening of a page, its rows and its text."""
     module = _module(page.open)
 
-    def opened(*arguments: Any) -> TableContent[Any]:
+    def open_guarded(*arguments: Any) -> TableContent[Any]:
         content = page.open(*arguments)
         return replace(
             content,
-            rows=RemadeRows(guarded_iterator(whose, lambda: content.rows, module)),
-            report=None if content.report is None else guarded_iterator(whose, content.report, module),
-            slow_extra=_optional(whose, content.slow_extra),
+            rows=RemadeRows(guard_iterator(whose, lambda: content.rows, module)),
+            report=None if content.report is None else guard_iterator(whose, content.report, module),
+            slow_extra=_guard_optional(whose, content.slow_extra),
         )
 
-    return replace(page, open=_call(whose, opened, module))
+    return replace(page, open=_guard_call(whose, open_guarded, module))
 
 
 def _module(function: Callable[..., Any]) -> str:

@@ -27,7 +27,7 @@ IDEAL_SECTORS_NOTE: Final = (
 
 
 class ShareValue(float):
-    """A part of a whole from 0 to 1, which text shows in per cent."""
+    """A share from 0 to 1, which text shows in per cent."""
 
     @property
     def text(self) -> str:
@@ -37,11 +37,11 @@ class ShareValue(float):
 
 @dataclass(frozen=True, slots=True)
 class LineMeasure:
-    """A quantity of a line. ``better`` lower: the line with most of it is the one to look at.
+    """A quantity of a line. If less is ``better``, the line with the largest value is the hotspot.
 
-    ``rule`` says what several lines of PTX, which came from one line of source, have together: the sum; the ratio of
-    the sums of two other measures, ``parts``, or the same as a ``share`` in per cent; the value of the first; or
-    nothing that can be said. ``title`` is the heading on pages; by default it is the name.
+    ``rule`` combines the lines of PTX of one source line: the sum; the ratio of the sums of two other measures,
+    ``parts``, or the same as a ``share`` in per cent; the value of the first; or none. ``title`` is the heading on
+    pages; by default it is the name.
     """
 
     name: str
@@ -68,7 +68,7 @@ class LineMeasure:
 
 @dataclass(frozen=True, slots=True)
 class LineRow:
-    """A line of pruned.ptx, 0 if the row is of none, its source, and its values by the measure's name."""
+    """A line of pruned.ptx (0 for none), its source, and its values by the name of the measure."""
 
     line: int
     source: SourceLine | None
@@ -77,19 +77,19 @@ class LineRow:
 
 @dataclass(frozen=True, slots=True)
 class LineRows:
-    """The rows in the order in which they matter, and what must be said of all of them.
+    """The rows, the most important first, and notes on all of them.
 
-    ``silent`` are lines that were certainly not executed.
+    ``unexecuted_lines`` are lines that were certainly not executed.
     """
 
     rows: list[LineRow]
     notes: list[str] = field(default_factory=list)
-    silent: tuple[int, ...] = ()
+    unexecuted_lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LineSpec:
-    """The ``measures`` in the order of their columns, which of them says most of a line, and how rows are read."""
+    """The ``measures`` in the order of their columns, the ``main`` one, and the function that reads the rows."""
 
     measures: tuple[LineMeasure, ...]
     main: str
@@ -108,7 +108,7 @@ def measure_named(measures: tuple[LineMeasure, ...], name: str) -> LineMeasure:
 
 
 def share_text(part: float, whole: float) -> str | None:
-    """``12.5%``; None where there is nothing to take a share of."""
+    """Format a share: ``12.5%``; None if the whole is 0."""
     return f"{part / whole:.1%}" if whole else None
 
 
@@ -127,9 +127,18 @@ def ranked_rows(
 
 
 def longest_waits(
-    key: str, label: str, line: LineSums, whole: int, per_wait: float | None, values: Mapping[str, Evidence]
+    key: str,
+    label: str,
+    line: LineSums,
+    total_cycles: int,
+    cycles_per_wait: float | None,
+    values: Mapping[str, Evidence],
 ) -> Finding:
-    """Return the finding of longest waits: the share of a line in ``whole``, the cycles of all, and cycles per wait."""
-    text = f"{place(line.line, line.source, line.opcode)}, {percent(line.sums['waited'], whole)} of all waiting, "
-    text += f"{units.count(round(per_wait or 0))} cycles per wait"
+    """Return the finding of longest waits: the share of a line in ``total_cycles``, the cycles of all, and cycles per
+    wait.
+    """
+    text = (
+        f"{place(line.line, line.source, line.opcode)}, {percent(line.sums['waited'], total_cycles)} of all waiting, "
+    )
+    text += f"{units.count(round(cycles_per_wait or 0))} cycles per wait"
     return Finding(key, label, text, "lines", line.line, values={"waited": timed(line.sums["waited"]), **values})

@@ -1,6 +1,6 @@
 """Analysed results: the metrics of one launch, means of quantities, and results of equal extent.
 
-A probe that is not known here is read map by map.
+Results of an unknown probe are read map by map.
 """
 
 from __future__ import annotations
@@ -35,36 +35,40 @@ BlockExtent = tuple[int, int] | None
 """Blocks that were measured, and those of the grid; None for all of any grid."""
 
 
-def _map_by_map(of: ProbeResult) -> custom_probe.CustomCounts:
-    """Raise TraceError where the probe matched nothing: its records then hold what its registers began with."""
-    if of.kernel.matched_nothing:
-        raise TraceError(of.kernel.reason or NOT_MEASURED)
-    if advice := unnamed_probe_advice(of.kernel):
+def _analyse_map_by_map(probe_result: ProbeResult) -> custom_probe.CustomCounts:
+    """Return the counts of each map. Raises TraceError if the probe matched nothing: the records are then initial
+    values.
+    """
+    if probe_result.kernel.matched_nothing:
+        raise TraceError(probe_result.kernel.reason or NOT_MEASURED)
+    if advice := unnamed_probe_advice(probe_result.kernel):
         raise TraceError(advice)
-    return custom_probe.analyse_custom(of.result, custom_maps(of.kernel.trace.directory, of.kernel.probe))
+    return custom_probe.analyse_custom(
+        probe_result.result, custom_maps(probe_result.kernel.trace.directory, probe_result.kernel.probe)
+    )
 
 
 UNKNOWN_PROBE: Final = Probe(
-    name="own probe", analyse=_map_by_map, metric_values=custom_probe.CustomCounts.metric_values
+    name="own probe", analyse=_analyse_map_by_map, values_of=custom_probe.CustomCounts.metric_values
 )
-"""Stands for a probe that is not known here."""
+"""Stands for a probe that is neither built in nor installed."""
 
 
-def first_value(of: ProbeResult) -> str:
+def first_value(probe_result: ProbeResult) -> str:
     """Return the first field of the first map of a probe without an analysis; "" if it is unknown."""
     try:
-        return _map_by_map(of).first_value
+        return _analyse_map_by_map(probe_result).first_value
     except TraceError:
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysedResult:
-    """One result file and its analysis, or the ``problem`` for which there is none. ``launch`` is None if the log is
-    silent.
+    """One result file and its analysis, or the ``problem`` why it has none. ``launch`` is None if the log does not name
+    it.
 
-    Where only a ``sample`` of the blocks was measured the values are of these only. ``blocks`` are those of the grid,
-    None if the file cannot be read.
+    If only a ``sample`` of the blocks was measured, the values cover only these. ``blocks`` is the number of blocks of
+    the grid, None if the file cannot be read.
     """
 
     kernel: ProbedKernel
@@ -80,17 +84,17 @@ class AnalysedResult:
 
     @property
     def blocks_measured(self) -> int | None:
-        """The blocks that the values are of."""
+        """The number of blocks that the values cover."""
         return self.blocks if self.sample is None else len(self.sample.blocks)
 
     @property
     def threads_missing(self) -> int | None:
-        """Threads that did not exit, so that their counts are missing; None where that is not known."""
+        """Number of threads that did not exit, so that their counts are missing; None if unknown."""
         return None if self.analysis is None else getattr(self.analysis, "threads_missing", 0)
 
     @property
     def label(self) -> str:
-        """``launch 7``, or the file where the log does not say the launch."""
+        """``launch 7``, or the file if the log does not name the launch."""
         return f"result/{self.file}" if self.launch is None else f"launch {self.launch.number}"
 
     @property
@@ -101,20 +105,20 @@ class AnalysedResult:
         value_texts = (
             f"{metric_value.label} {metric_text(metric_value)}"
             for metric_value in self.metric_values
-            if metric_value.shown
+            if metric_value.is_shown
         )
         try:
-            text = ", ".join(value_texts) if self.probe.line is None else self.probe.line(self.analysis)
+            text = ", ".join(value_texts) if self.probe.launch_line is None else self.probe.launch_line(self.analysis)
         except TraceError as error:
             return printable(str(error))
         sample = f"  ({sampled_blocks_text(self.sample)})" if self.sample else ""
-        missing = f"  (excluding {units.counted(self.threads_missing or 0, 'thread')} that did not exit)"
+        missing_threads = f"  (excluding {units.counted(self.threads_missing or 0, 'thread')} that did not exit)"
         simulated = "  simulated" if self.kernel.trace.state.simulated else ""
-        return f"{text}{sample}{missing if self.threads_missing else ''}{simulated}"
+        return f"{text}{sample}{missing_threads if self.threads_missing else ''}{simulated}"
 
 
 def known_probe(kernel: KernelFacts) -> Probe:
-    """The probe of a kernel, or ``UNKNOWN_PROBE``."""
+    """Return the probe of a kernel, or ``UNKNOWN_PROBE``."""
     return probe_named(analysis_name(kernel)) or UNKNOWN_PROBE
 
 
@@ -136,32 +140,32 @@ def line_range_probe(kernel: KernelFacts) -> str:
     return name if line_range_of(name) and not kernel.combined_probes else ""
 
 
-def analyse_results(trace: Run, kernel: KernelFacts, *, most: int | None = None) -> Iterator[AnalysedResult]:
-    """The results of a kernel, analysed, the oldest first, at most ``most`` of them."""
-    return (analyse_result(trace, kernel, row) for row in kernel.result_rows[:most])
+def analyse_results(trace: Run, kernel: KernelFacts, *, max_results: int | None = None) -> Iterator[AnalysedResult]:
+    """Yield the analysed results of a kernel, the oldest first, at most ``max_results`` of them."""
+    return (analyse_result(trace, kernel, row) for row in kernel.result_rows[:max_results])
 
 
 def analyse_result(trace: Run, kernel: KernelFacts, row: int) -> AnalysedResult:
-    """The result in a row of the result table, which is one of this kernel's, analysed."""
-    probed = kernel.of_result(row)
-    number, file, probe = trace.results.launch(row), trace.results.name(row), known_probe(probed)
+    """Analyse the result in a row of the result table; it must be a result of this kernel."""
+    probed_kernel = kernel.of_result(row)
+    number, file, probe = trace.results.launch(row), trace.results.name(row), known_probe(probed_kernel)
     launch = None if number is None else trace.launches[number]
     result, analysis, problem = None, None, None
     metric_values: tuple[MetricValue, ...] = ()
     try:
-        result = probe_results.read_result_row(trace, probed, row)
-        analysed = probe.analyse(result)
-        metric_values, analysis = probe.figures_in(analysed), analysed
+        result = probe_results.read_result_row(trace, probed_kernel, row)
+        launch_analysis = probe.analyse(result)
+        metric_values, analysis = probe.metric_values_of(launch_analysis), launch_analysis
     except TraceError as error:
         problem = str(error)
     if result is None:
-        return AnalysedResult(probed, probe, file, launch, analysis, problem)
+        return AnalysedResult(probed_kernel, probe, file, launch, analysis, problem)
     header, sample = result.result.header, result.result.sample
-    return AnalysedResult(probed, probe, file, launch, analysis, problem, header.blocks, sample, metric_values)
+    return AnalysedResult(probed_kernel, probe, file, launch, analysis, problem, header.blocks, sample, metric_values)
 
 
 def metric_text(metric_value: MetricValue) -> str:
-    """``40 000 B``, ``3.25``, or ``–``; of a place in machine code its offset: ``0x0150``."""
+    """Format a value: ``40 000 B``, ``3.25``, ``–``; ``0x0150`` for an offset in SASS."""
     if metric_value.value is None:
         return NOT_MEASURED
     if isinstance(metric_value.value, Offset):
@@ -172,19 +176,19 @@ def metric_text(metric_value: MetricValue) -> str:
 
 
 def probe_option_for(quantity: Quantity) -> str:
-    """``-p NAME``: the probe to run for a quantity."""
+    """Return ``-p NAME`` of the probe that measures a quantity."""
     return f"-p {probe_names_where(lambda probe: any(metric.quantity == quantity for metric in probe.metrics))[0]}"
 
 
 def probe_measuring_all(quantities: Iterable[Quantity]) -> str | None:
-    """The probe that measures all of some quantities in one launch; None if there is none."""
-    wanted = set(quantities)
-    names = probe_names_where(lambda probe: wanted <= {metric.quantity for metric in probe.metrics})
+    """Return the probe that measures all of some quantities in one launch; None if there is none."""
+    wanted_quantities = set(quantities)
+    names = probe_names_where(lambda probe: wanted_quantities <= {metric.quantity for metric in probe.metrics})
     return names[0] if names else None
 
 
 def mean_quantities(results: Iterable[AnalysedResult]) -> dict[str, float]:
-    """The mean of each quantity over results; one that is not known of some result is left out."""
+    """Return the mean of each quantity over results; a quantity that is unknown in some result is left out."""
     values: dict[str, list[float | None]] = {}
     for result in results:
         for metric_value in result.metric_values:
@@ -192,15 +196,15 @@ def mean_quantities(results: Iterable[AnalysedResult]) -> dict[str, float]:
                 values.setdefault(metric_value.metric.quantity, []).append(metric_value.value)
     means = {}
     for quantity, by_result in values.items():
-        known = [value for value in by_result if value is not None]
-        if len(known) == len(by_result):
-            means[quantity] = sum(known) / len(known)
+        known_values = [value for value in by_result if value is not None]
+        if len(known_values) == len(by_result):
+            means[quantity] = sum(known_values) / len(known_values)
     return means
 
 
 def result_extent(result: AnalysedResult) -> BlockExtent:
-    """Return how many blocks of its launch a result covers, and of how many; None for all. One that cannot be read
-    counts as whole.
+    """Return the number of blocks that a result covers, and of its grid; None for all blocks, and for an unreadable
+    result.
     """
     if result.sample is None or result.blocks is None:
         return None
@@ -227,5 +231,5 @@ def comparable_results(results: Iterable[AnalysedResult]) -> tuple[BlockExtent, 
 
 
 def extent_text(extent: BlockExtent) -> str:
-    """``64 of 1 024 blocks``, "" for all."""
+    """Format an extent: ``64 of 1 024 blocks``, "" for all."""
     return "" if extent is None else f"{units.count(extent[0])} of {units.counted(extent[1], 'block')}"

@@ -23,33 +23,33 @@ Quantity = Literal[
 ]  # fmt: skip
 
 
-def require_one_of(choices: Any, value: object, what: str) -> None:
-    """Raise ValueError, with what there is, for a value that is none of a Literal's."""
-    known = get_args(choices)
-    if value not in known:
-        raise ValueError(f"{what} is {value!r}; possible values are {', '.join(map(repr, known))}")
+def require_one_of(choices: Any, value: object, label: str) -> None:
+    """Raise ValueError, with the possible values, for a value that is not in a Literal."""
+    possible_values = get_args(choices)
+    if value not in possible_values:
+        raise ValueError(f"{label} is {value!r}; possible values are {', '.join(map(repr, possible_values))}")
 
 
-def always(analysis: Any, value: float | None) -> bool:
-    """Show any number."""
+def show_always(analysis: Any, value: float | None) -> bool:
+    """Show any value."""
     del analysis, value
     return True
 
 
-def where_known(analysis: Any, value: float | None) -> bool:
-    """Show the number where it was measured."""
+def show_known(analysis: Any, value: float | None) -> bool:
+    """Show the value if it was measured."""
     del analysis
     return value is not None
 
 
-def where_any(analysis: Any, value: float | None) -> bool:
-    """Show the number where it is neither 0 nor unknown."""
+def show_nonzero(analysis: Any, value: float | None) -> bool:
+    """Show the value if it is neither 0 nor unknown."""
     del analysis
     return bool(value)
 
 
-def never(analysis: Any, value: float | None) -> bool:
-    """Leave the number to data: in text others say as much."""
+def show_never(analysis: Any, value: float | None) -> bool:
+    """Show the value in data only; in text other values imply it."""
     del analysis, value
     return False
 
@@ -62,12 +62,11 @@ class Metric:
     the better, ``over_launches`` how numbers of several launches make one. ``quantity`` names what it is an amount of,
     for pages that set numbers of any probe next to others; a probe has each at most once. A ``place`` says where
     something is (a line, a block): it has no size, so it is never compared. What is ``clocked`` is made of clock
-    cycles, no matter what its unit; those of a simulated GPU are not time. ``read`` takes it from an analysis: None
-    where it was not measured. Without ``read`` it is the attribute of that ``key``. What is not finite was not
-    measured.
-    A metric ``of_work`` grows with the amount of work, such as bytes read: less is better only for the same work, so a
-    comparison does not judge it unless it is asked for by its key. ``ideal`` takes the value without any loss from an
-    analysis, None where it is not known; then the metric is judged by what it has in excess.
+    cycles, no matter what its unit; those of a simulated GPU are not time. ``read`` takes it from an analysis:
+    None where it was not measured. Without ``read`` it is the attribute of that ``key``. What is not finite was
+    not measured. A metric ``of_work`` grows with the amount of work, such as bytes read: less is better only for the
+    same work, so a comparison does not judge it unless it is asked for by its key. ``ideal`` takes the value without
+    any loss from an analysis, None where it is not known; then the metric is judged by what it has in excess.
     ``standalone_title`` names it among metrics of other probes; empty: its key in words. ``page`` is the view that
     shows it, where that is not to be seen from what it is: time in drawings, counts by line.
     """
@@ -81,7 +80,7 @@ class Metric:
     place: bool = False
     clocked: bool = False
     read: Callable[[Any], float | None] | None = None
-    shown: Callable[[Any, float | None], bool] = always
+    is_shown: Callable[[Any, float | None], bool] = show_always
     standalone_title: str = ""
     page: str = ""
     of_work: bool = False
@@ -98,18 +97,18 @@ class Metric:
         """True if the value is a duration, or a sum or mean of durations."""
         return self.clocked or self.unit in ("cycles", "ns")
 
-    def of(self, analysis: Any) -> MetricValue:
+    def value_in(self, analysis: Any) -> MetricValue:
         """Return its value in an analysis. Raises AttributeError and TypeError with the metric's name."""
         try:
             value = _number(getattr(analysis, self.key) if self.read is None else self.read(analysis))
             ideal = None if self.ideal is None else _number(self.ideal(analysis))
-            return MetricValue(self, value, self.shown(analysis, value), ideal)
+            return MetricValue(self, value, self.is_shown(analysis, value), ideal)
         except (AttributeError, TypeError) as error:
             raise type(error)(f"metric {self.key}: {error}") from error
 
 
 def _number(value: Any) -> float | None:
-    """Convert NumPy numbers to those of Python, which JSON has; None for what is not finite, such as 0 / 0."""
+    """Convert NumPy numbers to Python numbers, which JSON has; None for a number that is not finite, such as 0 / 0."""
     if value is None or type(value) is int or isinstance(value, Offset):
         return value
     if isinstance(value, Integral):
@@ -121,14 +120,14 @@ def _number(value: Any) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """A metric's number of one launch; ``value`` is None where it was not measured.
+    """The value of a metric in one launch; ``value`` is None if it was not measured.
 
-    Text leaves out a value that is not ``shown``, since it says nothing that others do not.
+    Text leaves out a value if ``is_shown`` is False, since other values imply it.
     """
 
     metric: Metric
     value: float | None
-    shown: bool = True
+    is_shown: bool = True
     ideal: float | None = None
 
     @property
@@ -164,55 +163,57 @@ BYTES_WRITTEN: Final = Metric(
 
 
 def metric_values(metrics: Iterable[Metric], analysis: Any) -> tuple[MetricValue, ...]:
-    """The numbers of an analysis, in the order of their declarations."""
-    return tuple(metric.of(analysis) for metric in metrics)
+    """Return the values of an analysis, in the order of their declarations."""
+    return tuple(metric.value_in(analysis) for metric in metrics)
 
 
 def leading_metrics(results: Iterable[Sequence[MetricValue]]) -> list[MetricValue]:
-    """Select from each result of a launch the value that says most of it; none if it adds nothing to the others.
+    """Select the main value of each result of a launch.
 
-    That is the first for which less or more is better, however large the launch is; if no result has one, the first
-    mean, else the first value.
+    It is the first value for which less or more is better, no matter how large the launch is. If no result has one, the
+    only main value is the first mean, else the first value.
     """
-    known = [
-        [value for value in result if value.value is not None and value.shown and not value.metric.place]
+    known_values = [
+        [value for value in result if value.value is not None and value.is_shown and not value.metric.place]
         for result in results
     ]
-    leading = [value for values in known if (value := next(filter(_is_judged, values), None)) is not None]
+    leading = [value for values in known_values if (value := next(filter(_is_judged, values), None)) is not None]
     if leading:
         return leading
-    firsts = [sorted(values, key=lambda value: value.metric.over_launches != "mean")[0] for values in known if values]
-    return firsts[:1]
+    first_values = [
+        sorted(values, key=lambda value: value.metric.over_launches != "mean")[0] for values in known_values if values
+    ]
+    return first_values[:1]
 
 
 def _is_judged(value: MetricValue) -> bool:
     return value.metric.better != "neither" and not value.metric.of_work
 
 
-def metrics_by_line(metrics: Iterable[Metric], words: str) -> tuple[Metric, ...]:
-    """The metrics of a probe's variant that tells lines apart: those of its ``whole``, then the line that stands out.
+def metrics_by_line(metrics: Iterable[Metric], reason: str) -> tuple[Metric, ...]:
+    """The metrics of a probe's variant that tells lines apart: those of its sums, then the hotspot.
 
-    ``words`` say by what it does, such as ``most bytes``. The analysis is a ``CountsByLine``.
+    ``reason`` is why it is the hotspot, such as ``most bytes``. The analysis is a ``CountsByLine``.
     """
-    return (*_metrics_of_whole(metrics), _worst_line(words), _worst_value(words))
+    return (*_kernel_metrics(metrics), _worst_line(reason), _worst_value(reason))
 
 
-def _metrics_of_whole(metrics: Iterable[Metric]) -> Iterator[Metric]:
+def _kernel_metrics(metrics: Iterable[Metric]) -> Iterator[Metric]:
     for metric in metrics:
-        ideal = None if metric.ideal is None else _ideal_of_whole(metric.ideal)
-        yield replace(metric, read=_read_whole(metric), shown=_shown_in_whole(metric), ideal=ideal)
+        ideal = None if metric.ideal is None else _ideal_reader(metric.ideal)
+        yield replace(metric, read=_value_reader(metric), is_shown=_is_shown_rule(metric), ideal=ideal)
 
 
-def _read_whole(metric: Metric) -> Callable[[Any], float | None]:
-    return lambda analysis: metric.of(analysis.whole).value
+def _value_reader(metric: Metric) -> Callable[[Any], float | None]:
+    return lambda analysis: metric.value_in(analysis.whole).value
 
 
-def _ideal_of_whole(ideal: Callable[[Any], float | None]) -> Callable[[Any], float | None]:
+def _ideal_reader(ideal: Callable[[Any], float | None]) -> Callable[[Any], float | None]:
     return lambda analysis: ideal(analysis.whole)
 
 
-def _shown_in_whole(metric: Metric) -> Callable[[Any, float | None], bool]:
-    return lambda analysis, value: metric.shown(analysis.whole, value)
+def _is_shown_rule(metric: Metric) -> Callable[[Any, float | None], bool]:
+    return lambda analysis, value: metric.is_shown(analysis.whole, value)
 
 
 def _worst_line(words: str) -> Metric:
@@ -222,7 +223,7 @@ def _worst_line(words: str) -> Metric:
         over_launches="none",
         place=True,
         read=lambda analysis: analysis.worst[0].line if analysis.worst else None,
-        shown=where_known,
+        is_shown=show_known,
     )
 
 
@@ -233,5 +234,5 @@ def _worst_value(words: str) -> Metric:
         over_launches="none",
         standalone_title=f"worst line: {words}",
         read=lambda analysis: analysis.worst[1] if analysis.worst else None,
-        shown=where_known,
+        is_shown=show_known,
     )

@@ -25,9 +25,9 @@ TRACE_PAGES: Final = ("kernels", "summary", "launches", "results", "ranges", "gr
 RESERVED_PAGES: Final = frozenset((*FIXED_PAGES, *SHARED_PAGES, *TRACE_PAGES))
 Format = Literal["table", "json", "csv", "md"]
 FORMATS: Final[tuple[Format, ...]] = ("table", "json", "csv", "md")
-MORE: Final = "0"
+MORE_PAGES_KEY: Final = "0"
 """Key of the list of further pages."""
-_CLOSING: Final = "q"
+_CLOSE_KEY: Final = "q"
 """Closes the list, so it opens no page."""
 
 
@@ -39,45 +39,47 @@ class ViewSource:
     kernel: KernelFacts
     launch: Launch | None = None
 
-    def under(self, *analyses: str) -> ViewSource:
-        """The kernel under the first probe with one of these analyses that left a result, and the launch, or the
-        nearest that had this probe. Itself where the run had one probe, or none of these.
+    def for_analyses(self, *analyses: str) -> ViewSource:
+        """Return the kernel under the first probe with one of these analyses that has a result, and the nearest launch
+        with this probe. Returns itself if the run had one probe, or none of these.
         """
         from tui_probe.probekit.recognised import analysis_name  # reads probe files, which no list of pages needs
 
-        return self._under([probed for probed in self._named_probes() if analysis_name(probed) in analyses])
+        return self._for_probes([probed for probed in self._named_probes() if analysis_name(probed) in analyses])
 
-    def under_named(self, *probes: str) -> ViewSource:
-        """``under`` without reading files: a probe of the user that names another's analysis is not found."""
-        return self._under([probed for probed in self._named_probes() if probed.probe in probes])
+    def for_probe_names(self, *probes: str) -> ViewSource:
+        """Do the same for names of probes, without reading files: a custom probe with a built-in analysis has another
+        name.
+        """
+        return self._for_probes([probed for probed in self._named_probes() if probed.probe in probes])
 
     def by_probe(self) -> tuple[ViewSource, ...]:
-        """The kernel under each probe of the run, with the launch, or the nearest that had this probe."""
-        return tuple(self._with(probed) for probed in self.kernel.by_probe())
+        """Return the kernel under each probe of the run, with the nearest launch that had this probe."""
+        return tuple(self._for_probe(probed) for probed in self.kernel.by_probe())
 
     def of_all_probes(self) -> tuple[ViewSource, ...]:
-        """``by_probe`` of the whole kernel, also of a source that is under one probe."""
+        """Return ``by_probe`` of the kernel itself, also for a source under one probe."""
         return ViewSource(self.trace, self.kernel.kernel, self.launch).by_probe()
 
     def _named_probes(self) -> list[ProbedKernel]:
         return [probed for probed in self.kernel.by_probe() if probed.probe]
 
-    def _under(self, probes: list[ProbedKernel]) -> ViewSource:
+    def _for_probes(self, probes: list[ProbedKernel]) -> ViewSource:
         if not probes:
             return self
         if self.launch is not None and self.launch.result is not None:
             made_by = {self.trace.results.probe(row) for row in self.trace.launches.results(self.launch.row)}
             probes.sort(key=lambda probed: probed.probe not in made_by)
-        return self._with(next((probed for probed in probes if probed.result_rows), probes[0]))
+        return self._for_probe(next((probed for probed in probes if probed.result_rows), probes[0]))
 
-    def _with(self, probed: ProbedKernel) -> ViewSource:
-        return ViewSource(self.trace, probed, _nearest_launch(self.trace, probed, self.launch))
+    def _for_probe(self, probed_kernel: ProbedKernel) -> ViewSource:
+        return ViewSource(self.trace, probed_kernel, _nearest_launch(self.trace, probed_kernel, self.launch))
 
 
 def _nearest_launch(trace: Trace, kernel: ProbedKernel, launch: Launch | None) -> Launch | None:
-    """The launch with the result of the probe, or the nearest that has one, of the same shape if there is one.
+    """Return the launch with the result of the probe, or the nearest that has one, of the same shape if possible.
 
-    A launch of fused probes has a result of each: its own ``result`` is that of the first.
+    A launch of fused probes has a result of each probe: its own ``result`` is that of the first.
     """
     if launch is None or launch.result is None or launch.result in kernel.result_rows:
         return launch
@@ -89,43 +91,46 @@ def _nearest_launch(trace: Trace, kernel: ProbedKernel, launch: Launch | None) -
     if not result_of_launch:
         return launch
     shape = (launch.grid, launch.block, launch.shared)
-    nearest: list[Launch] = sorted(
-        (trace.launches[row] for row in result_of_launch), key=lambda near: abs(near.row - launch.row)
+    nearby_launches: list[Launch] = sorted(
+        (trace.launches[row] for row in result_of_launch),
+        key=lambda nearest_launch: abs(nearest_launch.row - launch.row),
     )
-    near = next((near for near in nearest if (near.grid, near.block, near.shared) == shape), nearest[0])
+    near = next((near for near in nearby_launches if (near.grid, near.block, near.shared) == shape), nearby_launches[0])
     return replace(near, result=result_of_launch[near.row])
 
 
 @dataclass(frozen=True, slots=True)
 class ViewKind:
-    """A kind of view. ``name`` is the word for ``tui-probe show``, ``title`` that of its page, ``about`` one line.
+    """A kind of view. ``name`` is its argument of ``tui-probe show``, ``title`` the title of its page, ``description``
+    one line.
 
-    ``missing`` tells why there is nothing to show and what to do (“run with -p NAME”), None if there is; it reads
-    little. ``opened`` makes the view of a kernel under one of ``probes``, and reads what is needed; it raises
+    ``missing_reason`` returns why there is nothing to show, with advice (“run with -p NAME”), else None; it
+    reads little. ``open_view`` makes the view of a kernel under one of ``probes``, and reads what is needed; it raises
     TraceError naming the file.
     """
 
     name: str
     title: str
-    about: str
-    missing: Callable[[ViewSource], str | None]
-    opened: Callable[[ViewSource, Progress], View]
+    description: str
+    missing_reason: Callable[[ViewSource], str | None]
+    open_view: Callable[[ViewSource, Progress], View]
     explanation: tuple[str, ...] = ()
     """Explanation of the page, in paragraphs."""
     order: int = 50
     """Position among the pages of probes; pages of the kernel itself come first."""
-    short: str = ""
-    """The title of its tab where there is little room; "" for the whole one."""
+    short_title: str = ""
+    """Title of its tab on narrow terminals; "" for the full title."""
     grows: bool = False
     """True if it is read again while the kernel is still launched."""
-    drawn: bool = False
-    """True if it is a drawing: a window that moves, a cursor, and a known hotspot."""
+    is_drawing: bool = False
+    """True for a drawing, which has a movable window, a cursor, and a known hotspot."""
     fed_by: Callable[[], tuple[str, ...]] = tuple
-    """The names of the probes whose results it shows, the one to run first; none if every kernel has what it shows."""
+    """Returns the names of the probes whose results it shows, the one to run first; none if every kernel has its data.
+    """
     all_probes: bool = False
-    """True if it shows results of all probes of the run: of each the newest, if no launch was chosen."""
+    """True if it shows results of all probes of the run: the newest of each, if no launch was selected."""
     option: str = ""
-    """The option of a run that fills it, where ``-p`` with one of ``probes`` does not."""
+    """Option of a run that fills it, if ``-p`` with one of ``probes`` does not."""
 
     @property
     def probes(self) -> tuple[str, ...]:
@@ -134,30 +139,30 @@ class ViewKind:
 
     def open(self, source: ViewSource, progress: Progress) -> View:
         """Open the view of a kernel under the probe that fills it."""
-        return self.opened(source.under(*self.probes), progress)
+        return self.open_view(source.for_analyses(*self.probes), progress)
 
 
 @dataclass(frozen=True, slots=True)
 class TracePage:
     """A page about a whole trace: report, data and screen take its cells from what ``open`` returns.
 
-    ``open`` calls ``progress`` where results are read. ``title`` and ``about`` are those of the page of a kernel that
-    has the same name, where there is one.
+    ``open`` calls ``progress`` where results are read. ``title`` and ``description`` are those of the page of a kernel
+    that has the same name, where there is one.
     """
 
     name: str
     open: Callable[[Trace, Progress], TableContent[Any]]
     title: str = ""
-    about: str = ""
+    description: str = ""
     headed: bool = True
     """True if its text begins with the head of the trace."""
     applies: Callable[[Trace], bool] | None = None
-    """Returns whether it is for a trace; where it is not, the page of a kernel of that name is shown. None: for all."""
+    """Returns whether it applies to a trace; if not, the page of a kernel with its name is shown. None: to all."""
 
 
 @dataclass(frozen=True, slots=True)
 class LazyPage:
-    """One page; ``make`` may take a while. ``about`` is how to read it, a paragraph each.
+    """One page; ``make`` may take a while. ``explanation`` is how to read it, a paragraph each.
 
     Without a terminal the first page is written, and those ``in_text``.
     """
@@ -165,13 +170,13 @@ class LazyPage:
     name: str
     title: str
     make: Callable[[], View]
-    about: Sequence[str] = ()
+    explanation: Sequence[str] = ()
     in_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PageSet:
-    """Files that were read. ``title`` says which."""
+    """Pages of files of another profiler; ``title`` names the files."""
 
     title: str
     pages: Sequence[LazyPage]
@@ -179,15 +184,15 @@ class PageSet:
 
 @dataclass(frozen=True, slots=True)
 class PageKey:
-    """A page with its digit or letter. ``short`` is its title on narrow terminals; ``of_run``: it is about the whole
-    run, not about a kernel. A letter without a title is kept for a page to come.
+    """A page with its digit or letter. ``short_title`` is its title on narrow terminals; ``of_run``: it is about the
+    whole run, not about a kernel. A letter without a title is kept for a page to come.
     """
 
     name: str
     key: str
     title: str = ""
-    about: str = ""
-    short: str = ""
+    description: str = ""
+    short_title: str = ""
     of_run: bool = False
 
 
@@ -233,13 +238,13 @@ def page_keys(pages: Mapping[str, str], *, reserved: bool = True) -> dict[str, s
     if pages and "summary" not in pages:
         keys.setdefault(next(iter(pages)), "1")
     keys |= {name: LETTERS[name] for name in pages if name in LETTERS and name not in keys and reserved}
-    taken = {*keys.values(), *(LETTERS.values() if reserved else ())}
-    return keys | letters_of({name: title for name, title in pages.items() if name not in keys}, taken)
+    used_keys = {*keys.values(), *(LETTERS.values() if reserved else ())}
+    return keys | assign_letters({name: title for name, title in pages.items() if name not in keys}, used_keys)
 
 
-def letters_of(titles: Mapping[str, str], taken: Collection[str] = ()) -> dict[str, str]:
+def assign_letters(titles: Mapping[str, str], used_keys: Collection[str] = ()) -> dict[str, str]:
     """Return a letter for each title: the first one of it that is free, else any, capitals last; "" if none is left."""
-    free = [letter for letter in ascii_lowercase + ascii_uppercase if letter not in {*taken, _CLOSING}]
+    free = [letter for letter in ascii_lowercase + ascii_uppercase if letter not in {*used_keys, _CLOSE_KEY}]
     letters = {}
     for name, title in titles.items():
         letters[name] = next((letter for letter in (*title.lower(), *free) if letter in free), "")
@@ -249,4 +254,4 @@ def letters_of(titles: Mapping[str, str], taken: Collection[str] = ()) -> dict[s
 
 def key_text(key: str) -> str:
     """Return a page's key as it is typed: ``3``, ``0 b``."""
-    return f"{MORE} {key}" if key.isalpha() else key
+    return f"{MORE_PAGES_KEY} {key}" if key.isalpha() else key

@@ -32,27 +32,28 @@ if TYPE_CHECKING:
 class Question:
     """Question of a user that the probe answers.
 
-    ``key`` is what findings and other probes call it by. ``rank`` orders questions, the one asked most first.
-    ``needs`` is a regular expression that occurs in the PTX of the kernels for which the question means something.
+    ``key`` is its name in findings and other probes. ``rank`` orders questions, the one asked most first.
+    ``code_pattern`` is a regular expression that occurs in the PTX of the kernels for which the question means
+    something.
     """
 
     key: str
-    words: str
+    text: str
     rank: int
-    needs: str = ""
-    also: str = ""
-    """More words by which people look for it, such as ``roofline``."""
+    code_pattern: str = ""
+    search_words: str = ""
+    """More words that a search matches, such as ``roofline``."""
     of_program: bool = False
     """True if it is asked of all kernels together, so that a run again is offered at any of them."""
     needs_gpu: bool = False
     """True if the probe needs SASS, which the simulated GPU does not execute."""
-    of_latency: bool = False
-    """True if it comes first of a kernel that no unit limits."""
+    is_for_latency: bool = False
+    """True if it comes first for a latency-bound kernel."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if ``needs`` is not a regular expression."""
+        """Raise ValueError if ``code_pattern`` is not a regular expression."""
         try:
-            re.compile(self.needs)
+            re.compile(self.code_pattern)
         except re.error as error:
             raise ValueError(f"question {self.key}: 'needs' is not a valid regular expression: {error}") from error
 
@@ -67,10 +68,10 @@ class Stamps:
 
 @dataclass(frozen=True, slots=True)
 class LatencyCause:
-    """Reason why warps of a launch wait: the ``share`` of their lifetime, and the wait with its cause in words."""
+    """Reason why warps of a launch wait: the ``share`` of their lifetime, and text on the wait and its cause."""
 
     share: float
-    words: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,8 @@ class MeasuredWaits:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeGroups:
-    """Probes that measure parts of one thing, each in launches of its own.
+class ProbeGroup:
+    """Probes that measure parts of the same quantity, each in launches of its own.
 
     ``join`` returns one analysis of the parts that have a result, in the order of ``probes``.
     """
@@ -112,10 +113,10 @@ class ProbeGroups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """Everything that a probe means.
+    """A probe: the analysis of its results, and the values, findings and pages made from an analysis.
 
-    ``analyse`` turns a result into an analysis, any object; it raises TraceError if the result is not the probe's.
-    All that takes an analysis gets what ``analyse`` returned for the same result.
+    ``analyse`` returns the analysis of a result, any object; it raises TraceError if another probe made the result.
+    Functions that take an analysis get the return value of ``analyse`` for the same result.
     """
 
     name: str
@@ -137,36 +138,37 @@ class Probe:
     """Time span of a launch by the timer that all kernels share (%globaltimer), for a probe that reads it."""
     waits: Callable[[ProbeResult, Progress], Waits] | None = None
     views: tuple[ViewKind, ...] = ()
-    """Views of its own, compared with those that all probes share."""
+    """Views of this probe only."""
     pages: tuple[TracePage, ...] = ()
     """Pages about a whole trace."""
-    line: Callable[[Any], str] | None = None
-    """A launch in one line, where the list of values would say it worse."""
-    line_about: str = ""
+    launch_line: Callable[[Any], str] | None = None
+    """Formats a launch in one line; by default the line lists the values."""
+    line_caption: str = ""
     """Caption of ``line``, shown above the first lines of launches."""
     notes: Callable[[Any], Sequence[str]] | None = None
     """Notes on a launch's values in tables."""
     latency_cause: Callable[[Any], LatencyCause | None] | None = None
-    """Reason why a kernel that no unit limits waits; None where the launch does not show it."""
+    """Returns the reason why a latency-bound kernel waits; None if the launch does not show it."""
     measured_waits: Callable[[Any], MeasuredWaits] | None = None
-    """The waits by instruction, which comparison sets against those of another build instead of metrics and findings:
-    each launch may measure other instructions.
+    """Returns the waits by instruction, which a comparison uses instead of metrics and findings, since each launch may
+    measure other instructions.
     """
-    groups: ProbeGroups | None = None
-    """The probes that it takes turns with: findings, lines and comparisons are of all of them together."""
-    metric_values: Callable[[Any], tuple[MetricValue, ...]] | None = None
-    """The numbers of an analysis, where it depends on the launch which there are; ``metrics`` are then all of them."""
+    group: ProbeGroup | None = None
+    """Probes that measure parts of the same quantity: findings, lines and comparisons join their results."""
+    values_of: Callable[[Any], tuple[MetricValue, ...]] | None = None
+    """Returns the values of an analysis, if their set depends on the launch; ``metrics`` then lists all possible ones.
+    """
 
-    def figures_in(self, analysis: Any) -> tuple[MetricValue, ...]:
-        """The numbers of a launch, in the order in which they are shown."""
-        return metric_values(self.metrics, analysis) if self.metric_values is None else self.metric_values(analysis)
+    def metric_values_of(self, analysis: Any) -> tuple[MetricValue, ...]:
+        """Return the values of a launch, in the order in which they are shown."""
+        return metric_values(self.metrics, analysis) if self.values_of is None else self.values_of(analysis)
 
 
-def of_result(analyse: Callable[[Result], Any]) -> Callable[[ProbeResult], Any]:
+def analysis_of_result(analyse: Callable[[Result], Any]) -> Callable[[ProbeResult], Any]:
     """Return an analysis that needs a result file only."""
-    return lambda of: analyse(of.result)
+    return lambda probe_result: analyse(probe_result.result)
 
 
-def of_sites(analyse: Callable[[Result, Sequence[int], Path | None], Any]) -> Callable[[ProbeResult], Any]:
-    """Return an analysis by line: it needs the sites of the records too, and the kernel's folder for their code."""
-    return lambda of: analyse(of.result, of.sites, of.kernel.folder)
+def analysis_of_sites(analyse: Callable[[Result, Sequence[int], Path | None], Any]) -> Callable[[ProbeResult], Any]:
+    """Return an analysis by line: it also needs the sites of the records, and the kernel's directory for their code."""
+    return lambda probe_result: analyse(probe_result.result, probe_result.sites, probe_result.kernel.folder)

@@ -1,4 +1,4 @@
-"""Views of a probe's own, why a kernel has no result for one, and the questions that another run answers."""
+"""Views of a single probe, the reason why a kernel has no result for one, and the questions that a run answers."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Run
     from tui_probe.trace.run_info import RunInfo
 
-_MOST_PROBES: Final = 3
-_KERNELS_KEPT: Final = 256
-"""Kernels of whose code it is known whether it raises a question."""
+_MAX_NAMED_PROBES: Final = 3
+_MAX_CACHED_KERNELS: Final = 256
+"""Kernels for which the search of their code is cached."""
 
 
 def no_result_reason(source: ViewSource, *probes: str) -> str | None:
     """Return the reason for a missing result of these probes, and advice; None if there is one."""
-    source = source.under(*probes)
+    source = source.for_analyses(*probes)
     kernel, advice = source.kernel, _run_advice(source.kernel.trace, probes)
     if kernel.combined_probes and kernel.status == "probed":
         return f"the kernel was probed with {', '.join(kernel.combined_probes)}: {advice}"
     if kernel.status in ("skipped", "failed", "excluded"):
         return f"the kernel was not probed: {kernel.reason or kernel.status}"
     probe = analysis_name(kernel)
-    if probe is None and (own := _own_probe(kernel.trace.run_info)):
-        return f"the kernel was probed with {printable(own)}: {advice}"
+    if probe is None and (probe_file := _probe_file_name(kernel.trace.run_info)):
+        return f"the kernel was probed with {printable(probe_file)}: {advice}"
     if probe is None:
         naming = unnamed_probe_advice(kernel) or "the trace does not name its probe: pass --probe NAME"
         return f"{naming}, or {advice}"
@@ -67,19 +67,19 @@ def _compressed_reason(source: ViewSource) -> str | None:
     return f"result/{path.name}: {advice}" if path is not None and advice else None
 
 
-def _own_probe(run: RunInfo | None) -> str:
-    """The file of the probe that the run named, "" where that was not a file."""
+def _probe_file_name(run: RunInfo | None) -> str:
+    """Return the name of the probe file of the run, "" if the run named no file."""
     path = PurePath(run.probe if run is not None and run.probe else "")
     return path.name if path.suffix in PROBE_SUFFIXES else ""
 
 
-def _nothing_saved_reason(trace: Run, advice: str) -> str:
-    options = {} if trace.run_info is None else trace.run_info.options
+def _nothing_saved_reason(run: Run, advice: str) -> str:
+    options = {} if run.run_info is None else run.run_info.options
     if options.get("memusage"):
         return "--memusage does not probe kernels: run without --memusage"
     if options.get("benchmark") and options.get("save_results") is False:
         return "--benchmark saves no results: add --save-results, or run without --benchmark"
-    return "no result was saved yet" if trace.state.running else f"no launch has a result of this probe: {advice}"
+    return "no result was saved yet" if run.state.running else f"no launch has a result of this probe: {advice}"
 
 
 def names_to_run(probes: Sequence[str]) -> Sequence[str]:
@@ -95,13 +95,13 @@ def needs_gpu(trace: Run, probes: Sequence[str]) -> bool:
 
 
 def _run_advice(trace: Run, probes: Sequence[str]) -> str:
-    """``run with -p A or -p B``; of more than three only the first ones."""
+    """Return ``run with -p A or -p B``; of more than three probes only the first three."""
     names = names_to_run(probes)
-    options = " or ".join(f"-p {name}" for name in names[:_MOST_PROBES])
+    options = " or ".join(f"-p {name}" for name in names[:_MAX_NAMED_PROBES])
     if needs_gpu(trace, probes):
         return f"run with {options} on a GPU; the simulated GPU has no SASS to measure"
-    more = len(names) - _MOST_PROBES
-    return f"run with {options}" + (f" or {units.counted(more, 'other')} (tui-probe probes)" if more > 0 else "")
+    unnamed = len(names) - _MAX_NAMED_PROBES
+    return f"run with {options}" + (f" or {units.counted(unnamed, 'other')} (tui-probe probes)" if unnamed > 0 else "")
 
 
 def unknown_probe_advice(kernel: KernelFacts) -> str | None:
@@ -113,12 +113,12 @@ def unknown_probe_advice(kernel: KernelFacts) -> str | None:
         return None
     return (
         f"the probe {printable(name)} is not installed; only the page Results shows its maps. Install the package with"
-        f" the probe, or pass the probe directory: --probe {printable(_folder_of(kernel.trace.run_info))}"
+        f" the probe, or pass the probe directory: --probe {printable(_folder_argument(kernel.trace.run_info))}"
     )
 
 
-def _folder_of(run: RunInfo | None) -> str:
-    """The folder that the run named, as a word for a shell; FOLDER where it named none. It is not looked at."""
+def _folder_argument(run: RunInfo | None) -> str:
+    """Return the probe directory of the run, quoted for a shell; FOLDER if it named none. It is not opened."""
     if run is None or run.probe is None or "/" not in run.probe:
         return "FOLDER"
     path = PurePath(run.cwd or "", run.probe)
@@ -128,16 +128,16 @@ def _folder_of(run: RunInfo | None) -> str:
 def probe_view(
     name: str,
     title: str,
-    about: str,
-    opened: Callable[[ViewSource, Progress], View],
+    description: str,
+    open_view: Callable[[ViewSource, Progress], View],
     *,
     explanation: tuple[str, ...],
     order: int = 50,
-    short: str = "",
+    short_title: str = "",
     grows: bool = False,
-    drawn: bool = False,
+    is_drawing: bool = False,
 ) -> ViewKind:
-    """The kind of such a view; arguments as those of ``ViewKind``. It is missing where another probe was used."""
+    """Return the kind of a view of the probes that list it; arguments as for ``ViewKind``."""
 
     def has_view(probe: Probe) -> bool:
         return any(view.name == name for view in probe.views)
@@ -145,18 +145,20 @@ def probe_view(
     def probes() -> tuple[str, ...]:
         return probe_names_where(has_view)
 
-    def missing(source: ViewSource) -> str | None:
+    def missing_reason(source: ViewSource) -> str | None:
         return no_result_reason(source, *probes())
 
     return ViewKind(
-        name, title, about, missing, opened, explanation,
-        order=order, short=short, grows=grows, drawn=drawn, fed_by=probes,
+        name, title, description, missing_reason, open_view, explanation,
+        order=order, short_title=short_title, grows=grows, is_drawing=is_drawing, fed_by=probes,
     )  # fmt: skip
 
 
 def answered_questions(kernel: KernelFacts) -> set[str]:
-    """Keys of the questions that results of a kernel answer."""
-    probes = (probe_named(analysis_name(probed)) for probed in kernel.by_probe() if _has_answer(probed))
+    """Return the keys of the questions that results of a kernel answer."""
+    probes = (
+        probe_named(analysis_name(probed_kernel)) for probed_kernel in kernel.by_probe() if _has_answer(probed_kernel)
+    )
     return set().union(*map(_answered_keys, probes))
 
 
@@ -173,42 +175,42 @@ def _answered_keys(probe: Probe | None) -> set[str]:
     return {*probe.answers, *((probe.question.key,) if probe.question else ())}
 
 
-def code_has(kernel: KernelFacts, needs: str) -> bool | None:
+def has_code(kernel: KernelFacts, pattern: str) -> bool | None:
     """Return whether a regular expression occurs in the PTX of a kernel; None without PTX, or with too much of it."""
     path = kernel.file("pruned.ptx")
     if path is None:
         return None
-    about = path.stat()
-    return None if about.st_size > PTX_TEXT.most else _occurs(path, about.st_mtime_ns, needs)
+    status = path.stat()
+    return None if status.st_size > PTX_TEXT.most else _has_match(path, status.st_mtime_ns, pattern)
 
 
-@lru_cache(maxsize=_KERNELS_KEPT)
-def _occurs(path: Path, changed_ns: int, needs: str) -> bool:
+@lru_cache(maxsize=_MAX_CACHED_KERNELS)
+def _has_match(path: Path, changed_ns: int, pattern: str) -> bool:
     del changed_ns  # another file of this name
-    return re.search(needs, read_within(path, PTX_TEXT).decode("utf-8", "replace")) is not None
+    return re.search(pattern, read_within(path, PTX_TEXT).decode("utf-8", "replace")) is not None
 
 
 def option_of(probe: Probe) -> str:
-    """``-p NAME``: the set of the probes that measure parts of one thing with it, or the probe."""
-    return f"-p {names_to_run(probe.groups.probes)[0] if probe.groups else probe.name}"
+    """Return ``-p NAME`` of the set of the probe's group, or of the probe."""
+    return f"-p {names_to_run(probe.group.probes)[0] if probe.group else probe.name}"
 
 
-class AskedQuestion(NamedTuple):
-    """A question by its key, its words, and the option of a run that answers it."""
+class RunQuestion(NamedTuple):
+    """A question: its key, its text, and the option of a run that answers it."""
 
     key: str
-    words: str
+    text: str
     option: str
 
 
-def latency_question(kernel: KernelFacts) -> AskedQuestion | None:
-    """The question that comes first of a kernel that no unit limits; None if a result answers it, or the code does not
-    wait.
+def latency_question(kernel: KernelFacts) -> RunQuestion | None:
+    """Return the question that comes first for a latency-bound kernel; None if a result answers it, or the code does
+    not wait.
     """
     for probe in all_probes():
         question = probe.question
-        if question is None or not question.of_latency or question.key in answered_questions(kernel):
+        if question is None or not question.is_for_latency or question.key in answered_questions(kernel):
             continue
-        if code_has(kernel, question.needs):
-            return AskedQuestion(question.key, question.words, option_of(probe))
+        if has_code(kernel, question.code_pattern):
+            return RunQuestion(question.key, question.text, option_of(probe))
     return None

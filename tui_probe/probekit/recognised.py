@@ -1,8 +1,8 @@
 """Recognition of a kernel's probe in traces that do not name it.
 
-The user names it (``--probe NAME``), else the trace's ``probe.toml``, else what was added between ``pruned.ptx`` and
-``probed.ptx``, else the layout of the maps with the records of a result. A probe counts only if its maps have the
-same layout: others would be read as what they are not.
+The name comes from the user (``--probe NAME``), else from ``probe.toml`` of the trace, else from the lines added
+between ``pruned.ptx`` and ``probed.ptx``, else from the layout of the maps and the records of a result. A probe is
+accepted only if its maps have the same layout, since records of another layout would be misread.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ reads, and the probe of a kernel is asked for at dozens of places, which know a 
 
 
 def set_assumed_probe(name: str | None) -> None:
-    """Read all traces that name no probe as ones of this probe; with None recognise their probes again."""
+    """Read all traces that name no probe as traces of this probe; None: recognize their probes again."""
     global _assumed_probe
     _assumed_probe = name
 
 
 def analysis_name(kernel: KernelFacts) -> str | None:
-    """The analysis of a kernel's probe by ``kernel.info``; of one of several probes else its name."""
+    """Return the analysis that ``kernel.info`` names; else the name of the probe, given or recognized."""
     info = kernel.read_info()
     if info is not None and info.callback is not None:
         return info.callback.removesuffix(".py")
-    return kernel.probe or (recognition(kernel).name if _unnamed(kernel) else None)
+    return kernel.probe or (recognition(kernel).name if _is_unnamed(kernel) else None)
 
 
-def _unnamed(kernel: KernelFacts) -> bool:
+def _is_unnamed(kernel: KernelFacts) -> bool:
     """Return whether neither the trace nor the command of its run names the probe."""
     run = kernel.trace.run_info
     return run is None or run.probe is None
@@ -66,7 +66,7 @@ def _unnamed(kernel: KernelFacts) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """The probe of a kernel that names none, and the evidence; or the built-in probes with such maps."""
+    """The recognized probe and the evidence, else the built-in probes with maps of this layout."""
 
     name: str | None = None
     evidence: str = ""
@@ -76,7 +76,7 @@ class Recognition:
 
 
 def recognition(kernel: KernelFacts) -> Recognition:
-    """Recognise the probe of a kernel whose trace names none."""
+    """Recognize the probe of a kernel whose trace names none."""
     if _assumed_probe is not None:
         return Recognition(_assumed_probe, "--probe")
     info = kernel.read_info()
@@ -86,62 +86,67 @@ def recognition(kernel: KernelFacts) -> Recognition:
     toml, pruned, probed = (None if file is None else (file, file.stat().st_mtime_ns) for file in files)
     row = next(iter(kernel.result_rows), None)
     result = None if row is None else kernel.trace.results.path(row)
-    return _recognition(info.maps, toml, pruned, probed, result)
+    return _recognize(info.maps, toml, pruned, probed, result)
 
 
 def unnamed_probe_advice(kernel: KernelFacts) -> str | None:
-    """Return how to name the probe of a kernel whose trace does not, if it was not recognised; else None."""
-    if kernel.status != "probed" or kernel.combined_probes or not _unnamed(kernel) or kernel.trace.file("probe.toml"):
+    """Return advice to name the probe of a kernel if it is neither named nor recognized; else None."""
+    if (
+        kernel.status != "probed"
+        or kernel.combined_probes
+        or not _is_unnamed(kernel)
+        or kernel.trace.file("probe.toml")
+    ):
         return None
-    known = recognition(kernel)
-    if known.name is not None or not known.maps:
+    recognized = recognition(kernel)
+    if recognized.name is not None or not recognized.maps:
         return None
-    fitting = f" fits {' and '.join(known.candidates)}" if known.candidates else " fits no built-in probe"
-    named = known.candidates[0] if known.candidates else "NAME|DIRECTORY"
-    return f"the trace does not name its probe; its record size ({known.maps}){fitting}: pass --probe {named}"
+    fitting = f" fits {' and '.join(recognized.candidates)}" if recognized.candidates else " fits no built-in probe"
+    argument = recognized.candidates[0] if recognized.candidates else "NAME|DIRECTORY"
+    return f"the trace does not name its probe; its record size ({recognized.maps}){fitting}: pass --probe {argument}"
 
 
 def recognition_text(kernel: KernelFacts) -> str | None:
     """Return ``NAME, recognized by its records`` for a probe that the trace does not name; else None."""
-    if kernel.status != "probed" or not _unnamed(kernel):
+    if kernel.status != "probed" or not _is_unnamed(kernel):
         return None
     info = kernel.read_info()
     if info is not None and info.callback:
         return None
-    known = recognition(kernel)
-    return known.name and f"{known.name}, recognized by {known.evidence}"
+    recognized = recognition(kernel)
+    return recognized.name and f"{recognized.name}, recognized by {recognized.evidence}"
 
 
 @lru_cache(maxsize=256)
-def _recognition(
+def _recognize(
     maps: tuple[MapInfo, ...],
     toml: tuple[Path, int] | None,
-    pruned: tuple[Path, int] | None,
-    probed: tuple[Path, int] | None,
+    pruned_ptx: tuple[Path, int] | None,
+    probed_ptx: tuple[Path, int] | None,
     result: Path | None,
 ) -> Recognition:
-    values, used = ({}, None) if toml is None else _read_toml(toml[0])
-    added = [] if pruned is None or probed is None else _added(pruned[0], probed[0])
-    fitting = [name for name in built_in_names() if _fits(load_probe(name), maps, used)]
+    values, declared_probe = ({}, None) if toml is None else _read_toml(toml[0])
+    added_lines = [] if pruned_ptx is None or probed_ptx is None else _added_lines(pruned_ptx[0], probed_ptx[0])
+    fitting = [name for name in built_in_names() if _fits(load_probe(name), maps, declared_probe)]
     for names, evidence in (
-        (_names_in(values), "its probe.toml"),
-        ([name for line in added for name in _PARAMETER.findall(line)], "an added parameter"),
+        (_possible_names(values), "its probe.toml"),
+        ([name for line in added_lines for name in _PARAMETER.findall(line)], "an added parameter"),
     ):
         if name := next((name for name in names if name in fitting), None):
             return Recognition(name, evidence)
-    if added:
-        reads = _special_registers(added)
-        fitting = [name for name in fitting if _special_registers([load_probe(name).source]) == reads]
+    if added_lines:
+        registers = _special_registers(added_lines)
+        fitting = [name for name in fitting if _special_registers([load_probe(name).source]) == registers]
         if len(fitting) == 1:
             return Recognition(fitting[0], "its added instructions")
-    by_records = [] if result is None or used is not None else _probes_of_records(fitting, result)
+    by_records = [] if result is None or declared_probe is not None else _probes_fitting_records(fitting, result)
     if len(by_records) == 1:
         return Recognition(by_records[0], "its map layout and records")
     return Recognition(candidates=tuple(by_records or fitting), maps=_maps_text(maps))
 
 
-def _probes_of_records(names: list[str], path: Path) -> list[str]:
-    """Return the probes that can have written a result: those whose SM numbers are confirmed by it, else all possible.
+def _probes_fitting_records(names: list[str], path: Path) -> list[str]:
+    """Return the probes that can have written a result: those whose SM numbers are valid in it, else all possible ones.
 
     A probe is impossible if its records have another size, or hold numbers that no SM has.
     """
@@ -166,18 +171,18 @@ def _records_fit(probe: Probe, result: Result) -> bool | None:
     if len(probe.maps) > len(result.sections):
         return False
     fits: bool | None = None
-    for index, own in enumerate(probe.maps):
-        record = np.dtype([(field.name, "<u8" if field.type == "u64" else "<u4") for field in own.fields])
+    for index, probe_map in enumerate(probe.maps):
+        record = np.dtype([(field.name, "<u8" if field.type == "u64" else "<u4") for field in probe_map.fields])
         try:
-            if own.slot_bytes < 0:
+            if probe_map.slot_bytes < 0:
                 result.form(index, record)
                 continue
             records = result.one_record(index, record)
         except TraceError:
             return False
         if _SM_FIELD in (record.names or ()):
-            written = records[records[record.names[0]] != 0] if record.names else records
-            fits = bool(written.size) and bool((written[_SM_FIELD] < _MAX_SMS).all())
+            saved_records = records[records[record.names[0]] != 0] if record.names else records
+            fits = bool(saved_records.size) and bool((saved_records[_SM_FIELD] < _MAX_SMS).all())
             if not fits:
                 return False
     return fits
@@ -191,7 +196,7 @@ def _maps_text(maps: tuple[MapInfo, ...]) -> str:
 
 
 def _read_toml(path: Path) -> tuple[dict[str, Any], Probe | None]:
-    """The tables of a probe file, and the probe if it is one that is understood here."""
+    """Return the tables of a probe file, and the probe if it can be read."""
     try:
         data = read_within(path, PROBE_FILE)
         values = parse_toml(text_of(data))
@@ -203,7 +208,7 @@ def _read_toml(path: Path) -> tuple[dict[str, Any], Probe | None]:
         return values, None
 
 
-def _names_in(values: dict[str, Any]) -> Iterator[str]:
+def _possible_names(values: dict[str, Any]) -> Iterator[str]:
     """Yield possible names of the probe: those of its analysis, of its tables, and of its maps."""
     for key in _HOOKS:
         if isinstance(hook := values.get(key), str):
@@ -213,26 +218,26 @@ def _names_in(values: dict[str, Any]) -> Iterator[str]:
         yield from maps
 
 
-def _fits(known: Probe, maps: tuple[MapInfo, ...], used: Probe | None) -> bool:
-    """Return True if a known probe has records of the same size per thread, and the same fields if these are given."""
+def _fits(candidate: Probe, maps: tuple[MapInfo, ...], declared_probe: Probe | None) -> bool:
+    """Return whether a candidate has records of the same size per thread, and the fields of a declared probe."""
     sizes = [(own_map.level, own_map.size) for own_map in maps]
-    forms = (known, known.without_optional_maps())
+    forms = (candidate, candidate.without_optional_maps())
     if not any([(own_map.level.name.lower(), own_map.slot_bytes) for own_map in form.maps] == sizes for form in forms):
         return False
-    return used is None or any(_fields(form) == _fields(used) for form in forms)
+    return declared_probe is None or any(_sorted_fields(form) == _sorted_fields(declared_probe) for form in forms)
 
 
-def _fields(probe: Probe) -> list[list[tuple[int, str]]]:
+def _sorted_fields(probe: Probe) -> list[list[tuple[int, str]]]:
     return [sorted((field.offset, field.type) for field in own_map.fields) for own_map in probe.maps]
 
 
-def _added(pruned: Path, probed: Path) -> list[str]:
-    """The lines of the probed text that the pruned one does not have."""
+def _added_lines(pruned: Path, probed: Path) -> list[str]:
+    """Return the lines of the probed PTX that the pruned PTX does not have."""
     try:
-        before, after = ([line.strip() for line in _text_lines(path)] for path in (pruned, probed))
+        pruned_lines, probed_lines = ([line.strip() for line in _text_lines(path)] for path in (pruned, probed))
     except OSError:
         return []
-    return list((Counter(after) - Counter(before)).elements())
+    return list((Counter(probed_lines) - Counter(pruned_lines)).elements())
 
 
 def _text_lines(path: Path) -> list[str]:
@@ -240,6 +245,6 @@ def _text_lines(path: Path) -> list[str]:
 
 
 def _special_registers(texts: Iterable[str]) -> frozenset[str]:
-    """The special registers that are read, both clocks of an SM being one; comments aside."""
+    """Return the special registers that are read outside comments; both clocks of an SM count as one."""
     lines = (line.partition("//")[0].partition("#")[0] for text in texts for line in text.splitlines())
     return frozenset(name for line in lines for name in _SPECIAL.findall(line))

@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Run
 
 _MAX_CHECKED: Final = 1000
-"""Newest results of a kernel that are checked for faults."""
+"""Maximum number of results of a kernel that are checked for faults, the newest ones."""
 _MAX_CHECKED_BYTES: Final = 256 << 20
-"""Bytes of all results of a kernel that are checked."""
+"""Maximum bytes of all checked results of a kernel."""
 _MAX_RESULT_BYTES: Final = 32 << 20
-"""Bytes of a result that is checked; of a larger one it is not known whether it has a fault."""
+"""Maximum bytes of a checked result; whether a larger one has a fault is unknown."""
 _MAX_REMEMBERED: Final = 10_000
-"""Results whose faults are remembered, of all kernels."""
+"""Maximum number of results, of all kernels, whose faults are remembered."""
 _faults: dict[tuple[str, int, bool], bool] = {}
 """True for a result with a fault, by its path, its time, and the state of the context (True: it had failed)."""
 
 
 @dataclass(frozen=True)
 class JoinedResult:
-    """Results of probes that measure parts of one thing, with one analysis; of another probe its one result."""
+    """Results of a group of probes, with one joined analysis; of a probe without a group its one result."""
 
     probe: Probe
     results: tuple[ProbeResult, ...]
@@ -47,26 +47,26 @@ class JoinedResult:
     def analysis(self) -> Any:
         """Analysis of the result, joined for a group of probes. Raises TraceError."""
         analyses = [known_probe(result.kernel).analyse(result) for result in self.results]
-        return analyses[0] if self.probe.groups is None else self.probe.groups.join(analyses)
+        return analyses[0] if self.probe.group is None else self.probe.group.join(analyses)
 
     @property
     def name(self) -> str:
-        """Name of the probe; of joined ones that of the first, whether it has a result or not."""
-        return self.results[0].probe if self.probe.groups is None else self.probe.groups.probes[0]
+        """Name of the probe; of a group the name of the first, even without a result."""
+        return self.results[0].probe if self.probe.group is None else self.probe.group.probes[0]
 
     @property
-    def newest(self) -> Launch | None:
-        """The newest launch; None where the log does not name one."""
+    def newest_launch(self) -> Launch | None:
+        """The newest launch; None if the log does not name one."""
         launches = [result.launch for result in self.results if result.launch is not None]
         return max(launches, key=lambda launch: launch.row, default=None)
 
     @property
-    def which(self) -> str:
+    def launch_label(self) -> str:
         """``launches 76, 79 of #1``."""
         launches = [result.launch for result in self.results if result.launch is not None]
         numbers = sorted(launch.number for launch in launches if launch.number is not None)
         if len(self.results) == 1 or len(numbers) < len(self.results):
-            return ", ".join(result.which for result in self.results)
+            return ", ".join(result.launch_label for result in self.results)
         return f"launches {', '.join(map(str, numbers))} of #{self.results[0].kernel.index}"
 
 
@@ -75,7 +75,7 @@ def joined_sources(source: ViewSource) -> list[ViewSource]:
 
     Without results it is under the first of these probes; a probe without groups is ``source`` itself.
     """
-    groups = known_probe(source.kernel).groups
+    groups = known_probe(source.kernel).group
     if groups is None:
         return [source]
     by_name = {analysis_name(part.kernel): part for part in reversed(source.of_all_probes())}
@@ -84,15 +84,15 @@ def joined_sources(source: ViewSource) -> list[ViewSource]:
 
 
 def unjoined_sources(source: ViewSource) -> Iterator[ViewSource]:
-    """Yield the kernel under each probe of the run; of probes whose analyses are joined only under the first."""
-    for of_probe in source.by_probe():
-        if joined_sources(of_probe)[0].kernel.probe == of_probe.kernel.probe:
-            yield of_probe
+    """Yield the kernel under each probe of the run; of a group only under the first."""
+    for probe_source in source.by_probe():
+        if joined_sources(probe_source)[0].kernel.probe == probe_source.kernel.probe:
+            yield probe_source
 
 
 def joined_name(kernel: KernelFacts) -> str:
-    """Return the name of the probe; of probes whose analyses are joined that of the first, with a result or without."""
-    groups = known_probe(kernel).groups
+    """Return the name of the probe; of a group the name of the first, even without a result."""
+    groups = known_probe(kernel).group
     return groups.probes[0] if groups is not None else analysis_name(kernel) or ""
 
 
@@ -104,25 +104,26 @@ class ShownResult:
     unchecked: int = 0
 
 
-def find_shown_result(source: ViewSource, *, reads: bool = True) -> ShownResult:
+def find_shown_result(source: ViewSource, *, may_read: bool = True) -> ShownResult:
     """Find the result of the launch; without a launch the newest one, or the newest with a fault if the probe looks for
     faults in each launch.
 
-    Reads a limited number of results, each once; none without ``reads``: then only faults that were found before count.
+    Reads a limited number of results, each once; none without ``may_read``: then only faults that were found before
+    count.
     """
     if source.launch is not None:
         return ShownResult(source.launch.result)
     newest = source.kernel.find_newest_result()
-    probed = None if newest is None else source.kernel.of_result(newest)
-    probe = None if probed is None else probe_named(analysis_name(probed))
-    if probed is None or probe is None or not probe.fault_in_any_launch or probed.matched_nothing:
+    probed_kernel = None if newest is None else source.kernel.of_result(newest)
+    probe = None if probed_kernel is None else probe_named(analysis_name(probed_kernel))
+    if probed_kernel is None or probe is None or not probe.fault_in_any_launch or probed_kernel.matched_nothing:
         return ShownResult(newest)
-    rows, unchecked, checked = probed.result_rows, 0, 0
-    for row, state in newest_results(source.trace, rows):
+    rows, unchecked, checked = probed_kernel.result_rows, 0, 0
+    for row, status in newest_results(source.trace, rows):
         checked += 1
         has_fault = None
-        if state is not None and state.st_size <= _MAX_RESULT_BYTES:
-            has_fault = _has_fault(probe, probed, row, state.st_mtime_ns, reads=reads)
+        if status is not None and status.st_size <= _MAX_RESULT_BYTES:
+            has_fault = _has_fault(probe, probed_kernel, row, status.st_mtime_ns, may_read=may_read)
         if has_fault:
             return ShownResult(row)
         unchecked += has_fault is None and row != newest
@@ -133,34 +134,37 @@ def newest_results(trace: Run, rows: Sequence[int]) -> Iterator[tuple[int, os.st
     """Yield the newest of ``rows`` first, with the state of the file: as many as are checked for faults."""
     bytes_left = _MAX_CHECKED_BYTES
     for row in islice(reversed(rows), _MAX_CHECKED):
-        state = _file_state(trace.results.path(row))
-        bytes_left -= 0 if state is None else state.st_size
+        status = _file_status(trace.results.path(row))
+        bytes_left -= 0 if status is None else status.st_size
         if bytes_left < 0:
             return
-        yield row, state
+        yield row, status
 
 
-def _file_state(path: Path | None) -> os.stat_result | None:
+def _file_status(path: Path | None) -> os.stat_result | None:
     try:
         return None if path is None else path.stat()
     except OSError:
         return None
 
 
-def _has_fault(probe: Probe, kernel: ProbedKernel, row: int, written: int, *, reads: bool) -> bool | None:
-    """Return whether a finding of the result ``written`` then is a fault; None if it was not read, or cannot be."""
+def _has_fault(probe: Probe, kernel: ProbedKernel, row: int, mtime_ns: int, *, may_read: bool) -> bool | None:
+    """Return whether the result has a finding that is a fault; None if it was not read or cannot be read.
+
+    ``mtime_ns`` is part of the key of the cache, since a file may be replaced.
+    """
     trace = kernel.trace
-    # What ended the context makes an access of the last launch a fault.
-    key = (str(trace.results.path(row)), written, trace.state.context_failed is not None)
-    if key not in _faults and reads and probe.findings is not None:
+    # A context that failed makes an access of the last launch a fault.
+    key = (str(trace.results.path(row)), mtime_ns, trace.state.context_failed is not None)
+    if key not in _faults and may_read and probe.findings is not None:
         try:
             result = read_result_row(trace, kernel, row)
             findings = probe.findings(result, probe.analyse(result))
             _faults[key] = any(finding.wrong_result for finding in findings)
         except TraceError:
             return None
-        for old in list(_faults)[:-_MAX_REMEMBERED]:
-            _faults.pop(old, None)
+        for oldest_key in list(_faults)[:-_MAX_REMEMBERED]:
+            _faults.pop(oldest_key, None)
     return _faults.get(key)
 
 

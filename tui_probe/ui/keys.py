@@ -98,7 +98,7 @@ TABLE = (
     Key("palette", ("colon", "ctrl+p"), "palette", "app", "command palette", "commands"),
     Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, distinct (for colour-blind users), ansi"),
     Key("redraw", ("ctrl+l",), "redraw", "app", "redraw the screen"),
-    *(Key(f"page_{page.key}", (page.key,), f"digit({page.key})", "tabs", f"page {page.title}: {page.about}")
+    *(Key(f"page_{page.key}", (page.key,), f"digit({page.key})", "tabs", f"page {page.title}: {page.description}")
       for page in PAGES if page.key.isdigit()),
     Key("page_0", ("0",), "more_pages", "tabs", "list the other pages, each with a letter", "more pages"),
     Key("next_page", ("greater_than_sign",), "next_page(1)", "tabs", "next page", "page"),
@@ -347,7 +347,7 @@ def bindings(*scopes: str) -> list[Binding | tuple[str, str] | tuple[str, str, s
 def page_table() -> str:
     """The pages with their keys as Markdown."""
     lines = ["| Key | Page | Content |", "|---|---|---|"]
-    lines += [f"| `{key_text(page.key)}` | {page.title} | {page.about} |" for page in PAGES if page.title]
+    lines += [f"| `{key_text(page.key)}` | {page.title} | {page.description} |" for page in PAGES if page.title]
     return "\n".join(lines)
 
 

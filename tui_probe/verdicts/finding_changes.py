@@ -292,8 +292,8 @@ def _was_hidden(after: KernelFinding, baseline: Sequence[KernelFinding]) -> bool
     if gain is None or after.finding.line is None:
         return False
     gains = (noted.finding.gain for noted in baseline if noted.finding.stands_out)
-    totals = (flagged.whole for flagged in gains if flagged is not None and flagged.whole)
-    return any(gain.most <= _HIDDEN_SHARE * total for total in totals)
+    totals = (flagged.total for flagged in gains if flagged is not None and flagged.total)
+    return any(gain.amount <= _HIDDEN_SHARE * total for total in totals)
 
 
 def _main_metric(finding: KernelFinding) -> str:
@@ -309,12 +309,12 @@ def _main_metric(finding: KernelFinding) -> str:
 def _lost_share(finding: KernelFinding) -> float | None:
     """Return the loss of a finding as a part of the whole; None if that is not known."""
     gain = finding.finding.gain
-    return gain.share if gain is not None and gain.whole else None
+    return gain.share if gain is not None and gain.total else None
 
 
 def _lost_amount(finding: KernelFinding) -> float | None:
     """Return the loss of a finding in its unit."""
-    return None if finding.finding.gain is None else finding.finding.gain.most
+    return None if finding.finding.gain is None else finding.finding.gain.amount
 
 
 def _distance(finding: KernelFinding) -> float | None:

@@ -161,7 +161,7 @@ class KernelFinding:
 
     @property
     def _asks(self) -> str | None:
-        return self.finding.asks or None
+        return self.finding.next_question or None
 
     @property
     def order(self) -> FindingOrder:
@@ -180,7 +180,7 @@ class KernelFinding:
             "severity": self.severity,
             "evidence": self.evidence,
             "location": self.location,
-            "gain_at_most": gain and {"value": gain.most, "unit": gain.unit, "of": gain.whole},
+            "gain_at_most": gain and {"value": gain.amount, "unit": gain.unit, "of": gain.total},
             "confidence": self.confidence,
             "next": list(self.next),
             "not_measured": [missing.record() for missing in self.not_measured],
@@ -279,7 +279,7 @@ def losses_of(findings: Sequence[Loss]) -> list[Loss]:
         noted
         for noted in notable
         if not (by_grid and noted.finding.key == IDLE_SMS_KEY)
-        and (noted.finding.line or (noted.probe not in located and noted.finding.asks not in answered))
+        and (noted.finding.line or (noted.probe not in located and noted.finding.next_question not in answered))
     ]
     return sorted(losses, key=lambda loss: loss.order)
 
@@ -327,5 +327,5 @@ def _limiter_finding(kernel: KernelFacts, limiter: KernelLimiter) -> KernelFindi
     }
     unknown = ", ".join(limiter.verdict.unknown)
     absent = (Unmeasured(unknown, _NOT_COUNTED, limiter.command),) if unknown else ()
-    finding = Finding(LIMITER_KEY, "limited by", limiter.words, values=values, asks=limiter.asks)
+    finding = Finding(LIMITER_KEY, "limited by", limiter.words, values=values, next_question=limiter.asks)
     return KernelFinding(kernel, finding, not_measured=absent)

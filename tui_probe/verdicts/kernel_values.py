@@ -280,7 +280,7 @@ def _values_of_result(source: ViewSource, result: AnalysedResult) -> Iterator[Ke
             "blocks_measured", "blocks measured", result.blocks_measured, _count_text, "neither", pages=("launches",)
         )
     for metric_value in result.metric_values:
-        nothing = not metric_value.shown and not metric_value.value  # a count of what seldom occurs
+        nothing = not metric_value.is_shown and not metric_value.value  # a count of what seldom occurs
         if not metric_value.metric.place and not nothing:
             pages = metric_pages(result.probe, metric_value.metric)
             yield replace(_value_of_metric(metric_value, simulated=source.trace.state.simulated), pages=pages)

@@ -68,7 +68,7 @@ def kernel_limiter(kernel: KernelFacts) -> KernelLimiter | None:
     question = latency_question(kernel)
     if question is None:
         return limiter
-    return replace(limiter, asks=question.key, asked=f"{question.words} run {question.option}")
+    return replace(limiter, asks=question.key, asked=f"{question.text} run {question.option}")
 
 
 def limiter_from_results(
@@ -105,7 +105,7 @@ def latency_cause(kernel: KernelFacts) -> str:
     """Return the longest wait in the newest results of probes of waits; "" for none."""
     sources = unjoined_sources(ViewSource(cast("Trace", kernel.trace), kernel))
     causes = [cause for source in sources if (cause := _newest_cause(source)) is not None]
-    return max(causes, key=lambda cause: cause.share).words if causes else ""
+    return max(causes, key=lambda cause: cause.share).text if causes else ""
 
 
 def _newest_cause(source: ViewSource) -> LatencyCause | None:

@@ -246,11 +246,11 @@ def _all_commands(trace: Trace, findings: Sequence[KernelFinding]) -> Iterator[N
         address = shell_word(f"{trace.directory}:{worst.kernel.index}")
         page = worst.finding.page or CODE_PAGE
         yield NextCommand("all lines of the kernel with the largest loss", f"tui-probe show {page} {address}")
-    questions = {probe.question.key: (probe.question.words, probe.name) for probe in all_probes() if probe.question}
+    questions = {probe.question.key: (probe.question.text, probe.name) for probe in all_probes() if probe.question}
     for finding in ranked:
         leads = finding.finding.stands_out or finding.finding.key == LIMITER_KEY
-        if leads and finding.finding.asks in questions:
-            question, probe = questions[finding.finding.asks]
+        if leads and finding.finding.next_question in questions:
+            question, probe = questions[finding.finding.next_question]
             yield NextCommand(question, probing_command(trace, probe))
     if command := measuring_command(trace):
         yield NextCommand("results of every probe of the run", command)

@@ -331,7 +331,7 @@ def _measured(source: ViewSource, shape: LaunchShape | None, excluded: frozenset
 def _side(probe: Probe, analyses_by_round: Iterable[list[Any]]) -> _Side | None:
     assert probe.measured_waits is not None
     rounds = [
-        probe.measured_waits(analyses[0] if probe.groups is None else probe.groups.join(analyses))
+        probe.measured_waits(analyses[0] if probe.group is None else probe.group.join(analyses))
         for analyses in analyses_by_round
     ]
     if not rounds:

@@ -46,7 +46,7 @@ def write(directory: Path, *, device: str = "NVIDIA H100", timed: bool = True) -
 
 
 def opened(source: ViewSource) -> LatencyView:
-    assert KIND.missing(source) is None
+    assert KIND.missing_reason(source) is None
     view = KIND.open(source, no_progress)
     assert isinstance(view, LatencyView)
     return view
@@ -100,7 +100,7 @@ def test_missing_data_is_reported(tmp_path: Path) -> None:
     writer.start()
     writer.counting_kernel(0, "stencil", "gmem_bytes", np.dtype("u8"))
     trace = open_trace(writer.directory)
-    why = KIND.missing(ViewSource(trace, trace.kernels[0]))
+    why = KIND.missing_reason(ViewSource(trace, trace.kernels[0]))
     assert why is not None
     assert "probed with gmem_bytes" in why
     assert "--benchmark" in why

@@ -162,7 +162,7 @@ def test_the_tail_is_the_stragglers(view: TimelineView) -> None:
 def window_time(view: TimelineView, cell: int) -> float:
     """The end of the cycles of a cell of an 80-column window."""
     left = 80 - view.window.cells
-    return view.window.begin + (cell - left + 1) * view.window.width / view.window.cells
+    return view.window.start + (cell - left + 1) * view.window.width / view.window.cells
 
 
 def test_gaps_are_shown_and_reported(view: TimelineView) -> None:
@@ -192,8 +192,8 @@ def test_a_block_has_a_place_in_its_grid() -> None:
     assert block is not None
     assert view.status()[1] == f"block {block} ({block % 8},{block // 8})"
     launch = view.launch
-    assert replace(launch, grid=(4, 3, 2)).block_words(23) == "block 23 (3,2,1)"
-    assert replace(launch, grid=(64, 1, 1)).block_words(23) == "block 23"
+    assert replace(launch, grid=(4, 3, 2)).block_label(23) == "block 23 (3,2,1)"
+    assert replace(launch, grid=(64, 1, 1)).block_label(23) == "block 23"
 
 
 def test_cycles_of_a_simulated_gpu_are_no_time(view: TimelineView, timed: TimelineView) -> None:
@@ -268,7 +268,7 @@ def test_the_next_launch_keeps_cursor_level_and_window(view: TimelineView, tmp_p
     other.take_over(view)
     lines = text_of(other, (80, 24))
     assert other.choice == view.choice
-    assert (other.window.begin, other.window.width) == (view.window.begin, view.window.width)
+    assert (other.window.start, other.window.width) == (view.window.start, view.window.width)
     assert other.window.time == view.window.time
     assert other.status() == view.status()
     assert sum(line.startswith("▌") for line in lines) == 1
@@ -279,7 +279,7 @@ def test_the_cursor_is_kept_where_everything_is_in_sight(view: TimelineView, tmp
     other = TimelineView(read_timeline(planted.write_planted(tmp_path / "other")))
     other.take_over(view)
     text_of(other, (80, 24))
-    assert other.window.width == other.window.longest
+    assert other.window.width == other.window.full_width
     assert other.status() == view.status()
 
 
@@ -321,15 +321,15 @@ def test_a_key_may_come_before_new_rows_are_drawn(view: TimelineView, command: s
 
 def test_many_rows_share_a_line_and_can_be_taken_apart() -> None:
     view = recorded("demo", 6)
-    together = view.choice.together
+    together = view.choice.rows_per_line
     assert together == -(-132 // 18)
     assert len(after(view, "zoom_in_rows")) == 24
-    assert view.choice.together == together // 2
+    assert view.choice.rows_per_line == together // 2
     after(view, "zoom_in_rows", "zoom_in_rows")
-    assert view.choice.together == 1
+    assert view.choice.rows_per_line == 1
     assert view.press("zoom_in_rows") is not None
     after(view, "fit")
-    assert view.choice.together == together
+    assert view.choice.rows_per_line == together
 
 
 def test_a_click_puts_the_cursor_there(view: TimelineView) -> None:
@@ -367,13 +367,13 @@ def test_data(view: TimelineView) -> None:
 
 def test_reason_for_missing_view_is_given(tmp_path: Path) -> None:
     trace = open_trace(RECORDED / "torch_compile")
-    assert "no PTX in image" in (KIND.missing(ViewSource(trace, trace.kernels[0])) or "")
+    assert "no PTX in image" in (KIND.missing_reason(ViewSource(trace, trace.kernels[0])) or "")
     writer = TraceWriter(tmp_path / "t")
     writer.start()
     writer.kernel(0, "add")
     writer.launch(0, (2, 1, 1), (128, 1, 1))
     trace = open_trace(writer.directory)
-    assert "has no result" in (KIND.missing(ViewSource(trace, trace.kernels[0], trace.launches[0])) or "")
+    assert "has no result" in (KIND.missing_reason(ViewSource(trace, trace.kernels[0], trace.launches[0])) or "")
 
 
 @pytest.mark.parametrize("size", [(20, 6), (40, 10), (300, 100)])
@@ -414,7 +414,7 @@ def test_another_launch_is_shown_in_the_same_way(tmp_path: Path, view: TimelineV
     other = opened(planted.write_planted(tmp_path / "whole"))
     after(view, "fit")
     other.take_over(view)
-    assert other.window.width == other.window.longest
+    assert other.window.width == other.window.full_width
 
 
 def test_a_picture_for_matplotlib(view: TimelineView) -> None:
@@ -445,9 +445,9 @@ def test_nothing_that_is_pressed_breaks_the_picture(presses: list[str]) -> None:
 @given(st.integers(100, 10**10), st.integers(10, 300), st.floats(0, 1), st.integers(0, 12))
 def test_zooming_in_and_out_again_changes_nothing(span: int, cells: int, place: float, steps: int) -> None:
     window = Window(span, 40, cells)
-    window.to(span * place)
+    window.move_to(span * place)
     window.zoom(0.5)
-    begin, width, time = window.begin, window.width, window.time
+    begin, width, time = window.start, window.width, window.time
     done = [window.zoom(0.5) for _ in range(steps)]
     while done and not done[-1]:
         done.pop()
@@ -456,7 +456,7 @@ def test_zooming_in_and_out_again_changes_nothing(span: int, cells: int, place: 
         return
     for _ in done:
         window.zoom(2)
-    assert (window.begin, window.width, window.time) == pytest.approx((begin, width, time), abs=width * 1e-6)
+    assert (window.start, window.width, window.time) == pytest.approx((begin, width, time), abs=width * 1e-6)
 
 
 @given(st.lists(st.sampled_from(["zoom", "out", "left", "right", "page", "back", "resize"]), max_size=30))
@@ -464,14 +464,14 @@ def test_the_cursor_is_always_in_view(moves: list[str]) -> None:
     window = Window(12_345, 7, 61, 4)
     acts = {
         "zoom": lambda: window.zoom(0.5), "out": lambda: window.zoom(2), "left": lambda: window.move(-7),
-        "right": lambda: window.move(11), "page": lambda: window.page(1), "back": lambda: window.page(-1),
+        "right": lambda: window.move(11), "page": lambda: window.move_pages(1), "back": lambda: window.move_pages(-1),
         "resize": lambda: window.resize(90, 3),
     }  # fmt: skip
     for move in moves:
         acts[move]()
         assert 0 <= window.column(window.time) < window.cells
-        assert window.begin >= 0
-        assert window.end <= window.longest + 1e-6
+        assert window.start >= 0
+        assert window.end <= window.full_width + 1e-6
         assert window.edges()[-1] - window.edges()[0] == pytest.approx(window.width, abs=1)
 
 

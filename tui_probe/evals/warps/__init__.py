@@ -239,7 +239,7 @@ def _speed_curve(speeds: BlockSpeeds, place: int) -> Curve:
 def _warp_drawing(configuration: Configuration) -> Any:
     """The probe's own picture of the launch, which pans and zooms; None if it has none."""
     probe, trace = probe_named(configuration.result.probe), configuration.given.trace
-    kinds = () if probe is None else tuple(kind for kind in probe.views if kind.drawn)
+    kinds = () if probe is None else tuple(kind for kind in probe.views if kind.is_drawing)
     if not kinds or trace is None:
         return None
     return kinds[0].open(ViewSource(trace, configuration.result.kernel, configuration.result.launch), no_progress)

@@ -222,7 +222,7 @@ class StreamTimeline(Drawing):
         canvas.text(max(canvas.width - width(totals), 0), 0, totals, "dim")
 
     def _lane(self, canvas: Canvas, x: int, y: int, lane: Lane, edges: Any) -> None:
-        inside = np.flatnonzero((lane.end > self.window.begin) & (lane.start < self.window.end))
+        inside = np.flatnonzero((lane.end > self.window.start) & (lane.start < self.window.end))
         if len(inside) * _CELLS_A_BAR > self.window.cells:
             part = lane.covered(edges) / np.maximum(np.diff(edges), 1)
             top = len(LEVELS) - 1
@@ -238,7 +238,7 @@ class StreamTimeline(Drawing):
             canvas.text(x + skip, y, text, f"hue{hue % _HUES}")
 
     def _axis(self, canvas: Canvas, x: int, y: int) -> None:
-        begin, end = self.window.begin + self.origin, self.window.end + self.origin
+        begin, end = self.window.start + self.origin, self.window.end + self.origin
         draw_across(canvas, x, y, self.window.cells, begin, end, TIME)
         for row, text in enumerate(_CLOCK):
             canvas.text(0, y + row, clip(text, x - 1), "dim")
@@ -255,7 +255,7 @@ class StreamTimeline(Drawing):
 
     def click(self, column: int, row: int) -> None:
         if column >= self._left:
-            self.window.to_cell(column - self._left)
+            self.window.move_to_cell(column - self._left)
         lane = self.window.top + row - 1
         if 1 <= row <= self.window.height and lane < len(self.lanes):
             self.window.move_lines(lane - self.window.line)
@@ -304,7 +304,7 @@ class StreamTimeline(Drawing):
         start = lane.next_start(time) if forward else lane.previous_start(time)
         if start is None:
             return f"no {'later' if forward else 'earlier'} start in this row"
-        self.window.to(float(start))
+        self.window.move_to(float(start))
         return None
 
     def find(self, text: str, step: int) -> bool:
@@ -319,7 +319,7 @@ class StreamTimeline(Drawing):
             position = self._last_match.position
         place = bisect_right(places, position) if step > 0 else bisect_left(places, position) - 1
         time, line = places[place % len(places)]
-        window.to(float(time))
+        window.move_to(float(time))
         window.move_lines(line - window.line)
         self._last_match = _Match((time, line), (window.time, window.line))
         return True
@@ -350,7 +350,7 @@ class StreamTimeline(Drawing):
 
     def plot(self, axes: Any) -> None:
         """Plot a strip per lane, darker where something ran for more of the time."""
-        edges = np.unique(np.linspace(self.window.begin, self.window.end, _PLOT_CELLS).astype(np.int64))
+        edges = np.unique(np.linspace(self.window.start, self.window.end, _PLOT_CELLS).astype(np.int64))
         parts = [lane.covered(edges) / np.diff(edges) for lane in self.lanes] or [np.zeros(len(edges) - 1)]
         extent = ((edges[0] + self.origin) / 1e6, (edges[-1] + self.origin) / 1e6, len(parts), 0)
         axes.imshow(np.stack(parts).clip(0, 1), aspect="auto", cmap="Blues", interpolation="nearest", extent=extent)
@@ -396,15 +396,15 @@ _MOVES: Final[dict[str, tuple[str, Callable[[StreamTimeline], str | None]]]] = {
     "right": ("cursor right", _quiet(lambda window: window.move(1))),
     "up": ("cursor up", _quiet(lambda window: window.move_lines(-1))),
     "down": ("cursor down", _quiet(lambda window: window.move_lines(1))),
-    "page_left": ("window left", _quiet(lambda window: window.page(-1))),
-    "page_right": ("window right", _quiet(lambda window: window.page(1))),
+    "page_left": ("window left", _quiet(lambda window: window.move_pages(-1))),
+    "page_right": ("window right", _quiet(lambda window: window.move_pages(1))),
     "page_up": ("window up", _quiet(lambda window: window.move_lines(-window.height))),
     "page_down": ("window down", _quiet(lambda window: window.move_lines(window.height))),
     "zoom_in": ("zoom in at the cursor", _zoom(0.5)),
     "zoom_out": ("zoom out", _zoom(2.0)),
-    "fit": ("show the whole recording", _quiet(lambda window: window.fit())),
-    "start": ("go to the start of the recording", _quiet(lambda window: window.to(0))),
-    "end": ("go to the end of the recording", _quiet(lambda window: window.to(window.span))),
+    "fit": ("show the whole recording", _quiet(lambda window: window.show_all())),
+    "start": ("go to the start of the recording", _quiet(lambda window: window.move_to(0))),
+    "end": ("go to the end of the recording", _quiet(lambda window: window.move_to(window.span))),
     "next": ("go to the next start of a kernel or range in this row", lambda view: view.step(forward=True)),
     "previous": ("go to the previous start of a kernel or range in this row", lambda view: view.step(forward=False)),
     "mark": ("set a mark; two marks show the time between them", lambda view: view.mark()),

@@ -72,7 +72,7 @@ class LineMeasures:
     def head(self, measure: MeasureColumn) -> str:
         """Title of the column."""
         result = self._result(measure)
-        launch = result.which.partition(" of ")[0]
+        launch = result.launch_label.partition(" of ")[0]
         title = f"{measure.measure.heading}, -p {result.name}, {launch}"
         if measure.worst is not None:
             title += f"; {WORST_MARK} the {measure.most}"
@@ -117,7 +117,7 @@ class LineMeasures:
 
 
 def _result_record(result: JoinedResult) -> dict[str, object]:
-    return {"probe": result.name, "launch": result.newest.number if result.newest else None}
+    return {"probe": result.name, "launch": result.newest_launch.number if result.newest_launch else None}
 
 
 @dataclass(slots=True)
@@ -207,7 +207,7 @@ def _measures_of_probe(source: ViewSource) -> LineMeasures | None:
                 result, (), f"the result has {units.size(size)}; only the page Lines reads results of this size"
             )
         measured = tuple(replace(column, result=result) for column in columns(*line_rows(result)))
-        missing_text = "" if measured else f"{result.which.partition(' of ')[0]}: {no_line_text(result)}"
+        missing_text = "" if measured else f"{result.launch_label.partition(' of ')[0]}: {no_line_text(result)}"
         return LineMeasures(result, measured, missing_text)
     except ProbeCodeError as error:
         return LineMeasures(result, (), str(error))
@@ -234,7 +234,7 @@ def line_rows(joined: JoinedResult) -> tuple[LineSpec, LineRows]:
     rows = probe.lines.rows(of, joined.analysis)
     if of.result.sample is not None:
         notes = [*rows.notes, f"{sampled_blocks_text(of.result.sample)}: all values cover only these blocks"]
-        rows = replace(rows, notes=notes, silent=())
+        rows = replace(rows, notes=notes, unexecuted_lines=())
     folder = of.kernel.folder
     if folder is not None and any(row.source is not None and is_of_toolkit(row.source.file) for row in rows.rows):
         calls = SourceLines.of(folder).calls
@@ -256,7 +256,7 @@ def columns(spec: LineSpec, measured: LineRows) -> list[MeasureColumn]:
             rows[row.line] = {**rows.get(row.line, {}), **row.values}
     names = list(dict.fromkeys(name for row in measured.rows for name in row.values))
     numeric = [name for name in names if any(_is_number(row.get(name)) for row in rows.values())]
-    idle = {line for line, row in rows.items() if _idle(row)} | set(measured.silent)
+    idle = {line for line, row in rows.items() if _idle(row)} | set(measured.unexecuted_lines)
     measures = [
         MeasureColumn(
             measure_named(spec.measures, name),

@@ -175,7 +175,7 @@ def _analysis_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]
     if trace.file("read.py") is not None:
         yield "read.py: header, sections, records = parse(FILE); records[MAP][block][slot][record].FIELD"
     yield f"probe: {printable(probe_name(kernel))}"
-    for result in analyse_results(trace, kernel, most=EVENTS_PER_KIND):
+    for result in analyse_results(trace, kernel, max_results=EVENTS_PER_KIND):
         yield f"{result.label}: {result.words}"
 
 
@@ -249,5 +249,5 @@ KIND: Final = ViewKind(
         " file of this kernel, and the values of the analysis.",
     ),
     order=99,
-    short="Explain",
+    short_title="Explain",
 )

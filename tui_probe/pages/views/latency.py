@@ -21,7 +21,7 @@ from tui_probe.probekit.measured import known_probe
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.probekit.registry import probe_names_where
-from tui_probe.probekit.result_tables import OF_PAIRS, distribution_head, distribution_row, distribution_without
+from tui_probe.probekit.result_tables import PAIR_RATIO_LABEL, distribution_row, distribution_titles, unmeasured_row
 from tui_probe.records.distribution import distribution
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class LatencyView(Document):
         if self.inside is not None:
             lines += [(), *(((part, ""),) for part in wrap(f"{self.inside.which}: {self.inside.caption}", width))]
             lines += _rows("cycles", self.inside.values, lambda cycles: units.count(round(cycles)))
-            lines += map(distribution_without, self.inside.unknown)
+            lines += map(unmeasured_row, self.inside.unknown)
         return lines
 
     def _outside(self, width: int) -> list[Line]:
@@ -75,7 +75,7 @@ class LatencyView(Document):
         times = {name: values * 1e-3 for name, values in self.milliseconds.items()}
         lines = _rows("time", times, units.duration)
         if len(self.slowdowns):
-            lines += _rows("", {OF_PAIRS: self.slowdowns}, lambda times: f"{times:.2f}×")[1:]
+            lines += _rows("", {PAIR_RATIO_LABEL: self.slowdowns}, lambda times: f"{times:.2f}×")[1:]
         return [*lines, (), *self._bars(width)]
 
     def _bars(self, width: int) -> list[Line]:
@@ -133,7 +133,7 @@ class LatencyView(Document):
 
 
 def _rows(head: str, values: Mapping[str, NDArray[Any]], show: Callable[[float], str]) -> list[Line]:
-    lines = [distribution_head(head)]
+    lines = [distribution_titles(head)]
     for label, numbers in values.items():
         spread = distribution(numbers)
         if spread is not None:
@@ -178,6 +178,6 @@ KIND: Final = ViewKind(
         " barriers or between blocks.",
     ),
     order=60,
-    short="Lat",
+    short_title="Lat",
     fed_by=lambda: probe_names_where(lambda probe: probe.waits),
 )

@@ -320,6 +320,6 @@ KIND: Final = ViewKind(
         " launch.",
     ),
     order=0,
-    short="Launch",
+    short_title="Launch",
     grows=True,
 )

@@ -119,8 +119,8 @@ class ProbeLines:
     def lines(self, width: int, notes: Sequence[str] = ()) -> Sequence[Line]:
         """The table below a heading, with ``notes`` at its end."""
         first = self.joined.results[0]
-        about = f", {self.joined.which}, -p {self.probe}"
-        head = shorten(first.name, max(width - 1 - len(about), _MIN_NAME)) + about
+        about = f", {self.joined.launch_label}, -p {self.probe}"
+        head = shorten(first.kernel_name, max(width - 1 - len(about), _MIN_NAME)) + about
         empty = [] if self.measured.rows else [no_line_text(self.joined)]
         simulated = ["simulated GPU"] if first.simulated else []
         texts = [*self.measured.notes, *empty, *simulated, *notes]
@@ -134,7 +134,7 @@ class ProbeLines:
         """Return the JSON record of every line with its values."""
         keys, *rows = self.cells()
         return {
-            "launch": self.joined.newest.number if self.joined.newest else None,
+            "launch": self.joined.newest_launch.number if self.joined.newest_launch else None,
             "probe": self.probe,
             "lines": [dict(zip(map(str, keys), row, strict=True)) for row in rows],
         }

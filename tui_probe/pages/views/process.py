@@ -117,6 +117,6 @@ KIND: Final = ViewKind(
         " kernel, process.log contains the error; the original kernel ran instead.",
     ),
     order=0,
-    short="Log",
+    short_title="Log",
     grows=True,
 )

@@ -38,8 +38,8 @@ from tui_probe.probekit.probe_view import unknown_probe_advice
 from tui_probe.probekit.registry import probe_named
 from tui_probe.probekit.result_tables import (
     CountTable,
-    distribution_head,
     distribution_row,
+    distribution_titles,
     kernel_result_lines,
     result_lines,
 )
@@ -67,7 +67,7 @@ def field_lines(values: FieldValues, launch_text: str, width: int) -> Iterator[L
     yield ((f" {values.map}.{values.field} of {launch_text}", "title"),)
     spread = distribution(values.values.astype(np.float64))
     if spread is not None:
-        yield ((" ", ""), *distribution_head(f"{units.counted(len(values.values), 'value')}"))
+        yield ((" ", ""), *distribution_titles(f"{units.counted(len(values.values), 'value')}"))
         yield ((" ", ""), *distribution_row("", spread, _short))
     rows = values.histogram()
     most = max(number for *_, number in rows)
@@ -77,7 +77,7 @@ def field_lines(values: FieldValues, launch_text: str, width: int) -> Iterator[L
         yield ((f" {_short(low):>8} – {_short(high):<8} ", "dim"), (f"{units.count(number):>8} ", ""), (bar, "accent"))
     titles = (("block", 10), (values.level, 10), ("value", 14))
     yield ((" " + "".join(pad(title, cells, right=True) for title, cells in titles), "head"),)
-    for block, slot, value in values.largest:
+    for block, slot, value in values.largest_values:
         yield ((f" {block:>10}{slot:>10}{units.count(value):>14}", ""),)
 
 
@@ -169,9 +169,9 @@ def _kernel_heading(kernel: KernelFacts, cells: int, explained: set[str]) -> Ite
     name = printable(probe_name(kernel))
     yield from hang_line(f"#{kernel.index} {shorten(printable(kernel.demangled), cells - 24)}  {name}", cells)
     probe = probe_named(name)
-    if probe is not None and probe.line_about not in explained | {""}:
-        explained.add(probe.line_about)
-        yield from hang_line(f"  {probe.line_about}", cells)
+    if probe is not None and probe.line_caption not in explained | {""}:
+        explained.add(probe.line_caption)
+        yield from hang_line(f"  {probe.line_caption}", cells)
 
 
 def metric_rows(trace: Trace, progress: Progress = no_progress) -> Iterator[MetricRow]:
@@ -249,7 +249,7 @@ class CustomResults(CountTable):
             kernel = result.kernel
             maps = () if kernel.matched_nothing else custom_maps(kernel.trace.directory, kernel.probe)
             self.values = list(field_values(result.result, maps))
-            self.launch_text = result.which
+            self.launch_text = result.launch_label
         except (TraceError, OSError):
             self.launch_text = ""
 
@@ -356,6 +356,6 @@ KIND: Final = ViewKind(
         " or threads with the largest values.",
     ),
     order=95,
-    short="Res",
+    short_title="Res",
     grows=True,
 )

@@ -445,6 +445,6 @@ KIND: Final = ViewKind(
         " and tui-probe measures the time of each warp in this range, including inlined code (run --between).",
     ),
     order=90,
-    short="Src",
+    short_title="Src",
     all_probes=True,
 )

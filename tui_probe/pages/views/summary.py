@@ -23,7 +23,7 @@ from tui_probe.pages.findings_page import (
 from tui_probe.pages.kernel_detail import LABEL, TWO_COLUMNS, detail_lines
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.record_counts import status_word
-from tui_probe.probekit.result_tables import OF_PAIRS
+from tui_probe.probekit.result_tables import PAIR_RATIO_LABEL
 from tui_probe.trace.plain_file import read_within
 from tui_probe.verdicts.finding_summary import ranked_results
 from tui_probe.verdicts.findings import findings_by_probe
@@ -127,7 +127,7 @@ class Summary(Document):
         if self.measured:
             lines.append(percentile_heading())
         for label, values in self.measured.items():
-            title, shown = (OF_PAIRS, _ratio_text) if label == "slowdown" else (label, _milliseconds)
+            title, shown = (PAIR_RATIO_LABEL, _ratio_text) if label == "slowdown" else (label, _milliseconds)
             lines.append(distribution_line(title, values, shown))
         if not self.measured and self.row.gpu_time is None and self.row.status == "probed":
             why = "no times on a simulated GPU" if self.simulated else "not measured: run with --benchmark"
@@ -224,7 +224,7 @@ KIND: Final = ViewKind(
         " is the ratio of mean times.",
     ),
     order=0,
-    short="Sum",
+    short_title="Sum",
     grows=True,
     all_probes=True,
 )

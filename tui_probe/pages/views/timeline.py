@@ -19,8 +19,8 @@ from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.probekit.registry import probe_names_where
-from tui_probe.probekit.timelines.drawing import draw_marks, draw_rows, legend, row_height
-from tui_probe.probekit.timelines.rows import ORDER_WORDS, timeline_rows
+from tui_probe.probekit.timelines.drawing import draw_marks, draw_rows, length_legend, row_height
+from tui_probe.probekit.timelines.rows import ORDER_LABELS, timeline_rows
 from tui_probe.records.distribution import distribution
 
 if TYPE_CHECKING:
@@ -60,13 +60,13 @@ class TimelineView(ShownRows):
         self.row_height = row_height(rows, height - AROUND)
         self.resize(width - left, (height - AROUND) // self.row_height)
         self._draw_head(canvas)
-        lengths = self.lengths(rows.choice.level)
+        lengths = self.lengths(rows.selection.level)
         drawn = draw_rows(canvas, left, 1, rows, self.window, lengths, self.row_height)
         bottom = 1 + min(rows.lines, self.window.height) * self.row_height
         self._drawn = range(1, bottom)
         self._draw_axis(canvas, left, bottom)
         x = 0
-        for text, role in legend(lengths, width, drawn):
+        for text, role in length_legend(lengths, width, drawn):
             canvas.text(x, bottom + 2, text, role)
             x += len(text)
         for i, sentence in enumerate((self._tail_words(), self._clock_words())):
@@ -79,10 +79,16 @@ class TimelineView(ShownRows):
             f"{units.counted(len(self.timeline.blocks), 'block')} on {sms - len(self.timeline.idle_sms)} of "
             f"{units.counted(sms, 'SM')}, {cycles_text(self.timeline.span, self.launch.clock_khz)}"
         )
-        draw_head(canvas, view_heading(KIND.title, KIND.about), self.launch.which, self.launch.name, totals)
+        draw_head(
+            canvas,
+            view_heading(KIND.title, KIND.description),
+            self.launch.launch_label,
+            self.launch.kernel_name,
+            totals,
+        )
 
     def _draw_axis(self, canvas: Canvas, x: int, y: int) -> None:
-        low, high, unit = self.window.begin, self.window.end, CYCLES
+        low, high, unit = self.window.start, self.window.end, CYCLES
         if self.in_time and self.launch.clock_khz:
             low, high, unit = (low * self._ns, high * self._ns, TIME)
         draw_across(canvas, x, y, self.window.cells, low, high, unit)
@@ -108,13 +114,13 @@ class TimelineView(ShownRows):
                 f"T tail: last {units.count(tail.cycles)} cycles ({tail.cycles / span:.0%}), "
                 f"{tail.idle:.0%} idle, {tail.lost:.1%} of SM time lost, SM {tail.last_sm} ends last"
             )
-        return ", ".join([text, *self.launch.left_out()])
+        return ", ".join([text, *self.launch.exclusion_notes()])
 
     def _clock_words(self) -> str:
-        choice = self.choice if self.rows is None else self.rows.choice
+        choice = self.choice if self.rows is None else self.rows.selection
         rows = f"{choice.level}s"
         rows += "" if choice.sm is None else f", SM {choice.sm} only"
-        rows += "" if choice.order == "number" else f" {ORDER_WORDS[choice.order]}"
+        rows += "" if choice.order == "number" else f" {ORDER_LABELS[choice.order]}"
         parts = [rows, self.timeline.clocks.words()]
         if self.launch.simulated:
             parts.append("simulated")
@@ -133,7 +139,7 @@ class TimelineView(ShownRows):
         if not self._drawn:
             return
         if column >= self._left:
-            self.window.to_cell(column - self._left)
+            self.window.move_to_cell(column - self._left)
         if row in self._drawn:
             self.window.move_lines(self.window.top + (row - self._drawn.start) // self.row_height - self.window.line)
 
@@ -148,7 +154,7 @@ class TimelineView(ShownRows):
             return [self.place_words(rows), "ran no block", *measured]
         intervals, khz = rows.intervals, self.launch.clock_khz
         start, end = int(intervals.start[index]), int(intervals.end[index])
-        who = self.launch.block_words(int(intervals.block[index])) + (
+        who = self.launch.block_label(int(intervals.block[index])) + (
             f" warp {intervals.warp[index]}" if intervals.warp[index] >= 0 else ""
         )
         parts = [f"SM {intervals.sm[index]} slot {intervals.slot[index]}", who]
@@ -195,8 +201,8 @@ class TimelineView(ShownRows):
     def plot(self, axes: Any) -> None:
         """Plot every row as a strip, darker where more of its slots ran a block."""
         rows = self.rows or timeline_rows(self.timeline, self.choice, self.lengths(self.choice.level))
-        edges = np.unique(np.linspace(self.window.begin, self.window.end, _PLOT_CELLS).astype(np.int64))
-        share = rows.busy.covered(0, rows.lines, edges).sum(axis=0) / (
+        edges = np.unique(np.linspace(self.window.start, self.window.end, _PLOT_CELLS).astype(np.int64))
+        share = rows.busy_cycles.covered_cycles(0, rows.lines, edges).sum(axis=0) / (
             rows.capacity[:, np.newaxis].clip(1) * np.diff(edges)
         )
         axes.imshow(share, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest",
@@ -238,7 +244,7 @@ KIND: Final = ViewKind(
         "Each SM has its own clock; the line below the axis shows how precisely these clocks are aligned.",
     ),
     order=30,
-    short="Time",
-    drawn=True,
+    short_title="Time",
+    is_drawing=True,
     fed_by=lambda: probe_names_where(lambda probe: probe.timeline),
 )

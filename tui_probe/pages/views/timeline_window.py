@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tui_probe.draw.view import Drawing, Spot
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.record_counts import DETAIL_ADVICE
-from tui_probe.probekit.timelines.drawing import Window, gutter
+from tui_probe.probekit.timelines.drawing import Window, gutter_width
 from tui_probe.probekit.timelines.rows import (
-    ALL_OF_THEM,
+    ALL,
     LEVELS,
-    ORDER_WORDS,
+    ORDER_LABELS,
     ORDERS,
     RowSelection,
     length_grades,
@@ -64,7 +64,7 @@ class ShownRows(Drawing):
 
     def __init__(self, launch: LaunchTimeline) -> None:
         self.launch, self.timeline = launch, launch.timeline
-        self.title = f"Timeline of {launch.which} {launch.name}"
+        self.title = f"Timeline of {launch.launch_label} {launch.kernel_name}"
         self.tail = self.timeline.tail()
         self.choice = RowSelection()
         self.fitting = True
@@ -101,19 +101,19 @@ class ShownRows(Drawing):
 
     @property
     def cycles(self) -> float:
-        return self.window.longest
+        return self.window.full_width
 
     def stretch(self, cycles: float) -> None:
         """An axis of time that reaches further than the launch took."""
-        self.window.stretch(cycles)
+        self.window.set_min_width(cycles)
 
     def prepare(self, width: int, height: int) -> Callable[[], None] | None:
         """Make the rows that are wanted; where all have to fit, as many share a line as it takes."""
         del width
         if self.fitting:
-            together = -(-self.launch.rows(self.choice) // max(height - AROUND, 1))
-            self.choice = replace(self.choice, together=together)
-        if self.rows is not None and self.rows.choice == self.choice:
+            together = -(-self.launch.row_count(self.choice) // max(height - AROUND, 1))
+            self.choice = replace(self.choice, rows_per_line=together)
+        if self.rows is not None and self.rows.selection == self.choice:
             return None
         wanted = self.choice
 
@@ -131,12 +131,12 @@ class ShownRows(Drawing):
         before, self._shown = self._shown, rows
         if before is rows:
             return
-        self._gutter = gutter(rows)
+        self._gutter = gutter_width(rows)
         if before is None:
-            self.window.set_lines(rows.lines, 0 if self._at is None else rows.line_at(*self._at), self._above)
+            self.window.set_lines(rows.lines, 0 if self._at is None else rows.line_of_place(*self._at), self._above)
             return
         at, sent = self._subject(before)
-        self.window.set_lines(rows.lines, rows.line_at(*at))
+        self.window.set_lines(rows.lines, rows.line_of_place(*at))
         self._sent = None if sent is None else _SentCursor(sent, self.window.time, self.window.line)
 
     def resize(self, cells: int, height: int) -> None:
@@ -154,17 +154,21 @@ class ShownRows(Drawing):
             return self._place(rows), None if sent is None else replace(sent, block=None, warp=None)
         start, end = rows.intervals.start[index], rows.intervals.end[index]
         running = bool(start <= self.window.time < end)
-        return rows.place_of(index), self._spot_of(rows, index) if running else None
+        return rows.place_of_interval(index), self._spot_of(rows, index) if running else None
 
     def under(self, rows: TimelineRows) -> int | None:
         """The interval under the cursor: the one that it was sent to, else the latest to start there."""
         index, sent = self.sent_to(rows), self._sent_spot(rows)
-        return rows.at(self.line(rows), self.window.time, sent.sm if sent else None) if index is None else index
+        return (
+            rows.interval_at(self.line(rows), self.window.time, sent.sm if sent else None) if index is None else index
+        )
 
     def sent_to(self, rows: TimelineRows) -> int | None:
         """Block that the cursor was sent to, if it was not moved since."""
         sent = self._sent_spot(rows)
-        return None if sent is None or sent.block is None else rows.find(sent.block, sent.warp, self.line(rows))
+        return (
+            None if sent is None or sent.block is None else rows.find_interval(sent.block, sent.warp, self.line(rows))
+        )
 
     def _sent_spot(self, rows: TimelineRows) -> Spot | None:
         """Interval that the cursor was sent to, if it was not moved since."""
@@ -174,7 +178,7 @@ class ShownRows(Drawing):
     def _place(self, rows: TimelineRows) -> tuple[int, int, int]:
         """SM, slot and warp of the row that the cursor was sent to, else of the first one of its line."""
         sent = self._sent_spot(rows)
-        return rows.place(self.line(rows)) if sent is None or sent.sm is None else (sent.sm, ALL_OF_THEM, ALL_OF_THEM)
+        return rows.place_of_line(self.line(rows)) if sent is None or sent.sm is None else (sent.sm, ALL, ALL)
 
     def place_words(self, rows: TimelineRows) -> str:
         """The name of the SM that the cursor was sent to, else of the line, which may stand for several."""
@@ -183,8 +187,8 @@ class ShownRows(Drawing):
 
     def point(self, rows: TimelineRows, index: int, time: float | None = None) -> None:
         """The cursor to an interval, at a time of it if one is given."""
-        self.window.to(rows.time_of(index) if time is None else time)
-        self._send(rows.line_of(index), self._spot_of(rows, index))
+        self.window.move_to(rows.visible_time(index) if time is None else time)
+        self._send(rows.line_of_interval(index), self._spot_of(rows, index))
 
     def _send(self, line: int, spot: Spot) -> None:
         self.window.move_lines(line - self.window.line)
@@ -212,7 +216,7 @@ class ShownRows(Drawing):
             return False
         self.follow(rows)
         if spot.block is not None:
-            index = rows.find(spot.block, spot.warp)
+            index = rows.find_interval(spot.block, spot.warp)
             if index is None:
                 return False
             start, end = int(rows.intervals.start[index]), int(rows.intervals.end[index])
@@ -221,9 +225,9 @@ class ShownRows(Drawing):
                 self.point(rows, index, next(now, None))
             return True
         if spot.time is not None:
-            self.window.to(spot.time)
+            self.window.move_to(spot.time)
         if spot.sm is not None:
-            self._send(rows.line_at(spot.sm, ALL_OF_THEM, ALL_OF_THEM), Spot(sm=spot.sm))
+            self._send(rows.line_of_place(spot.sm, ALL, ALL), Spot(sm=spot.sm))
         return True
 
     def missing_reason(self, spot: Spot) -> str:
@@ -285,15 +289,15 @@ def _across(lines: int) -> Move:
 
 
 def _page_along(pages: int) -> Move:
-    return lambda view: _moved_window(view, lambda: view.window.page(pages), "end of the launch")
+    return lambda view: _moved_window(view, lambda: view.window.move_pages(pages), "end of the launch")
 
 
 def _moved_window(view: ShownRows, move: Callable[[], None], otherwise: str) -> str | None:
     """Move the window; return ``otherwise`` if it is where it was."""
     window = view.window
-    before = (window.begin, window.width, window.top, window.time)
+    before = (window.start, window.width, window.top, window.time)
     move()
-    return None if (window.begin, window.width, window.top, window.time) != before else otherwise
+    return None if (window.start, window.width, window.top, window.time) != before else otherwise
 
 
 def _page_across(pages: int) -> Move:
@@ -308,13 +312,13 @@ def _set_rows_per_line(view: ShownRows, together: int) -> str | None:
     view.fitting = False
     if together < 1:
         return "each row already has its own line; press v for a level with more rows"
-    view.choice = replace(view.choice, together=together)
+    view.choice = replace(view.choice, rows_per_line=together)
     return None
 
 
 def _fit(view: ShownRows) -> str | None:
     is_fitting, view.fitting = view.fitting, True
-    notice = _moved_window(view, view.window.fit, "the whole launch is shown")
+    notice = _moved_window(view, view.window.show_all, "the whole launch is shown")
     return notice if is_fitting else None
 
 
@@ -323,7 +327,7 @@ def _next(view: ShownRows) -> str | None:
     start = None if rows is None else rows.next_start(view.line(rows), window.time)
     if start is None:
         return "no later start in this row"
-    window.to(start)
+    window.move_to(start)
     return None
 
 
@@ -332,19 +336,18 @@ def _previous(view: ShownRows) -> str | None:
     start = None if rows is None else rows.previous_start(view.line(rows), window.time)
     if start is None:
         return "no earlier start in this row"
-    window.to(start)
+    window.move_to(start)
     return None
 
 
 def _go_to_longest(view: ShownRows) -> str:
     """The longest block or warp; from there on the start of the tail, on the block that ends last."""
     rows = view.rows
-    longest, last = (None, None) if rows is None else (rows.longest(), _go_to_last(rows, view.tail))
+    longest, last = (None, None) if rows is None else (rows.longest_interval(), _go_to_last(rows, view.tail))
     if rows is not None and longest is not None and (last is None or not _at_longest(view, rows, longest, last)):
         view.point(rows, longest)
-        return (
-            f"the longest {'warp' if rows.choice.level == 'warp' else 'block'}: {_interval_name(view, rows, longest)}"
-        )
+        noun = "warp" if rows.selection.level == "warp" else "block"
+        return f"the longest {noun}: {_interval_name(view, rows, longest)}"
     if rows is None or last is None:
         return "no stragglers and no tail: all rows take equally long and end at the same time"
     view.point(rows, last[0], last[1])
@@ -353,7 +356,7 @@ def _go_to_longest(view: ShownRows) -> str:
 
 def _go_to_last(rows: TimelineRows, tail: Tail | None) -> tuple[int, float] | None:
     """Return the row that ends last, and when in the tail it runs first; None without a tail, or if it is not a row."""
-    index = rows.find(tail.last_block) if tail is not None and tail.cycles else None
+    index = rows.find_interval(tail.last_block) if tail is not None and tail.cycles else None
     if tail is None or index is None:
         return None
     return index, float(max(tail.start, int(rows.intervals.start[index])))
@@ -370,7 +373,7 @@ def _interval_name(view: ShownRows, rows: TimelineRows, index: int) -> str:
     """``block 37 on SM 12``; of a warp that, too."""
     intervals = rows.intervals
     warp = f" warp {intervals.warp[index]}" if intervals.warp[index] >= 0 else ""
-    return f"{view.launch.block_words(int(intervals.block[index]))}{warp} on SM {intervals.sm[index]}"
+    return f"{view.launch.block_label(int(intervals.block[index]))}{warp} on SM {intervals.sm[index]}"
 
 
 def _mark(view: ShownRows) -> str | None:
@@ -382,14 +385,14 @@ def _level(view: ShownRows) -> str:
     level = LEVELS[(LEVELS.index(view.choice.level) + 1) % len(LEVELS)]
     unknown = level == "warp" and not view.launch.timeline.has_warps
     level = LEVELS[0] if unknown else level
-    view.choice, view.fitting = replace(view.choice, level=level, together=1), level == LEVELS[0]
+    view.choice, view.fitting = replace(view.choice, level=level, rows_per_line=1), level == LEVELS[0]
     return f"one row per {level}" + (f"; to see warps, {DETAIL_ADVICE}" if unknown else "")
 
 
 def _order(view: ShownRows) -> str:
     order = ORDERS[(ORDERS.index(view.choice.order) + 1) % len(ORDERS)]
     view.choice = replace(view.choice, order=order)
-    return f"rows {ORDER_WORDS[order]}"
+    return f"rows {ORDER_LABELS[order]}"
 
 
 def _select(view: ShownRows) -> str:
@@ -399,7 +402,7 @@ def _select(view: ShownRows) -> str:
         return "all SMs"
     line = view.line(rows)
     index = view.under(rows)
-    sm = rows.place(line)[0] if index is None else rows.place_of(index)[0]
+    sm = rows.place_of_line(line)[0] if index is None else rows.place_of_interval(index)[0]
     view.choice, view.fitting = replace(view.choice, sm=sm), True
     return f"SM {sm} only"
 
@@ -408,7 +411,7 @@ def _unit(view: ShownRows) -> str:
     if view.launch.clock_khz is None:
         return "cycles only: the clock rate is unknown"
     view.in_time = not view.in_time
-    return f"time at {view.launch.clock_khz / 1e6:.2f} GHz, {view.launch.clock_words}" if view.in_time else "cycles"
+    return f"time at {view.launch.clock_khz / 1e6:.2f} GHz, {view.launch.clock_origin}" if view.in_time else "cycles"
 
 
 TIMELINE_MOVES: Final[dict[str, tuple[str, Move]]] = {
@@ -422,11 +425,11 @@ TIMELINE_MOVES: Final[dict[str, tuple[str, Move]]] = {
     "page_down": ("window down", _page_across(1)),
     "zoom_in": ("zoom in at the cursor", _zoom(_ZOOM)),
     "zoom_out": ("zoom out", _zoom(1 / _ZOOM)),
-    "zoom_in_rows": ("fewer rows per line", lambda view: _set_rows_per_line(view, view.choice.together // 2)),
-    "zoom_out_rows": ("more rows per line", lambda view: _set_rows_per_line(view, view.choice.together * 2)),
+    "zoom_in_rows": ("fewer rows per line", lambda view: _set_rows_per_line(view, view.choice.rows_per_line // 2)),
+    "zoom_out_rows": ("more rows per line", lambda view: _set_rows_per_line(view, view.choice.rows_per_line * 2)),
     "fit": ("show the whole launch", _fit),
-    "start": ("go to the start of the launch", lambda view: view.window.to(0)),
-    "end": ("go to the end of the launch", lambda view: view.window.to(view.window.span)),
+    "start": ("go to the start of the launch", lambda view: view.window.move_to(0)),
+    "end": ("go to the end of the launch", lambda view: view.window.move_to(view.window.span)),
     "next": ("go to the next start of a block or warp in this row", _next),
     "previous": ("go to the previous start of a block or warp in this row", _previous),
     "worst": ("go to the longest block, then to the tail", _go_to_longest),

@@ -1,4 +1,4 @@
-"""Timeline of a launch: the facts that its page shows, its findings and the distributions of its waits."""
+"""Timeline of a launch: the facts on its page, its findings and the distributions of its waits."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ if TYPE_CHECKING:
 _TAIL_ADVICE: Final = "balance the work of blocks, or launch more and shorter blocks, so that all SMs end together"
 IDLE_SMS_KEY: Final = "idle_sms"
 _NOTABLE_SHARE: Final = 0.05
-"""The part of a launch from which on what a tail costs stands out."""
+"""Minimum share of SM time lost in the tail that is flagged."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchTimeline:
-    """A timeline and its launch. ``clock_khz`` turns cycles into time; None where that would be no time."""
+    """A timeline and its launch. ``clock_khz`` converts cycles to time; None if cycles are not time."""
 
     timeline: Timeline
-    which: str
+    launch_label: str
     """``launch 7 of #2``."""
-    name: str
+    kernel_name: str
     """Demangled name of the kernel."""
     simulated: bool
     clock_khz: int | None
-    clock_words: str = "the device's highest clock"
+    clock_origin: str = "the device's highest clock"
     """Origin of ``clock_khz``."""
     grid: Dim3 | None = None
 
-    def block_words(self, block: int) -> str:
-        """``block 37``, with its place in a grid of several dimensions: ``block 37 (5,4)``."""
+    def block_label(self, block: int) -> str:
+        """Return ``block 37``, with its position in a grid of several dimensions: ``block 37 (5,4)``."""
         if self.grid is None or self.grid[1] * self.grid[2] == 1:
             return f"block {block}"
         x, y, z = index_in(block, self.grid)
         return f"block {block} ({x},{y})" if self.grid[2] == 1 else f"block {block} ({x},{y},{z})"
 
-    def rows(self, choice: RowSelection) -> int:
+    def row_count(self, choice: RowSelection) -> int:
         """Return the number of rows of a selection."""
         slots_per_sm = self.timeline.slots if choice.sm is None else self.timeline.slots[self.timeline.sms == choice.sm]
         slots = int(slots_per_sm.clip(1).sum())
         return {"SM": len(slots_per_sm), "slot": slots, "warp": slots * self.timeline.warps_per_block}[choice.level]
 
-    def left_out(self) -> list[str]:
-        """Notes on what the picture lacks."""
+    def exclusion_notes(self) -> list[str]:
+        """Return notes on blocks and warps that the drawing excludes."""
         timeline = self.timeline
         counts = (
             (timeline.blocks_missing, "block", "without a record"),
@@ -67,7 +67,7 @@ class LaunchTimeline:
         )
         sample = timeline.sample
         parts = [] if sample is None else [sampled_blocks_text(sample)]
-        return parts + [f"{units.counted(count, noun)} {why} excluded" for count, noun, why in counts if count]
+        return parts + [f"{units.counted(count, noun)} {problem} excluded" for count, noun, problem in counts if count]
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record; shares and cycles as :mod:`tui_probe.records.timeline` defines them."""
@@ -99,58 +99,67 @@ class LaunchTimelineView(Protocol):
 
     @property
     def of_warps(self) -> bool:
-        """True if it shows warps now."""
+        """True if it currently shows warps."""
 
 
-def launch_timeline(of: ProbeResult, timeline: Timeline) -> LaunchTimeline:
-    """The timeline of a result; cycles are time at the device's highest clock."""
-    return LaunchTimeline(timeline, of.which, of.name, of.simulated, of.clock_khz, grid=of.result.header.grid)
+def launch_timeline(result: ProbeResult, timeline: Timeline) -> LaunchTimeline:
+    """Return the timeline of a result; cycles are converted at the device's highest clock."""
+    return LaunchTimeline(
+        timeline,
+        result.launch_label,
+        result.kernel_name,
+        result.simulated,
+        result.clock_khz,
+        grid=result.result.header.grid,
+    )
 
 
-def tail_finding(timeline: Timeline, asks: str) -> Iterator[Finding]:
-    """The end of a launch, where SMs run out of blocks. ``asks`` is the question whose answer tells why."""
+def tail_finding(timeline: Timeline, next_question: str) -> Iterator[Finding]:
+    """Yield the finding of the tail, where SMs run out of blocks. ``next_question`` is the question about its cause."""
     tail, span = timeline.tail(), timeline.span
     if tail is None or not tail.cycles or not span:
         return
     text = f"SMs go idle in the last {percent(tail.cycles, span)} of the launch"
-    used = len(timeline.sms) - len(timeline.idle_sms)
-    lost = percent(tail.lost, 1)
-    loss = f"the {units.counted(used, 'SM')} with blocks lose {lost} of their time" if timeline.idle_sms else ""
-    text += f" (SM {tail.last_sm} ends last); {loss or f'{lost} of SM time lost'}"
-    much = tail.lost > _NOTABLE_SHARE
+    busy_sms = len(timeline.sms) - len(timeline.idle_sms)
+    loss = f"{percent(tail.lost, 1)} of SM time lost"
+    if timeline.idle_sms:
+        loss = f"the {units.counted(busy_sms, 'SM')} with blocks lose {percent(tail.lost, 1)} of their time"
+    text += f" (SM {tail.last_sm} ends last); {loss}"
+    is_notable = tail.lost > _NOTABLE_SHARE
     values = {
         "lost_share": timed(tail.lost, SHARE, 0),
         "tail_share": timed(tail.cycles / span, SHARE, 0),
         "tail_start": timed(tail.start),
     }
     yield Finding(
-        "tail", "tail", text, "timeline", stands_out=much, asks=asks if much else "", values=values,
-        block=tail.last_block, sm=tail.last_sm, time=tail.start, gain=Gain(tail.lost * span, span, "cycles"),
-        advice=_TAIL_ADVICE if much else "",
+        "tail", "tail", text, "timeline",
+        stands_out=is_notable, next_question=next_question if is_notable else "",
+        values=values, block=tail.last_block, sm=tail.last_sm, time=tail.start,
+        gain=Gain(tail.lost * span, span, "cycles"), advice=_TAIL_ADVICE if is_notable else "",
     )  # fmt: skip
 
 
 def idle_sms_findings(timeline: Timeline) -> Iterator[Finding]:
-    """SMs that no block came to; of a sample of blocks nothing can be said."""
-    idle = timeline.idle_sms
-    if idle and timeline.sample is None:
-        text = f"{len(idle)} of {units.counted(len(timeline.sms), 'SM')} ran no block"
-        values = {"idle_sms": counted(len(idle), "SMs", 0), "sms": counted(len(timeline.sms), "SMs")}
-        yield Finding(IDLE_SMS_KEY, "idle SMs", text, "timeline", stands_out=True, values=values, sm=idle[0])
+    """Yield the finding of SMs without a block; a sample of blocks has none."""
+    idle_sms = timeline.idle_sms
+    if idle_sms and timeline.sample is None:
+        text = f"{len(idle_sms)} of {units.counted(len(timeline.sms), 'SM')} ran no block"
+        values = {"idle_sms": counted(len(idle_sms), "SMs", 0), "sms": counted(len(timeline.sms), "SMs")}
+        yield Finding(IDLE_SMS_KEY, "idle SMs", text, "timeline", stands_out=True, values=values, sm=idle_sms[0])
 
 
 def slot_gaps(blocks: Intervals) -> NDArray[np.int64]:
-    """Cycles (i8) between each block and the one before it in its slot."""
+    """Return the cycles (i8) between each block and the previous block of its slot."""
     follows = (np.diff(blocks.sm) == 0) & (np.diff(blocks.slot) == 0)
-    between: NDArray[np.int64] = (blocks.start[1:] - blocks.end[:-1])[follows]
-    return between
+    gaps: NDArray[np.int64] = (blocks.start[1:] - blocks.end[:-1])[follows]
+    return gaps
 
 
 def timeline_waits(launch: LaunchTimeline) -> Waits:
-    """Distributions over blocks, and over gaps where all blocks were measured."""
+    """Return the distributions of block durations, and of gaps if all blocks were measured."""
     blocks = launch.timeline.blocks
     text = f"{units.counted(len(blocks), 'block')}"
     if (sample := launch.timeline.sample) is not None:
-        return Waits(launch.which, {"one block": blocks.duration}, f"{text}; {sampled_blocks_text(sample)}")
+        return Waits(launch.launch_label, {"one block": blocks.duration}, f"{text}; {sampled_blocks_text(sample)}")
     text += "; a gap is the time between two blocks in a slot"
-    return Waits(launch.which, {"one block": blocks.duration, "one gap": slot_gaps(blocks)}, text)
+    return Waits(launch.launch_label, {"one block": blocks.duration, "one gap": slot_gaps(blocks)}, text)

@@ -101,7 +101,7 @@ def _launch_row(source: ViewSource) -> int | None:
         return source.launch.row
     from tui_probe.probekit.shown_results import find_shown_result  # imports NumPy, which the first frame does without
 
-    shown = find_shown_result(source, reads=False).row
+    shown = find_shown_result(source, may_read=False).row
     return None if shown is None else source.trace.results.launch(shown)
 
 

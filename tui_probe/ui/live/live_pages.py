@@ -41,12 +41,12 @@ READING_TEXT = "reading the kernel's directory"
 NO_KERNEL: Final = "no kernel is selected"
 _SUMMARY = "summary"
 DIGITS = tuple(
-    Tab("kernel" if page.name == _SUMMARY else page.name, page.title, page.short or page.title, page.key)
+    Tab("kernel" if page.name == _SUMMARY else page.name, page.title, page.short_title or page.title, page.key)
     for page in PAGES
     if page.key.isdigit()
 )
 """Pages of the selected kernel; the summary grows with the run."""
-RUN = tuple(Tab(page.name, page.title, page.title, page.key, about=page.about) for page in PAGES if page.of_run)
+RUN = tuple(Tab(page.name, page.title, page.title, page.key, about=page.description) for page in PAGES if page.of_run)
 """Pages of the whole run."""
 PAGE_KEYS = keys_of((*DIGITS, *RUN))
 _Subject = tuple[str, object, int, int | None]

@@ -57,7 +57,7 @@ class SideScreen(PagedScreen):
     @property
     def about(self) -> ViewSource:
         """The launch that is shown: of several probes of the run one that the page can show."""
-        return self._at.under_named(*kind_of(self.current).probes)
+        return self._at.for_probe_names(*kind_of(self.current).probes)
 
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """The side, the kernel and its trace; which launch is shown."""

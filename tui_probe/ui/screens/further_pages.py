@@ -126,7 +126,7 @@ def digit_tabs() -> list[Tab]:
 def kernel_tab(kind: ViewKind, key: str, source: ViewSource | None = None, *, empty: bool = False) -> Tab:
     """Return the tab of a page of a kernel; if it is empty and a run can fill it, with the option of this run."""
     title = _TITLES.get(kind.name, kind.title)
-    tab = Tab(kind.name, title, kind.short or title, key, empty, about=kind.about)
+    tab = Tab(kind.name, title, kind.short_title or title, key, empty, about=kind.description)
     if source is None or source.kernel.status != "probed" or not empty or not kind.probes:
         return tab
     from tui_probe.probekit.probe_view import names_to_run, needs_gpu  # brings all probes
@@ -147,7 +147,7 @@ def file_tabs(pages: Sequence[LazyPage]) -> list[Tab]:
 
 
 def _first_sentence(page: LazyPage) -> str:
-    return page.about[0].partition(". ")[0].removesuffix(".") if page.about else ""
+    return page.explanation[0].partition(". ")[0].removesuffix(".") if page.explanation else ""
 
 
 def further_pages(tabs: Sequence[Tab]) -> list[LetterItem]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import Line, Span, pad, paragraphs, wrap
 from tui_probe.help import topics
-from tui_probe.probekit.page_kinds import MORE, PAGES
+from tui_probe.probekit.page_kinds import MORE_PAGES_KEY, PAGES
 from tui_probe.ui import keys
 from tui_probe.ui.export import Writer, write_lines
 from tui_probe.ui.help_text import help_page
@@ -215,7 +215,7 @@ def overview_lines(cells: int, scopes: frozenset[str], of_page: Collection[str])
     lines: list[Line] = []
     if "tabs" in scopes:
         digits = [f"{page.key} {page.title}" for page in PAGES if page.key.isdigit()]
-        names = [*digits, f"{MORE} more pages", f"{keys.key_of('next_page')} next page"]
+        names = [*digits, f"{MORE_PAGES_KEY} more pages", f"{keys.key_of('next_page')} next page"]
         lines += [((" Pages", "title"),), *(((f"   {'  '.join(row)}", ""),) for row in _rows(names, cells - 4))]
     screen_scopes = [scope for scope in keys.SCOPES if scope in scopes and scope not in (*_IN_FULL_ONLY, *_EVERYWHERE)]
     for title, group in (

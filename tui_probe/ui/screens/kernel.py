@@ -107,7 +107,7 @@ class KernelScreen(PagedScreen):
     def about(self) -> ViewSource | None:
         """Source of the shown launch; where the run had several probes, under one that the page can show."""
         source, kind = self._shown, kind_of(self.current)
-        return source if source is None or kind.all_probes else source.under_named(*kind.probes)
+        return source if source is None or kind.all_probes else source.for_probe_names(*kind.probes)
 
     @property
     def _shows_newest_results(self) -> bool:

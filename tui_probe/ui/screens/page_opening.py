@@ -60,7 +60,7 @@ def page_spec(kind: ViewKind, source: ViewSource) -> PageSpec:
 
 
 def _open(kind: ViewKind, source: ViewSource, progress: Progress) -> View | NoView:
-    missing = kind.missing(source)
+    missing = kind.missing_reason(source)
     return kind.open(source, progress) if missing is None else NoView(missing)
 
 
@@ -112,7 +112,7 @@ def pages_of(source: ViewSource) -> list[tuple[ViewKind, str, bool]]:
 
 def _has_data(kind: ViewKind, source: ViewSource) -> bool:
     try:
-        return kind.missing(source) is None
+        return kind.missing_reason(source) is None
     except (ProbeError, OSError):
         return False
 

@@ -106,7 +106,7 @@ class ImportedScreen(PagedScreen):
     def topic(self) -> PageTopic:
         """The topic of the current page: how to read it, and its keys."""
         page = self._page(self.current)
-        return PageTopic(page.title, page.about, topic_of(self._view, page.title).keys)
+        return PageTopic(page.title, page.explanation, topic_of(self._view, page.title).keys)
 
     def jump_text(self, page: str) -> str:
         """Rows lead to other pages of the files, or out of them."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.css.query import NoMatches
 
-from tui_probe.probekit.page_kinds import letters_of
+from tui_probe.probekit.page_kinds import assign_letters
 from tui_probe.ui import keys
 from tui_probe.ui.export import KEYS, SUFFIXES, copy_out, export
 from tui_probe.ui.help_text import PageTopic, topic_of
@@ -308,7 +308,7 @@ class ViewScreen(OpenScreen[None]):
             else:
                 self.notice("no columns to sort by in this panel")
             return
-        letters = letters_of(titles)
+        letters = assign_letters(titles)
         items = [LetterItem(letters[key], title, value=key) for key, title in titles.items()]
         place = list(titles).index(view.sorted_column) if view.sorted_column in titles else 0
         self.app.push_screen(LetterScreen("Sort by", items, place), partial(self._take_order, view))

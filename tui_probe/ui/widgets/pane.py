@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tui_probe.draw.spans import Line, Span, clip_line, spread, to_ascii
 from tui_probe.draw.spans import width as cells_of
-from tui_probe.probekit.page_kinds import MORE, key_text
+from tui_probe.probekit.page_kinds import MORE_PAGES_KEY, key_text
 from tui_probe.ui.keys import Key, key_sign
 from tui_probe.ui.widgets.lines import LinesWidget
 
@@ -297,7 +297,7 @@ class TabBar(FrameEdge):
         """A click on a title shows its page."""
         for tab, end in zip(self._shown, self._ends, strict=True):
             if event.x < end:
-                await self.run_action("screen.more_pages" if tab.key == MORE else f"screen.page({tab.id!r})")
+                await self.run_action("screen.more_pages" if tab.key == MORE_PAGES_KEY else f"screen.page({tab.id!r})")
                 return
 
 
@@ -308,7 +308,7 @@ def shown_tabs(tabs: Sequence[Tab], current: str) -> list[Tab]:
     current_tab = next((tab for tab in further if tab.id == current), None)
     if current_tab is not None:
         return [*digits, current_tab]
-    return [*digits, Tab("", "more", "more", MORE)] if further else digits
+    return [*digits, Tab("", "more", "more", MORE_PAGES_KEY)] if further else digits
 
 
 def _titles(tabs: Sequence[Tab], current: str, room: int, wide: int) -> list[str]:
