@@ -167,7 +167,7 @@ def Map(  # noqa: N802 - the language's own word
     cap: int = 1,
     reduce: Literal["warp", "block", "launch"] | None = None,
 ) -> Callable[[object], SavedMap]:
-    """A class of ``u64`` and ``u32`` fields as a map: ``cap`` records of ``size`` bytes per warp or thread.
+    """Declare a class of ``u64`` and ``u32`` fields as a map: ``cap`` records of ``size`` bytes per warp or thread.
 
     By default, ``size`` is the size of the fields. With ``cap=1``, a later record replaces an earlier one; otherwise
     the first ``cap`` records are kept, and all records are counted. A map with ``level="site"`` has one record per
@@ -180,7 +180,7 @@ def Map(  # noqa: N802 - the language's own word
 def probe(
     *, pos: str, level: Literal["warp", "thread", "site"] = "thread", before: bool = False
 ) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """A function as a probe.
+    """Declare a function as a probe.
 
     ``pos`` is ``"kernel"`` (the entry with ``before=True``, or else every exit); opcodes joined by ``:``, such
     as ``"ld.global:st.global"``: instructions of that opcode that have all these modifiers, and with ``"ld.!param"``
@@ -193,17 +193,17 @@ def probe(
 
 
 def clock() -> int:
-    """The SM's clock, 64 bits, in cycles of that SM. Clocks of two SMs are not comparable."""
+    """Return the SM's clock, 64 bits, in cycles of that SM. Clocks of two SMs are not comparable."""
     _refuse()
 
 
 def clock32() -> int:
-    """The low 32 bits of the SM's clock, cheaper by a register; differences wrap correctly up to 2**32 cycles."""
+    """Return the low 32 bits of the SM's clock, one register cheaper; differences are correct up to 2**32 cycles."""
     _refuse()
 
 
 def time() -> int:
-    """The GPU's global timer, in nanoseconds, 64 bits. Its step may be a microsecond."""
+    """Return the GPU's global timer, in nanoseconds, 64 bits. Its step may be a microsecond."""
     _refuse()
 
 

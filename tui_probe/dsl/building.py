@@ -64,7 +64,7 @@ class ExpressionBuilder:
         self._resolve = resolve
 
     def build(self, node: ast.expr) -> Expression:
-        """The expression of a syntax tree. Raises ProbeFileError."""
+        """Return the expression of a syntax tree. Raises ProbeFileError."""
         match node:
             case ast.Constant():
                 return self._number(node)
@@ -153,7 +153,7 @@ class ExpressionBuilder:
 
 
 def constant_value(node: ast.expr, constants: Mapping[str, int], source: ProbeSource) -> int:
-    """The value below 2**64 of an expression of numbers and named constants. Raises ProbeFileError."""
+    """Return the value below 2**64 of an expression of numbers and named constants. Raises ProbeFileError."""
 
     def resolve(name: ast.Name) -> Expression:
         if name.id not in constants:
@@ -171,7 +171,7 @@ def constant_value(node: ast.expr, constants: Mapping[str, int], source: ProbeSo
 
 
 def as_truth(expression: Expression) -> Expression:
-    """An expression as 1 or 0: any number but 0 is true."""
+    """Return an expression as 1 or 0: any number but 0 is true."""
     match expression:
         case Number(value):
             return Number(int(value != 0))
@@ -181,7 +181,7 @@ def as_truth(expression: Expression) -> Expression:
 
 
 def negate(expression: Expression) -> Expression:
-    """The opposite of a truth."""
+    """Return the truth that holds where another one does not."""
     match expression:
         case Number(value):
             return Number(1 - value)
@@ -205,7 +205,7 @@ def _apply_operator(operator: Operator, left: Expression, right: Expression) -> 
 
 
 def _apply_power_of_two(operator: Operator, left: Expression, divisor: int) -> Expression:
-    """A division costs tens of instructions; by a power of two it is one."""
+    """Divide by a power of two in one instruction: other divisions take tens of them."""
     if operator.symbol == "//":
         return _apply_operator(SHIFT_RIGHT, left, Number(divisor.bit_length() - 1))
     return _apply_operator(BITWISE_AND, left, Number(divisor - 1))
@@ -242,7 +242,7 @@ class Loop:
 
 
 def read_loop(node: ast.For, constants: Mapping[str, int], source: ProbeSource) -> Loop:
-    """The loop of a ``for`` statement. Raises ProbeFileError."""
+    """Return the loop of a ``for`` statement. Raises ProbeFileError."""
     match node:
         case ast.For(
             target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]), orelse=[]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def compile_tables(text: str, path: str) -> dict[str, object]:
-    """The tables ``callback``, ``about``, ``map`` and ``probe`` that the text of a Python probe stands for.
+    """Return the tables ``callback``, ``about``, ``map`` and ``probe`` that the text of a Python probe stands for.
 
     ``path`` is for messages. The text is never run. Raises ProbeFileError with file, line, what is wrong and what
     to write instead.
@@ -80,7 +80,7 @@ def _snippet_text(lines: Iterable[str]) -> str:
 def _initial_values(
     program: Program, compiled: list[CompiledFunction], registers: ProbeRegisters
 ) -> dict[str, dict[str, object]]:
-    """The probe at the kernel's entry, before all others, that sets registers."""
+    """Return the probe at the kernel's entry, before all others, that sets registers."""
     used_registers = frozenset[str]().union(*(function.registers for function in compiled))
     entries = [function.function for function in compiled if function.function.is_entry]
     initial_registers = [

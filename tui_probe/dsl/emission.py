@@ -47,11 +47,11 @@ class ProbeRegisters:
         self._register_names[variable] = name
 
     def register_name(self, variable: str) -> str | None:
-        """The name of a register of the probe, None for any other variable."""
+        """Return the name of a register of the probe, None for any other variable."""
         return self._register_names.get(variable)
 
     def name_local(self, variable: str, kind: RegisterKind, used_names: set[str]) -> str:
-        """A name for a local of one snippet, in which those of ``used_names`` are used already."""
+        """Return a name for a local of one snippet, in which those of ``used_names`` are used already."""
         used_names = used_names | set(self._register_names.values())
         name = next(
             name
@@ -62,7 +62,7 @@ class ProbeRegisters:
         return name
 
     def kind(self, name: str) -> RegisterKind:
-        """The type of a register that was given a name here."""
+        """Return the type of a register that was given a name here."""
         return self._kinds[name]
 
 
@@ -76,7 +76,7 @@ class SnippetRegisters:
         self._temporaries: dict[RegisterKind, int] = {}
 
     def variable(self, name: str, bits: Bits) -> str:
-        """The register of a variable."""
+        """Return the register of a variable."""
         register = self._probe.register_name(name)
         if register is None:
             key = (name, register_kind(bits))
@@ -87,7 +87,7 @@ class SnippetRegisters:
         return register
 
     def temporary(self, kind: RegisterKind) -> str:
-        """A register that no other part of the statement uses."""
+        """Return a register that no other part of the statement uses."""
         number = self._temporaries.get(kind, 0)
         self._temporaries[kind] = number + 1
         register = f"{_TEMPORARY_PREFIXES[kind]}{number}"
@@ -109,7 +109,7 @@ class SnippetRegisters:
 
 
 def register_kind(bits: Bits) -> RegisterKind:
-    """The type of a register for a value."""
+    """Return the type of a register for a value."""
     return "b64" if bits == 64 else "b32"
 
 
@@ -129,11 +129,11 @@ class Emitter:
         self.lines: list[str] = []
 
     def temporary(self, bits: Bits) -> str:
-        """A register that no other part of the statement uses."""
+        """Return a register that no other part of the statement uses."""
         return self._registers.temporary(register_kind(bits))
 
     def value(self, expression: Expression, bits: Bits, destination: str = "") -> str:
-        """The low ``bits`` of a value: a number or a register, ``destination`` if that is given."""
+        """Return the low ``bits`` of a value: a number or a register, ``destination`` if that is given."""
         match expression:
             case Number(value):
                 number = str(value % (1 << bits))
@@ -160,7 +160,7 @@ class Emitter:
                 return self._emit(f"selp.b{bits}", ["1", "0", self.predicate(expression)], bits, destination)
 
     def predicate(self, expression: Expression) -> str:
-        """A predicate register that holds a truth, which is not a constant."""
+        """Return a predicate register that holds a truth, which is not a constant."""
         match expression:
             case Logic(ptx=ptx, left=left, right=right):
                 return self._emit_predicate(f"{ptx}.pred", [self.predicate(left), self.predicate(right)])
@@ -191,7 +191,7 @@ class Emitter:
         )
 
     def _shift_amount(self, amount: Expression) -> str:
-        """A number of bits, as 32 bits; any that is larger shifts everything out."""
+        """Return a number of bits, as 32 bits; any that is larger shifts everything out."""
         if isinstance(amount, Number):
             return str(min(amount.value, 64))
         if fits_32_bits(amount):

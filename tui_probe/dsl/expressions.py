@@ -228,7 +228,7 @@ def fits_32_bits(*expressions: Expression) -> bool:
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
-    """An expression and all that it is made of."""
+    """Yield an expression and all that it is made of."""
     yield expression
     for name in ("left", "right", "operand", "condition", "chosen", "other"):
         if (part := getattr(expression, name, None)) is not None:

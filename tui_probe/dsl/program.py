@@ -51,7 +51,7 @@ class ProbeSource:
     text: str
 
     def tree(self) -> ast.Module:
-        """The file's syntax tree. Raises ProbeFileError."""
+        """Return the file's syntax tree. Raises ProbeFileError."""
         if len(self.text) > _MAX_SOURCE_BYTES:
             raise ProbeFileError(f"{self.path}: the file has {len(self.text)} characters, too many for a probe")
         try:
@@ -66,16 +66,16 @@ class ProbeSource:
             raise ProbeFileError(f"{self.path}: {_NESTING_ERROR}") from error
 
     def error(self, node: ast.AST, message: str) -> ProbeFileError:
-        """The error for a node: file, line, what is wrong and what to write instead."""
+        """Return the error for a node: file, line, what is wrong and what to write instead."""
         return ProbeFileError(f"{self.path}, line {getattr(node, 'lineno', 1)}: {message}")
 
     def nesting_error(self) -> ProbeFileError:
-        """The error for a file whose nesting exceeds what can be compiled."""
+        """Return the error for a file whose nesting exceeds what can be compiled."""
         return ProbeFileError(f"{self.path}: {_NESTING_ERROR}")
 
 
 def source_text(node: ast.AST) -> str:
-    """A node as Python text on one line, shortened, for messages and comments."""
+    """Return a node as Python text on one line, shortened, for messages and comments."""
     text = " ".join(ast.unparse(node).split())
     text = text.encode("ascii", "backslashreplace").decode("ascii")
     return text if len(text) <= 80 else text[:79] + "~"
@@ -150,7 +150,9 @@ class ProbedOperands:
         self._runs_before = runs_before
 
     def operand(self, node: ast.Name, *, is_saved: bool) -> Operand:
-        """The part that a name stands for; ``is_saved`` where it is saved and nothing else. Raises ProbeFileError."""
+        """Return the part that a name stands for; ``is_saved`` where it is saved and nothing else. Raises
+        ProbeFileError.
+        """
         if any(position.is_kernel for position in self._positions):
             raise self._source.error(
                 node, f"{node.id} describes an instruction; it is not available at position 'kernel'"

@@ -43,7 +43,7 @@ _LARGEST_VALUES: Final[dict[Bits, int]] = {32: MAX_U32, 64: MAX_U64}
 
 
 def read_map(node: ast.ClassDef, source: ProbeSource) -> DeclaredMap:
-    """A class under ``@Map``. Raises ProbeFileError."""
+    """Read a class under ``@Map``. Raises ProbeFileError."""
     options = _decorator_arguments(
         node, "Map", _MAP_EXAMPLE, {"level": str, "type": str, "size": int, "cap": int, "reduce": str}, source
     )
@@ -118,7 +118,7 @@ def _map_fields(node: ast.ClassDef, source: ProbeSource) -> tuple[tuple[str, str
 
 
 def read_probe_function(node: ast.FunctionDef, source: ProbeSource) -> ProbeFunction:
-    """A function under ``@probe``. Raises ProbeFileError."""
+    """Read a function under ``@probe``. Raises ProbeFileError."""
     options = _decorator_arguments(node, "probe", _PROBE_EXAMPLE, {"pos": str, "level": str, "before": bool}, source)
     arguments = node.args
     if arguments.posonlyargs or arguments.args or arguments.vararg or arguments.kwonlyargs or arguments.kwarg:
@@ -140,7 +140,7 @@ def read_probe_function(node: ast.FunctionDef, source: ProbeSource) -> ProbeFunc
 def _decorator_arguments(
     node: ast.ClassDef | ast.FunctionDef, name: str, example: str, kinds: dict[str, type], source: ProbeSource
 ) -> dict[str, _Value]:
-    """The keyword arguments of the one decorator, of the types that ``kinds`` lists."""
+    """Return the keyword arguments of the one decorator, of the types that ``kinds`` lists."""
     match node.decorator_list:
         case [ast.Call(func=ast.Name(id=decorator), args=[], keywords=keywords)] if decorator == name:
             options: dict[str, _Value] = {}
@@ -214,7 +214,7 @@ def _refuse_renaming(statement: ast.ImportFrom, source: ProbeSource) -> None:
 
 
 def _checked_name(name: str, node: ast.AST, program: Program, source: ProbeSource) -> str:
-    """The name, if it may be declared."""
+    """Return the name, if it may be declared."""
     if not name.isascii():
         raise source.error(node, f"{name!a} has letters that PTX does not allow; use A-Z, a-z, 0-9 and _")
     if name in RESERVED_NAMES:
@@ -250,7 +250,9 @@ def _docstring(statement: ast.stmt) -> str | None:
 
 
 def _read_about(text: str) -> dict[str, str]:
-    """The title and the lines ``Measures: …``, ``Unit: …``, ``Cost: …``, ``Checked: …`` of the module's docstring."""
+    """Return the title and the lines ``Measures: …``, ``Unit: …``, ``Cost: …``, ``Checked: …`` of the module's
+    docstring.
+    """
     lines = [line.strip() for line in text.encode("utf-8", "replace").decode().strip().splitlines()]
     fields = {"title": lines[0].rstrip(".")} if lines else {}
     for line in lines[1:]:
@@ -278,7 +280,7 @@ class FunctionScope:
         self._infer_widths(function.node)
 
     def target_name(self, node: ast.expr) -> str:
-        """The variable that an assignment sets. Raises ProbeFileError."""
+        """Return the variable that an assignment sets. Raises ProbeFileError."""
         if not isinstance(node, ast.Name):
             raise self._source.error(node, f"'{source_text(node)}' cannot be assigned; assign one variable at a time")
         name = node.id
@@ -295,7 +297,7 @@ class FunctionScope:
         return name
 
     def width(self, name: str) -> Bits:
-        """The width of a register or local that is assigned."""
+        """Return the width of a register or local that is assigned."""
         register = self._program.registers.get(name)
         return register.bits if register else self.bits[name]
 
@@ -304,7 +306,7 @@ class FunctionScope:
         return name in self._program.registers
 
     def loop(self, node: ast.For) -> Loop:
-        """The loop that a statement begins. Raises ProbeFileError."""
+        """Return the loop that a statement begins. Raises ProbeFileError."""
         loop = read_loop(node, self._program.constants, self._source)
         self.target_name(node.target)
         if self.is_register(loop.name) or loop.name in self.bits:

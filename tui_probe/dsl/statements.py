@@ -122,7 +122,7 @@ class Saver:
         self.saved_maps.add(declared.name)
 
     def _summand(self, node: ast.expr, bits: Bits) -> str:
-        """A value as ADD takes it: a small number, or a register that is not wider than it must be."""
+        """Return a value as ADD takes it: a small number, or a register that is not wider than it must be."""
         expression = self._scope.builder.build(node)
         if isinstance(expression, Number) and expression.value <= MAX_ADDEND:
             return str(expression.value)
@@ -131,7 +131,7 @@ class Saver:
         return self._emitter.value(expression, width, destination)
 
     def _widths(self, node: ast.Call, declared: DeclaredMap, word: str) -> list[Bits]:
-        """The widths of the fields. Raises ProbeFileError if the call does not have a value for each."""
+        """Return the widths of the fields. Raises ProbeFileError if the call does not have a value for each."""
         fields = declared.fields
         names = ", ".join(name for name, _ in fields)
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
@@ -195,7 +195,7 @@ class Saver:
         return [values[index] for index in range(len(expressions))]
 
     def _save_operand(self, expression: Expression, bits: Bits) -> str:
-        """A value as SAVE takes it: what it converts itself is left to it."""
+        """Return a value as SAVE takes it: what it converts itself is left to it."""
         match expression:
             case Special(register=register):
                 return register

@@ -68,7 +68,7 @@ class BlockShape(NamedTuple):
 
     @classmethod
     def from_entry(cls, entry: Function) -> BlockShape | None:
-        """The shape that ``.reqntid`` requires, or None."""
+        """Return the shape that ``.reqntid`` requires, or None."""
         numbers = [int(number) for number in _INTEGER.findall(entry.attributes.get("reqntid", ""))]
         return cls(*numbers, *[1] * (3 - len(numbers))) if 1 <= len(numbers) <= 3 else None
 
@@ -94,7 +94,7 @@ class Addressing:
         )
 
     def slot(self, level: Level) -> list[str]:
-        """Lines that compute the number of the slot of this thread or warp.
+        """Return lines that compute the number of the slot of this thread or warp.
 
         The place in the block comes first: of all orders this one leaves small kernels the most registers.
         """
@@ -106,8 +106,8 @@ class Addressing:
         ]
 
     def folded_slot(self) -> list[str]:
-        """Lines that find a slot of a folded map: any of the SM's, by the clock, which is read faster than the number
-        of the warp.
+        """Return lines that find a slot of a folded map: any of the SM's, by the clock, which is read faster than the
+        number of the warp.
         """
         return [
             f"mov.u32 {self._slot}, %smid;",
@@ -135,7 +135,7 @@ class Addressing:
         return self._names.temporary("lane_bit", "b32")
 
     def resident_slot(self) -> list[str]:
-        """Lines that find the slot of resident maps: the place that this warp has on its SM at its entry."""
+        """Return lines that find the slot of resident maps: the place that this warp has on its SM at its entry."""
         return [
             f"mov.u32 {self.resident_register}, %smid;",
             f"mov.u32 {self._unit}, %warpid;",
@@ -145,23 +145,23 @@ class Addressing:
         ]
 
     def resident_address(self, parameter: str, slot_bytes: int) -> list[str]:
-        """Lines that keep the address of the slot of resident maps; ``parameter`` points to the first of them."""
+        """Return lines that keep the address of the slot of resident maps; ``parameter`` points to the first map."""
         keep = f"mov.b64 {{{', '.join(self.resident_halves)}}}, {self.address};"
         return [*self.resident_slot(), *self.pointer(parameter, slot_bytes, self.resident_register), keep]
 
     def resident_pointer(self) -> str:
-        """The line that sets the address to the slot of resident maps."""
+        """Return the line that sets the address to the slot of resident maps."""
         return f"mov.b64 {self.address}, {{{', '.join(self.resident_halves)}}};"
 
     def pointer(self, parameter: str, slot_bytes: int, slot: str = "") -> list[str]:
-        """Lines that turn the slot's number into its address in the map that ``parameter`` points to."""
+        """Return lines that turn the slot's number into its address in the map that ``parameter`` points to."""
         return [
             f"ld.param.u64 {self._base}, [{parameter}];",
             f"mad.wide.u32 {self.address}, {slot or self._slot}, {slot_bytes}, {self._base};",
         ]
 
     def marked_slot(self, parameter: str, slot_bytes: int) -> list[str]:
-        """Lines that find the address of this warp's slot in a marked map."""
+        """Return lines that find the address of this warp's slot in a marked map."""
         is_flat, flat_label = self._names.temporary("flat", "pred"), self._names.new_label()
         load = f"ld.param.u64 {self._base}, [{parameter}];"
         unmarked = f"and.b64 {self._base}, {self._base}, -{FLAT_BITS + 1};"
@@ -198,7 +198,7 @@ class Addressing:
         ]
 
     def warp_number(self, target: str, lane: str) -> list[str]:
-        """Lines that compute the number of this warp in the grid, and of the thread's lane, both 32 bits."""
+        """Return lines that compute the number of this warp in the grid, and of the thread's lane, both 32 bits."""
         return [
             *self._thread_number(),
             f"and.b32 {lane}, {self._unit}, {WARP_SIZE - 1};",
@@ -207,7 +207,7 @@ class Addressing:
         ]
 
     def _add_previous_blocks(self, level: Level, target: str) -> list[str]:
-        """Lines that add the slots of all blocks before this one to the number of a slot in its block."""
+        """Return lines that add the slots of all blocks before this one to the number of a slot in its block."""
         return [
             *self._slots_of_block(level),
             *([] if self._block_register else self.block_number(self._part)),
@@ -215,7 +215,7 @@ class Addressing:
         ]
 
     def block_number(self, target: str) -> list[str]:
-        """Lines that compute the block's linear number, 32 bits."""
+        """Return lines that compute the block's linear number, 32 bits."""
         return [
             f"mov.u32 {target}, %ctaid.z;",
             f"mov.u32 {self._scratch}, %nctaid.y;",
@@ -229,7 +229,7 @@ class Addressing:
         ]
 
     def _slots_of_block(self, level: Level) -> list[str]:
-        """The number of threads or warps of a block."""
+        """Return the number of threads or warps of a block."""
         if self._shape:
             slots = -(-self._shape.threads // WARP_SIZE) if level is Level.WARP else self._shape.threads
             return [f"mov.u32 {self._unit}, {slots};"]
@@ -247,7 +247,7 @@ class Addressing:
         ]
 
     def _thread_number(self) -> list[str]:
-        """The thread's linear number in its block."""
+        """Return the thread's linear number in its block."""
         if self._shape and self._shape.y == self._shape.z == 1:
             return [f"mov.u32 {self._unit}, %tid.x;"]
         return [

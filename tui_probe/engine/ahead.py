@@ -113,7 +113,7 @@ class ImageRecords:
         self._cache, self._inputs = cache, inputs
 
     def find(self, image: bytes, arch: str) -> ImageRecord:
-        """The record of an image on a device of ``arch``, empty if there is none."""
+        """Return the record of an image on a device of ``arch``, empty if there is none."""
         inputs = (_RECORD_ENTRY, self._inputs, arch)
         return ImageRecord(self._cache, digest(*(text.encode() for text in inputs), image))
 

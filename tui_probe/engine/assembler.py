@@ -96,7 +96,7 @@ class Assembler:
         self._hanging: set[Tool] = set()
 
     def tools(self) -> list[Tool]:
-        """The assemblers, newest first; an empty list if there are none."""
+        """Return the assemblers, newest first; an empty list if there are none."""
         if self._tools is None:
             self._tools = find_tools("ptxas")
         return self._tools
@@ -165,7 +165,7 @@ class Assembler:
 
 
 def _assembly_key(tool: Tool, ptx: Path, target: str, *, lines: bool) -> str:
-    """The key of an assembly in the cache: all that decides about the binary."""
+    """Return the key of an assembly in the cache: a digest of all inputs of the binary."""
     options = repr((str(tool.path), tool.version, target, lines))
     return digest(b"assembly", options.encode(), read_file(ptx))
 
@@ -176,7 +176,7 @@ def _ptxas_command(tool: Tool, ptx: Path, binary: Path, target: str, *, lines: b
 
 
 def _assembly_target(ptx: Path, arch: str) -> str:
-    """The architecture to assemble for: ``sm_90a`` PTX needs sm_90a on a device of sm_90."""
+    """Return the architecture to assemble for: ``sm_90a`` PTX needs sm_90a on a device of sm_90."""
     with ptx.open("rb", buffering=0) as file:
         target = ptx_target(file.read(_HEAD_BYTES).decode("utf-8", "replace"))
     return str(target) if target and f"sm_{target.arch}" == arch else arch
@@ -225,7 +225,7 @@ def _run_ptxas(
 
 
 def _run_command(command: list[str], on_start: Callable[[], object] | None, seconds: float) -> tuple[int, str]:
-    """The exit status of a command and what it wrote. Raises OSError and TimeoutExpired, and leaves no process."""
+    """Return the exit status of a command and its output. Raises OSError and TimeoutExpired, and leaves no process."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace") as process:
         if on_start is not None:
@@ -239,7 +239,7 @@ def _run_command(command: list[str], on_start: Callable[[], object] | None, seco
 
 
 def _code_bytes(binary: Path) -> int | None:
-    """The bytes of machine code in a cubin; None for a file that is none."""
+    """Return the bytes of machine code in a cubin; None for a file that is not a cubin."""
     try:
         sections = elf.section_slices(binary.read_bytes())
         return sum(

@@ -77,7 +77,7 @@ class Cache:
         self._written_bytes = 0
 
     def get(self, key: str) -> dict[str, bytes] | None:
-        """The files of an entry, or None if there is none that is whole."""
+        """Return the files of an entry, or None if it is missing or damaged."""
         path = self.path(key)
         try:
             data = read_file(path)
@@ -156,7 +156,7 @@ class Cache:
         return self.folder / f"{key}{_SUFFIX}"
 
     def _files(self, suffix: str) -> Iterator[tuple[str, os.stat_result]]:
-        """The paths of the files of a kind. One that another process removes at this moment is left out.
+        """Yield the files with a suffix, with their status. A file that another process removes meanwhile is left out.
 
         Paths are strings: a cache has thousands of entries, and each run looks at all of them.
         """
@@ -171,7 +171,7 @@ class Cache:
 
 
 def digest(*parts: bytes | memoryview) -> str:
-    """A name for contents: of other parts, or of the same ones cut elsewhere, it is another one."""
+    """Return a name for contents. Other parts, or the same bytes divided at other places, have another name."""
     total = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
         total.update(len(part).to_bytes(8, "little"))
@@ -186,7 +186,7 @@ def _pack(files: Mapping[str, bytes]) -> bytes:
 
 
 def _unpack(data: bytes) -> dict[str, bytes] | None:
-    """The files of an entry; None if a single bit of it is not as it was written."""
+    """Return the files of an entry; None if it is damaged."""
     start = len(_MAGIC) + _DIGEST_BYTES
     body = memoryview(data)[start:]
     checksum = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()

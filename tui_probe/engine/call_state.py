@@ -56,18 +56,22 @@ class KernelCallGraph:
         self._aliases = {name: target for name, target in aliases if name}
 
     def resolve(self, name: str) -> str:
-        """The function that a name stands for: an alias is another's."""
+        """Return the function that a name stands for: itself, or the target of an alias."""
         return self._aliases.get(name, name)
 
     def callee_of(self, instruction: Instruction) -> str:
-        """The function with a body that a ``call`` names, or ""."""
+        """Return the function with a body that a ``call`` names, or ""."""
         if instruction.opcode != "call":
             return ""
         names = (self.resolve(operand.name) for operand in instruction.operands if isinstance(operand, Symbol))
         return next((name for name in names if name in self.functions), "")
 
+    def is_call(self, instruction: Instruction) -> bool:
+        """Return whether an instruction calls a function with a body."""
+        return bool(self.callee_of(instruction))
+
     def with_callers(self, names: Iterable[str]) -> set[str]:
-        """The functions named, and those that call them directly or through others."""
+        """Return the functions named, and those that call them directly or through others."""
         callers = set(names)
         pending = list(callers)
         while pending:
@@ -110,7 +114,7 @@ class KernelCallGraph:
                 )
 
     def reachable_from(self, name: str) -> set[str]:
-        """The functions that one calls, directly or through others."""
+        """Return the functions that one calls, directly or through others."""
         reachable: set[str] = set()
         pending = [name]
         while pending:
@@ -120,7 +124,7 @@ class KernelCallGraph:
         return reachable
 
     def declarations(self, name: str) -> list[Function]:
-        """All declarations and the definition of a function, those of its aliases included."""
+        """Return all declarations and the definition of a function, those of its aliases included."""
         return [declaration for declaration in self._kernel.functions if self.resolve(declaration.name) == name]
 
 
@@ -167,14 +171,14 @@ def _find_live_at_start(snippet: Snippet) -> set[str]:
 
 
 def _label_name(statement: SnippetStatement) -> str:
-    """The name of a label, or ""."""
+    """Return the name of a label, or ""."""
     if not isinstance(statement, SnippetCode) or statement.instruction is not None:
         return ""
     return statement.text.partition(":")[0].strip()
 
 
 def _successor_indices(statements: Sequence[SnippetStatement], index: int, label_indices: dict[str, int]) -> list[int]:
-    """The statements that may run after one."""
+    """Return the indices of the statements that may run after one."""
     statement = statements[index]
     instruction = statement.instruction if isinstance(statement, SnippetCode) else None
     if instruction is None or instruction.opcode != "bra":
@@ -259,7 +263,7 @@ class CallState:
             ]
 
     def declare(self, names: UnusedNames) -> list[str]:
-        """Lines for the kernel's entry: the memory, if any function needs it."""
+        """Return lines for the kernel's entry: the memory, if any function needs it."""
         if not any(self._registers_by_function.values()):
             return []
         size = max(register.offset for register in self._saved_registers) + _STATE_ALIGNMENT
@@ -267,12 +271,12 @@ class CallState:
         return [f".local .align {_STATE_ALIGNMENT} .b8 {self._state}[{size}];"]
 
     def begin(self, part: FunctionInsertion) -> list[str]:
-        """Lines for the entry of a called function."""
+        """Return lines for the entry of a called function."""
         registers = self._registers_by_function[part.function.name]
         return [*self._state_lines(part), *self._loads(part, registers)] if registers else []
 
     def end(self, part: FunctionInsertion) -> list[str]:
-        """Lines in front of a return from a called function."""
+        """Return lines in front of a return from a called function."""
         registers = [register for register in self._registers_by_function[part.function.name] if register.changes]
         return [*self._state_lines(part), *self._stores(part, registers)] if registers else []
 
@@ -311,7 +315,7 @@ class CallState:
         return part.names.temporary("state", "b64")
 
     def _state_lines(self, part: FunctionInsertion) -> list[str]:
-        """Lines after which the register of the state's address holds it."""
+        """Return lines after which the register of the state's address holds it."""
         if part.function.kind == "entry":
             return [f"mov.u64 {self._state_register(part)}, {self._state};"]
         return [f"ld.param.u64 {self._state_register(part)}, [{self._state}];"]
@@ -357,7 +361,7 @@ def _argument_lines(name: str, value: str) -> list[str]:
 
 
 def _add_arguments(call: Instruction, arguments: Sequence[str]) -> Instruction:
-    """A call of a function by its name with more arguments."""
+    """Return a call of a function by its name with arguments added."""
     operands = list(call.operands)
     call_index = (
         next(operand_index for operand_index, operand in enumerate(operands) if isinstance(operand, Symbol)) + 1

@@ -88,7 +88,7 @@ class Sampling:
         self.place = names.temporary("place", "b32")
 
     def begin(self, block: list[str], number: str) -> list[str]:
-        """Lines for the kernel's entry. ``block`` are those that compute the block's ``number``, 32 bits."""
+        """Return lines for the kernel's entry. ``block`` are those that compute the block's ``number``, 32 bits."""
         blocks, step = (self._names.parameter(*parameter) for parameter in SAMPLE_PARAMETERS)
         operand, product = (self._names.temporary(name, "b32") for name in ("part", "other"))
         in_sample = self._names.temporary("inside", "pred")
@@ -108,14 +108,14 @@ class Sampling:
         ]
 
     def skip_outside_sample(self, lines: list[str]) -> list[str]:
-        """Lines that only blocks of the sample run."""
+        """Return lines that only blocks of the sample run."""
         if not lines:
             return lines
         skip, is_outside = self._names.new_label(), self._outside_predicate()
         return [self._outside_test(), f"@{is_outside} bra {skip};", *lines, f"{skip}:"]
 
     def limit_to_sample(self, snippet: Snippet, lines: list[str]) -> list[str]:
-        """The lines of a snippet at an instruction, so that nothing outside of the sample is saved.
+        """Return the lines of a snippet at an instruction, so that nothing outside of the sample is saved.
 
         What saves nothing and is short may run anywhere: it writes only the probe's registers. Around what only adds
         to a site there is no branch, at which the assembler would wait for a ``wgmma`` under way.
@@ -130,15 +130,15 @@ class Sampling:
         return self.skip_outside_sample(lines)
 
     def begin_in_memory(self, begin: list[str], attempts: Sequence[str]) -> list[str]:
-        """Lines for the entry, where blocks outside of the sample have no room and yet an address: that of the first
-        block, behind whose records they store theirs.
+        """Return lines for the entry, where blocks outside of the sample have no room and yet an address: that of the
+        first block, behind whose records they store theirs.
         """
         is_outside = self._outside_predicate()
         moves = [f"@{is_outside} mov.u32 {register}, {NO_ROOM_OF_WARPS};" for register in attempts]
         return [self._outside_test(), f"@{is_outside} mov.u32 {self.place}, 0;", *begin, *moves]
 
     def stop_leaders(self, attempts: Sequence[str]) -> list[str]:
-        """Lines for the entry after which blocks outside of the sample have no room for records of lane 0."""
+        """Return lines for the entry after which blocks outside of the sample have no room for records of lane 0."""
         moves = [f"@{self._outside_predicate()} mov.u32 {register}, {NO_ROOM};" for register in attempts]
         return [self._outside_test(), *moves] if moves else []
 
@@ -153,10 +153,14 @@ class Sampling:
 
 
 class _LocatedRecord(NamedTuple):
-    """The address of a record, and the label behind its stores, to which lanes go that save none."""
+    """The address of a record, and the label behind its stores, to which lanes branch that save none.
 
-    skip: str
+    ``has_branch``: such a branch exists, so the label is needed.
+    """
+
     address: RecordAddress
+    skip: str
+    has_branch: bool
 
 
 class Expander:
@@ -210,8 +214,8 @@ class Expander:
         instruction: Instruction | None = None,
         turn: RecordTurn = ONLY_RECORD,
     ) -> list[str]:
-        """A snippet as PTX. ``helpers`` holds the value of each helper that it uses, for an ``instruction``. ``turn``
-        is that of its record, of snippets for which ``takes_turns`` holds.
+        """Return a snippet as PTX. ``helpers`` holds the value of each helper that it uses, for an ``instruction``.
+        ``turn`` is that of its record, of snippets for which ``takes_turns`` holds.
         """
         substitutes = dict(self._probe_registers)
         # in order: that of a set differs between runs, and caches of probed kernels are keyed by their text
@@ -224,13 +228,12 @@ class Expander:
                 case SnippetCode(text=text):
                     lines.append(_NAME.sub(lambda match: substitutes.get(match[0], match[0]), text))
                 case Locate(map=name):
-                    located = self._locate(self._probe.map_named(name), lines, turn)
-                    if located.address.predicate:
-                        lines.append(f"@!{located.address.predicate} bra {located.skip};")
+                    locate_lines, located = self._locate_early(self._probe.map_named(name), turn)
+                    lines += locate_lines
                 case Save(map=name, values=values, adds=True):
                     lines += self._add(self._probe.map_named(name), values, instruction)
                 case Save(map=name, values=values):
-                    self._save(self._probe.map_named(name), values, helpers, lines, located, turn)
+                    lines += self._save(self._probe.map_named(name), values, helpers, located, turn)
                     located = None
         return lines
 
@@ -239,48 +242,48 @@ class Expander:
         own_map: Map,
         values: tuple[str, ...],
         helpers: Mapping[str, HelperValue],
-        lines: list[str],
         located: _LocatedRecord | None,
         turn: RecordTurn,
-    ) -> None:
+    ) -> list[str]:
         """Return the lines that store a record: where it was ``located``, else at the address that they find first."""
+        lines: list[str] = []
         may_be_even = own_map.even and self._exchanges and located is None
         even_lanes = self._recording.even_lanes(own_map) if may_be_even else None
         if even_lanes:
             value_lines, first_value = self._operand(0, own_map.fields[0], values[0], helpers, "")
             lines += [*value_lines, *even_lanes.detect(first_value)]
-        skip, target = located or self._locate(own_map, lines, turn)
+        if located is None:
+            locate_lines, located = self._locate(own_map, turn)
+            lines += locate_lines
+        target = located.address
         if even_lanes:
-            limiting, target = even_lanes.limit(target)
-            lines += limiting
-        if located is not None:
-            target = replace(target, predicate="")
+            limit_lines, target = even_lanes.limit(target)
+            lines += limit_lines
         lines += self._store(own_map, values, helpers, target, even_lanes=even_lanes)
         lines += self._recording.complete(own_map) if own_map.host else []
-        lines += [f"{skip}:"] if any(f" {skip};" in line for line in lines) else []
+        return [*lines, f"{located.skip}:"] if located.has_branch else lines
 
     def live_registers(self, own_map: Map | None = None) -> list[str]:
-        """The registers that hold, as long as the kernel runs, where records go and how many there were; 32 bits each.
-
-        Of one map, or of all.
+        """Return the registers, 32 bits each, that hold addresses and counts of records while the kernel runs: those of
+        one map, or of all.
         """
         return self._recording.live_registers(own_map)
 
     def leader_attempts(self) -> list[str]:
-        """The registers that count records of lane 0."""
+        """Return the registers that count records of lane 0."""
         return self._recording.leader_attempts()
 
     def begin(self, sampling: Sampling | None = None) -> list[str]:
-        """PTX for the kernel's entry, after which records can be saved; ``sampling`` if of a sample of blocks."""
+        """Return PTX for the kernel's entry, after which records can be saved: of all blocks, or those of a sample."""
         stop = sampling.stop_leaders(self._recording.leader_attempts()) if sampling else []
         return [*self._recording.begin(), *stop]
 
     def end(self) -> list[str]:
-        """PTX for each exit, behind what the probe does there."""
+        """Return PTX for each exit, behind the probe's own code there."""
         return self._recording.end()
 
     def exit_lines(self, snippets: Sequence[Snippet]) -> list[str]:
-        """Snippets at a grafted exit and the ``end`` as PTX."""
+        """Return the PTX of a grafted exit: its snippets, and the ``end``."""
         additions = [
             save for snippet in snippets for save in snippet.statements if isinstance(save, Save) and save.adds
         ]
@@ -295,12 +298,20 @@ class Expander:
         maps = [self._probe.map_named(statement.map) for statement in saves]
         return len(maps) == 1 and maps[0].leader and not maps[0].latest and count <= (maps[0].cap or 0)
 
-    def _locate(self, own_map: Map, lines: list[str], turn: RecordTurn) -> _LocatedRecord:
-        """Add the lines that find the record's place, and return the place."""
+    def _locate(self, own_map: Map, turn: RecordTurn) -> tuple[list[str], _LocatedRecord]:
+        """Return the lines that find the address of a record, and the address."""
         skip = self._names.new_label()
-        located, target = self._recording.locate(own_map, skip, turn)
-        lines += located
-        return _LocatedRecord(skip, target)
+        lines, address = self._recording.locate(own_map, skip, turn)
+        return lines, _LocatedRecord(address, skip, any(line.endswith(f" bra {skip};") for line in lines))
+
+    def _locate_early(self, own_map: Map, turn: RecordTurn) -> tuple[list[str], _LocatedRecord]:
+        """Return the lines of a LOCATE, and the address. Lanes that save no record skip all code up to its SAVE."""
+        lines, located = self._locate(own_map, turn)
+        address = located.address
+        if not address.predicate:
+            return lines, located
+        branch = f"@!{address.predicate} bra {located.skip};"
+        return [*lines, branch], _LocatedRecord(replace(address, predicate=""), located.skip, has_branch=True)
 
     def _add(self, own_map: Map, values: tuple[str, ...], instruction: Instruction | None) -> list[str]:
         if own_map.name in self.sites.lines and instruction is not None:
@@ -312,7 +323,7 @@ class Expander:
         ]
 
     def _record_address(self, own_map: Map) -> list[str]:
-        """Lines that find the record to add to."""
+        """Return lines that find the record to add to."""
         if own_map.resident:
             lines, place = self._recording.resident_place(own_map)
             address = self._addressing.address
@@ -354,7 +365,7 @@ class Expander:
         *,
         even_lanes: EvenLanes | None,
     ) -> list[str]:
-        """The stores of one record, in the order of its memory, each as wide as the record's alignment allows."""
+        """Return the stores of one record, in ascending order of addresses, as wide as its alignment allows."""
         lines, operands = self._operands(own_map, values, helpers, target, even_lanes=even_lanes)
         storage = storage_of(self._probe, own_map)
         # Four registers in a row are worth it where stores are many and registers are not scarce.
@@ -364,40 +375,38 @@ class Expander:
         guard = f"@{target.predicate} " if target.predicate else ""
         for column in range(0, own_map.record_bytes, unit):
             piece = {offset - column: operand for offset, operand in operands.items() if 0 <= offset - column < unit}
-            for offset, suffix, operand in self._unit_stores(piece, lines):
+            pair_lines, stores = self._unit_stores(piece)
+            lines += pair_lines
+            for offset, suffix, operand in stores:
                 unit_offset = column % storage.unit + offset
                 place = target.offset + column // storage.unit * (target.pitch or storage.unit) + unit_offset
                 address = target.address + (f"+{place}" if place else "")
                 lines.append(f"{guard}st{hint}.{suffix} [{address}], {operand};")
         return lines
 
-    def _unit_stores(self, piece: dict[int, tuple[FieldType, str]], lines: list[str]) -> list[tuple[int, str, str]]:
-        """The stores of up to 16 aligned bytes: (offset, type, operand). Adds the lines that they need."""
+    def _unit_stores(self, piece: dict[int, tuple[FieldType, str]]) -> tuple[list[str], list[tuple[int, str, str]]]:
+        """Return the stores of up to 16 aligned bytes, (offset, type, operand), and the lines that they need first."""
         kinds = {offset: kind for offset, (kind, _) in piece.items()}
         names = {offset: operand for offset, (_, operand) in piece.items()}
         if sum(FIELD_BYTES[kind] for kind in kinds.values()) == _VECTOR_BYTES:
             if "u64" not in kinds.values():
-                return [(0, "v4.b32", f"{{{', '.join(names[offset] for offset in sorted(names))}}}")]
-            if len(piece) > 2:
-                names[8] = self._join_halves(names[8], names.pop(12), lines)
-            return [(0, "v2.b64", f"{{{names[0]}, {names[8]}}}")]
+                return [], [(0, "v4.b32", f"{{{', '.join(names[offset] for offset in sorted(names))}}}")]
+            if len(piece) == 2:
+                return [], [(0, "v2.b64", f"{{{names[0]}, {names[8]}}}")]
+            pair = self._names.temporary("pair", "b64")
+            return [f"mov.b64 {pair}, {{{names[8]}, {names[12]}}};"], [(0, "v2.b64", f"{{{names[0]}, {pair}}}")]
         stores = []
         for offset in sorted(names):
             if kinds[offset] == "u32" and offset % 8 == 0 and kinds.get(offset + 4) == "u32":
                 stores.append((offset, "v2.b32", f"{{{names[offset]}, {names[offset + 4]}}}"))
             elif not (kinds[offset] == "u32" and offset % 8 and kinds.get(offset - 4) == "u32"):
                 stores.append((offset, f"b{FIELD_BYTES[kinds[offset]] * 8}", names[offset]))
-        return stores
-
-    def _join_halves(self, low_half: str, high_half: str, lines: list[str]) -> str:
-        pair = self._names.temporary("pair", "b64")
-        lines.append(f"mov.b64 {pair}, {{{low_half}, {high_half}}};")
-        return pair
+        return [], stores
 
     def _operand(
         self, index: int, field: Field, value: str, helpers: Mapping[str, HelperValue], predicate: str
     ) -> tuple[list[str], str]:
-        """A register of the field's width that holds a value where that is needed, and the lines that fill it."""
+        """Return the lines that convert a value to the width of its field, and the operand: a register or the value."""
         bits = FIELD_BYTES[field.type] * 8
         if value == LAUNCH_HELPER:
             register = self._value_register(bits, index)
@@ -429,8 +438,8 @@ class Expander:
         return [*lines, f"cvt.{sign}{bits}.{sign}{source_bits} {register}, {operand};"], register
 
     def _read_special(self, bits: int, index: int, special: str, predicate: str) -> tuple[list[str], str]:
-        """A special register's value. Under a predicate ptxas reads ``%clock`` immediately (CS2R), without one through
-        a uniform register, on which every warp waits.
+        """Return a special register's value. Under a predicate ptxas reads ``%clock`` immediately (CS2R), without one
+        through a uniform register, on which every warp waits.
         """
         register = self._value_register(bits, index)
         if not predicate:

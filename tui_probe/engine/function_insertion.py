@@ -202,9 +202,9 @@ class FunctionInsertion:
         self.addressing = Addressing(names, BlockShape.from_entry(kernel.entry), place)
         has_elect = can_elect(kernel.module)
         self.expander = Expander(probe, names, self.addressing, reduces=reduces, has_elect=has_elect, sites=sites)
-        self.inserted: list[Snippet] = []
-        self.functions: SnippetFunctions | None = None
-        """Functions that long snippets are called in; None: all are written out."""
+        self.inserted_snippets: list[Snippet] = []
+        """Snippets at the sites, one for each place."""
+        self._functions: SnippetFunctions | None = None
         self._lines: list[str] = []
         self._kernel = kernel
         self._probe = probe
@@ -219,8 +219,11 @@ class FunctionInsertion:
             self.expander.sites.number_site(instruction, point, self._kernel.line_of(instruction))
         return bool(sites)
 
-    def insert(self) -> None:
-        """Put snippets at all sites that were found."""
+    def insert(self, functions: SnippetFunctions | None) -> None:
+        """Insert snippets at all sites that were found. Long ones are called in ``functions``; None: all are written
+        out.
+        """
+        self._functions = functions
         retries = self._sites.retries
         retried = [site for site in self._sites.instructions if retries.loop_of(site.instruction, site.point)]
         for site in self._sites.instructions:
@@ -330,7 +333,7 @@ class FunctionInsertion:
                     instruction.span,
                     self._limit_to_sample(snippet, self.expander.expand(snippet, helpers, instructions[0])),
                 )
-                self.inserted.append(snippet)
+                self.inserted_snippets.append(snippet)
 
     def _insert_at_block(self, site: BlockSite) -> None:
         """Insert a snippet before a block's first instruction."""
@@ -343,10 +346,10 @@ class FunctionInsertion:
                 first_instruction.span,
                 self._limit_to_sample(point.before, self.expander.expand(point.before, helpers, first_instruction)),
             )
-            self.inserted.append(point.before)
+            self.inserted_snippets.append(point.before)
 
     def _insert_around(self, instruction: Instruction, point: ProbePoint, helpers: Helpers) -> None:
-        self.inserted += [snippet for snippet in (point.before, point.after) if snippet]
+        self.inserted_snippets += [snippet for snippet in (point.before, point.after) if snippet]
         if point.before:
             values = {name: helpers.value(name) for name in sorted(point.before.helpers)}
             line_groups = dict.fromkeys(
@@ -361,9 +364,9 @@ class FunctionInsertion:
 
     def _call_or_expand(self, snippet: Snippet, values: dict[str, HelperValue], instruction: Instruction) -> list[str]:
         """Return the lines of a snippet at an instruction, as a call where that is possible."""
-        if self.functions is not None and self.functions.can_call(snippet):
-            sites = self.expander.sites
-            if (call := self.functions.call(self.names, snippet, values, instruction, sites)) is not None:
+        if self._functions is not None and self._functions.can_call(snippet):
+            call = self._functions.call(self.names, snippet, values, instruction, self.expander.sites)
+            if call is not None:
                 return call
         return self.expander.expand(snippet, values, instruction)
 
@@ -382,7 +385,7 @@ class FunctionInsertion:
         """Insert a snippet on edges: into a loop that retries ``instruction``, out of it, or to a phase."""
         if snippet is None:
             return
-        self.inserted.append(snippet)
+        self.inserted_snippets.append(snippet)
         for edge in edges:
             lines = self._limit_to_sample(snippet, self.expander.expand(snippet, values, instruction, turn))
             if edge.side == "behind":

@@ -90,7 +90,7 @@ class RetryLoops:
         self._loops: dict[str, dict[int, WaitLoop]] = {}
 
     def loop_of(self, instruction: Instruction, point: ProbePoint) -> WaitLoop | None:
-        """The loop that tries an instruction; None if it is in no such loop, or its point does not ask for one."""
+        """Return the loop that retries an instruction; None if there is none, or if its point is not for loops."""
         return self._loops_of_point(point).get(instruction.span.start)
 
     def is_later_try(self, instruction: Instruction, point: ProbePoint) -> bool:
@@ -99,12 +99,12 @@ class RetryLoops:
         return loop is not None and loop.tries[0].span.start != instruction.span.start
 
     def entries(self, instruction: Instruction, point: ProbePoint) -> tuple[Edge, ...]:
-        """The ways into the loop of an instruction."""
+        """Return the edges into the loop of an instruction."""
         loop = self.loop_of(instruction, point)
         return loop.entries if loop else ()
 
     def exits(self, instruction: Instruction, point: ProbePoint) -> tuple[Edge, ...]:
-        """The exits of the loop of an instruction."""
+        """Return the exits of the loop of an instruction."""
         loop = self.loop_of(instruction, point)
         return loop.exits if loop else ()
 
@@ -219,7 +219,7 @@ class FunctionSites:
         yield from ((site.start.first, site.point) for site in self.phases)
 
     def _find_instructions(self, notes: SiteNotes) -> Iterator[InstructionSite]:
-        """The instructions that points are at, those that a point has nothing to do at left out."""
+        """Yield the instructions that points are at and that have all values which the points read."""
         if not self._by_opcode.keys() - {"", BLOCK, LOOP, PHASE, SOURCE}:
             return
         for original in function_instructions(self._function):
@@ -314,7 +314,7 @@ class FunctionSites:
         ]
 
     def _find_runs(self, notes: SiteNotes) -> Iterator[RunSite]:
-        """The instructions of lines of source that points are at, run by run."""
+        """Yield each run of instructions from the source lines that a point is at."""
         for point in self._by_opcode[SOURCE]:
             for position in point.positions:
                 for instructions in (
@@ -324,7 +324,8 @@ class FunctionSites:
                     yield RunSite(instructions, point)
 
     def _find_phases(self, notes: SiteNotes) -> Iterator[PhaseSite]:
-        """The first instructions of the phases of the kernel; code of called functions is part of the caller's phase.
+        """Yield the first instructions of the phases of the kernel; code of called functions is part of the caller's
+        phase.
 
         Records name a phase by its line, so of several phases in one line of PTX only the first is a site.
         """

@@ -81,7 +81,7 @@ def _rename_point(point: ProbePoint, names: Mapping[str, str], prefix: str) -> P
 
 
 def _rename_snippet(snippet: Snippet, names: Mapping[str, str], prefix: str) -> Snippet:
-    """The snippet, read again with other names; its statements keep their places in the probe's file."""
+    """Return the snippet, read again with other names; its statements keep their places in the probe's file."""
     text = "\n".join(_rename_text(statement, names, prefix) for statement in snippet.statements)
     renamed_snippet = parse_snippet(text, _NOWHERE).snippet
     statements = zip(renamed_snippet.statements, snippet.statements, strict=True)
@@ -146,12 +146,12 @@ def part_info(text: str, parts: Sequence[Probe], part: Probe) -> str:
 
 
 def _map_count(probe: Probe) -> int:
-    """The maps of a probe in ``kernel.info``: counts of records are maps there."""
+    """Return the number of a probe's maps in ``kernel.info``, where counts of records are maps, too."""
     return sum(1 if own_map.cap == 1 else 2 for own_map in probe.maps)
 
 
 def _renumber(line: str, first_map: int, count: int) -> str:
-    """A line about one of ``count`` maps from ``first_map`` on, by its number among these; "" about another map."""
+    """Return a line about one of ``count`` maps from ``first_map`` on, numbered from 0; "" for another map."""
     if (match := _MAP_LINE.fullmatch(line)) is None:
         return line
     number = int(match[2]) - first_map
@@ -172,7 +172,7 @@ def write_part_sites(fused: Path, directory: Path, parts: Sequence[Probe], part:
 
 
 def _part_sites(entry: dict[str, Any], name: str, prefix: str) -> dict[str, Any]:
-    """The sites at which points with a prefix are, without it, and the records of maps with that prefix."""
+    """Return the sites at which points with a prefix are, without it, and the records of maps with that prefix."""
     sites: list[dict[str, Any]] = []
     numbers: dict[int, int] = {}
     for number, site in enumerate(entry["sites"]):

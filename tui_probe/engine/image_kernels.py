@@ -52,7 +52,8 @@ _HEAD_BYTES: Final = 1 << 20
 
 
 def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubin, str]:
-    """The cubin with ``kernel`` that a device of ``arch`` (90) runs, and how it was found; None: the newest of all.
+    """Return the cubin with ``kernel`` that a device of ``arch`` (90) runs, and how it was found; None: the newest of
+    all.
 
     Of several that it could run, this is the one that the driver takes. Raises ImageError.
     """
@@ -77,7 +78,7 @@ def fitting_cubins(entries: Iterable[fatbin.FatbinEntry], arch: int | None) -> l
 
 @lru_cache(maxsize=2)
 def _image_cubins(image: bytes, arch: int | None) -> list[fatbin.FatbinEntry]:
-    """The cubins of an image for ``arch``, each copied out of it once: the last images are remembered."""
+    """Return the cubins of an image for ``arch``, each copied out of it once: the last images are remembered."""
     return [entry.detached() for entry in fitting_cubins(image_entries(image), arch)]
 
 
@@ -97,7 +98,7 @@ def ptx_of_kernel(
 
 
 def kernels_of(entry: fatbin.FatbinEntry) -> tuple[str, ...]:
-    """The names of the kernels in a cubin. Raises ImageError."""
+    """Return the names of the kernels in a cubin. Raises ImageError."""
     cubin = _read_cubin(entry)
     return cubin.kernels if cubin else ()
 
@@ -108,7 +109,9 @@ def _read_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
 
 @lru_cache(maxsize=4)
 def _read_elf_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
-    """The cubin of an entry; the last few are remembered, since a program's kernels come from few that are large."""
+    """Return the cubin of an entry; the last few are remembered, since a program's kernels come from few that are
+    large.
+    """
     content = entry.content()
     return Cubin.read(content) if is_cubin(content) else None
 
@@ -133,7 +136,7 @@ class FoundKernel:
         return f"sm_{self.source.arch}"
 
     def content(self) -> bytes:
-        """The PTX module that it is in, or the cubin that has its PTX or SASS. Raises ImageError."""
+        """Return the PTX module that it is in, or the cubin that has its PTX or SASS. Raises ImageError."""
         if not isinstance(self.source, PtxText):
             return self.source.content()
         cubin = cubin_with_ptx(self.cubins, self.source.text) if self.source.in_cubin else b""
@@ -162,7 +165,8 @@ class KernelImage:
     cubins: Sequence[fatbin.FatbinEntry]
 
     def newest_arch(self, known_archs: Collection[int], *, in_sass: bool = False) -> int:
-        """The newest architecture that it is for, of those ``known_archs`` (90) if there is one; 0 if it has none.
+        """Return the newest architecture that it is for, of those ``known_archs`` (90) if there is one; 0 if it has
+        none.
 
         PTX for an architecture that is not known runs on later ones: then it is the oldest of these that is known.
         With ``in_sass`` it is the newest of its SASS, if there is some.
@@ -264,7 +268,7 @@ def read_kernel_file(path: Path) -> KernelFile:
 
 
 def _read_content(path: Path) -> bytes:
-    """All of a file. Raises OSError above the limit; ImageError for a large file of another kind."""
+    """Return the bytes of a file. Raises OSError above the limit; ImageError for a large file of another kind."""
     size = path.stat().st_size
     if _HEAD_BYTES < size <= KERNEL_FILE.most:
         image_kind(read_plain(path, _HEAD_BYTES), size)
@@ -305,7 +309,7 @@ def select_kernels(
     *,
     in_sass: bool = False,
 ) -> list[FoundKernel]:
-    """The kernels of a file that ``patterns`` name, or all; ``arch``, ``known_archs``, ``in_sass`` as for
+    """Return the kernels of a file that ``patterns`` name, or all; ``arch``, ``known_archs``, ``in_sass`` as for
     ``KernelFile.kernels``.
 
     Where all words are exact names, the file is read no further than needed. Raises ImageError where there is nothing
@@ -349,7 +353,7 @@ def _select_by_pattern(
 
 
 def _name_hint(kernels: Sequence[FoundKernel], pattern: str) -> str:
-    """The names that may be meant, or all where they are few."""
+    """Return the names that may be meant, or all where they are few."""
     suggestion = did_you_mean(
         pattern, dict.fromkeys(name for kernel in kernels for name in _short_names(kernel)), _MAX_SUGGESTIONS
     )

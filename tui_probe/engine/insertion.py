@@ -81,7 +81,7 @@ def count_snippets(kernel: Kernel, probe: Probe) -> int:
 
 
 def with_matched_maps(kernel: Kernel, probe: Probe) -> Probe:
-    """The probe without its optional maps if a kernel and its functions have no instruction that they are for."""
+    """Return the probe without its optional maps if a kernel and its functions have no instruction for them."""
     optional = tuple(point for point in probe.points if probe.saves_in_optional_map(point))
     if not optional or count_snippets(kernel, replace(probe, points=optional)):
         return probe
@@ -124,7 +124,7 @@ class _Inserter:
     def _function_insertion(
         self, function: Function, names: UnusedNames, entry: FunctionInsertion | None = None
     ) -> FunctionInsertion:
-        splits = any(position.opcode == BLOCK for position in self._probe.positions)
+        has_blocks = any(position.opcode == BLOCK for position in self._probe.positions)
         return FunctionInsertion(
             self._kernel,
             function,
@@ -135,26 +135,18 @@ class _Inserter:
             samples_blocks=self._samples_blocks,
             reduces=can_reduce(self._kernel.module),
             sites=entry.expander.sites if entry else None,
-            ends_block=(lambda instruction: bool(self._callees.callee_of(instruction)))
-            if splits and self._callees.functions
-            else None,
+            ends_block=self._callees.is_call if has_blocks and self._callees.functions else None,
         )
 
     def insert(self) -> Insertion:
+        """Insert the probe. Each step needs the ones before it: code at sites has the number of sites in it, code at
+        exits leaves out what no site counts, and calls pass the registers that all this code mentions.
+        """
         probed_names = {name for name, part in self._parts.items() if part.find(self._notes) or self._ends_kernel(part)}
         call_state = self._build_call_state(probed_names)
-        functions = self._snippet_functions()
-        for part in self._parts.values():
-            part.functions = functions
-            part.insert()
-        if functions is not None:
-            first_span = min((function.span for function in self._kernel.bodies), key=lambda span: span.start)
-            self._edits.insert_before(first_span, mark_lines(functions.lines, self._probe.name))
-        inserted = [snippet for part in self._parts.values() for snippet in part.inserted]
-        if not inserted and all(own_map.resident for own_map in self._probe.maps):
-            raise UnsupportedKernelError(because("nothing-to-watch"))
+        site_snippets = self._insert_at_sites()
         entry_snippets, exit_snippets = self._snippets("before"), self._snippets("after")
-        zero = always_zero([*inserted, *entry_snippets, *exit_snippets])
+        zero = always_zero([*site_snippets, *entry_snippets, *exit_snippets])
         for part in self._parts.values():
             part.expander.zero = zero
             self._insert_at_exits(part, exit_snippets)
@@ -163,14 +155,30 @@ class _Inserter:
         for name in call_state.functions:
             self._insert_state_code(self._parts[name], call_state)
         call_state.insert_at_calls(self._entry)
-        self._insert_at_entry(entry_snippets, call_state)
+        self._insert_at_entry(entry_snippets, call_state)  # last: it declares the registers of the kernel's code
         self._add_parameters()
         self._notes.keep_records(self._entry.expander.sites.instructions)
-        is_unmatched = is_for_instructions(self._probe) and not inserted
+        is_unmatched = is_for_instructions(self._probe) and not site_snippets
         return Insertion(self._entry.expander.sites.lines, is_unmatched, self._notes)
 
+    def _insert_at_sites(self) -> list[Snippet]:
+        """Insert the code of all sites, and the functions that it calls. Return the snippets there.
+
+        Raises UnsupportedKernelError for a probe of resident maps that has no site.
+        """
+        functions = self._snippet_functions()
+        for part in self._parts.values():
+            part.insert(functions)
+        if functions is not None:
+            first_span = min((function.span for function in self._kernel.bodies), key=lambda span: span.start)
+            self._edits.insert_before(first_span, mark_lines(functions.lines, self._probe.name))
+        snippets = [snippet for part in self._parts.values() for snippet in part.inserted_snippets]
+        if not snippets and all(own_map.resident for own_map in self._probe.maps):
+            raise UnsupportedKernelError(because("nothing-to-watch"))
+        return snippets
+
     def _snippet_functions(self) -> SnippetFunctions | None:
-        """The functions to call where snippets would make the kernel too long; None where they are written out."""
+        """Return the functions to call if snippets would make the kernel too long; None if they are written out."""
         reduces = can_reduce(self._kernel.module)
         live = live_registers(self._probe)
         functions = SnippetFunctions(self._probe, self._kernel.entry, self._names, live, reduces=reduces)
@@ -179,13 +187,13 @@ class _Inserter:
         return functions if callable_statements > MAX_WRITTEN_OUT else None
 
     def _snippets(self, side: Literal["before", "after"]) -> list[Snippet]:
-        """The snippets at the kernel's entry, or at its exits."""
+        """Return the snippets at the kernel's entry, or at its exits."""
         points = [point for point in self._probe.points if any(position.is_kernel for position in point.positions)]
         snippets = [point.before if side == "before" else point.after for point in points]
         return [snippet for snippet in snippets if snippet]
 
     def _ends_kernel(self, part: FunctionInsertion) -> bool:
-        """Return whether something is to be done where a called function ends the kernel."""
+        """Return whether a called function has exits of the kernel that need code."""
         return self._has_kernel_code and any(
             instruction.opcode == "exit" for instruction in function_instructions(part.function)
         )
@@ -205,7 +213,7 @@ class _Inserter:
         return CallState(self._kernel, self._callees, self._names, self._edits, live, constant_registers, parameters)
 
     def _live_registers(self) -> dict[str, str]:
-        """The registers that hold something from the kernel's entry on, with their types."""
+        """Return the registers that are live from the kernel's entry on, with their types."""
         registers = dict.fromkeys(self._entry.expander.live_registers(), "b32")
         if self._entry.sampling:
             registers[self._entry.sampling.place] = "b32"
@@ -213,7 +221,7 @@ class _Inserter:
         return registers | {self._names.register(name, kind): kind for name, kind in live.items()}
 
     def _insert_at_entry(self, snippets: list[Snippet], call_state: CallState) -> None:
-        """Registers, then what runs first."""
+        """Insert the declarations of registers, then the code for the kernel's entry."""
         part = self._entry
         lines = [*self._sample_lines(), *part.expander.begin(part.sampling)]
         saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
@@ -255,7 +263,7 @@ class _Inserter:
             )
 
     def _sample_lines(self) -> list[str]:
-        """Lines for the kernel's entry, behind which it is known whether the block is in the sample."""
+        """Return lines for the kernel's entry that find out whether the block is in the sample."""
         sampling = self._entry.sampling
         if sampling is None:
             return []
@@ -287,7 +295,7 @@ def _falls_off(body: Sequence[Statement]) -> bool:
 
 
 def _branch_labels(node: Statement) -> Iterable[str]:
-    """The labels that a statement may lead to."""
+    """Return the labels that a statement may branch to."""
     if isinstance(node, Instruction):
         return (operand.name for operand in node.operands if isinstance(operand, Symbol))
     return names_in(node.declaration) if isinstance(node, Label) else ()
@@ -303,7 +311,7 @@ class ProbedPtx:
 
 
 def probed_kernel(kernel: Kernel, probe: Probe, *, samples_blocks: bool = False) -> tuple[str, str]:
-    """The probed PTX of a kernel, and the text of its kernel.info. Raises UnsupportedKernelError."""
+    """Return the probed PTX of a kernel, and the text of its kernel.info. Raises UnsupportedKernelError."""
     ptx = build_probed_ptx(kernel, probe, samples_blocks=samples_blocks)
     return ptx.ptx, ptx.info
 

@@ -43,15 +43,15 @@ class UnusedNames:
         return self._functions[name]
 
     def register(self, name: str, kind: str) -> str:
-        """The name in the kernel of a probe's own register of a PTX type: ``%begin`` is ``%tp_begin``."""
+        """Return the name in the kernel of a probe's own register of a PTX type: ``%begin`` is ``%tp_begin``."""
         return self._declare(f"%{self._prefix}{name.removeprefix('%')}", kind)
 
     def temporary(self, name: str, kind: str) -> str:
-        """The name of a register of a PTX type that the engine needs itself."""
+        """Return the name of a register of a PTX type that the engine needs itself."""
         return self._declare(f"%{self._prefix}_{name}", kind)
 
     def declarations(self) -> list[str]:
-        """Declarations of the registers asked for since the last call, those of a type in one."""
+        """Return declarations of the registers named since the last call, one for each type."""
         names = defaultdict(list)
         for name, kind in self._undeclared.items():
             names[kind].append(name)
@@ -59,15 +59,15 @@ class UnusedNames:
         return [f".reg .{kind} {', '.join(register_names)};" for kind, register_names in names.items()]
 
     def parameter(self, purpose: str, name: str) -> str:
-        """The name of a parameter for a ``map``, its ``count``, or a module ``variable``."""
+        """Return the name of a parameter for a ``map``, its ``count``, or a module ``variable``."""
         return f"{self._prefix}{purpose}_{name.replace('%', '$')}"
 
     def new_label(self) -> str:
-        """A label that was not given before."""
+        """Return a label that is not in use."""
         return f"${self._prefix}{next(self._labels)}"
 
     def new_argument(self) -> str:
-        """The name of an argument of a call, that was not given before."""
+        """Return a name for an argument of a call that is not in use."""
         return f"{self._prefix}argument{next(self._labels)}"
 
     def declare(self, name: str, kind: str) -> None:
@@ -85,12 +85,12 @@ def _candidate_prefixes() -> Iterator[str]:
 
 
 def mark_lines(lines: Iterable[str], name: str) -> list[str]:
-    """Lines of PTX with the comment that names the probe they belong to."""
+    """Return lines of PTX, each with a comment that names its probe."""
     return [f"\t{line} {INSERTED_MARK}{name}" for line in lines]
 
 
 def count_inserted_instructions(text: str) -> int:
-    """The number of instructions in inserted lines of probed PTX; declarations and labels are none."""
+    """Count the instructions in inserted lines of probed PTX, without declarations and labels."""
     lines = (
         line.partition(INSERTED_MARK)[0].strip()
         for line in text.splitlines()
@@ -150,7 +150,7 @@ class Edits:
         return sorted(position for position, _, text in self._changes if pattern.search(text))
 
     def apply(self, span: Span) -> str:
-        """The text of a node with the edits inside it. Replacements must not overlap."""
+        """Return the text of a node with the edits inside it. Replacements must not overlap."""
         pieces = []
         position = span.start
         for start, end, text in sorted(self._changes, key=lambda change: change[:2]):
@@ -161,12 +161,12 @@ class Edits:
 
 
 def function_instructions(function: Function) -> Iterator[Instruction]:
-    """All instructions of a function in order, those of inner scopes included."""
+    """Return all instructions of a function in order, those of inner scopes included."""
     return instructions_in(function.body or ())
 
 
 def register_types(function: Function) -> dict[str, str]:
-    """The types of a function's registers; ``%r`` stands for all that ``.reg .b32 %r<9>`` declares."""
+    """Return the types of a function's registers; ``%r`` stands for all that ``.reg .b32 %r<9>`` declares."""
     return {
         node.name: node.type
         for node in statements_in(function.body or ())
@@ -175,7 +175,7 @@ def register_types(function: Function) -> dict[str, str]:
 
 
 def register_type(register: str, types: dict[str, str]) -> str:
-    """The type of a register by its name, or "" if it is not declared."""
+    """Return the type of a register by its name, or "" if it is not declared."""
     return types.get(register) or types.get(register.rstrip("0123456789"), "")
 
 
@@ -203,7 +203,7 @@ class Kernel:
 
     @classmethod
     def of(cls, module: Module, name: str) -> Kernel:
-        """The kernel of that name. Raises PtxError if there is none or a body is damaged."""
+        """Return the kernel of that name. Raises PtxError if there is none or a body is damaged."""
         entry = find_entry(module, name)
         items, names = items_by_name(module), references(module, entry)
         needed_ids = {id(item) for reference in names for item in items[reference]}
@@ -213,11 +213,11 @@ class Kernel:
         return cls(module, entry, prune_to_kernel(module, name, names), functions, variables)
 
     def text(self, span: Span) -> str:
-        """The source of a node."""
+        """Return the source of a node."""
         return self.module.source[span.start : span.end]
 
     def line_of(self, node: Instruction | Location) -> int:
-        """The line of the pruned text, counted from 1, on which a node of the kernel or its functions begins."""
+        """Return the line of the pruned text, counted from 1, on which a node of the kernel or its functions begins."""
         index = bisect_right(self._start_offsets, node.span.start) - 1
         return node.span.line + self.shift_of(self.bodies[index])
 
@@ -234,7 +234,7 @@ class Kernel:
         return self._value_types[function.name]
 
     def named_space(self, instruction: Instruction) -> str:
-        """The state space of the variable that an access without a space names; "" for all other instructions."""
+        """Return the state space of the variable that an access without a space names; "" for other instructions."""
         return self._named_spaces.get(id(instruction), "")
 
     @cached_property
@@ -242,7 +242,7 @@ class Kernel:
         return named_spaces(self.bodies, self.variables)
 
     def shift_of(self, function: Function) -> int:
-        """Lines from the place of a function in its module to that in the pruned text."""
+        """Return the number of lines from the place of a function in its module to its place in the pruned text."""
         return self._shifts[function.name]
 
     @cached_property
@@ -261,7 +261,7 @@ class Kernel:
         return self.pruned.count("\n", 0, self.pruned.index(self.text(function.span))) + 1
 
     def apply_edits(self, edits: Edits) -> str:
-        """The pruned text with edits made to the kernel, its functions, and the declarations of its variables."""
+        """Return the pruned text with edits of the kernel, its functions, and the declarations of its variables."""
         text = self.pruned
         functions = (self.entry, *self.functions)
         for span in (*(item.span for item in functions), *(item.span for item in self.variables)):

@@ -122,7 +122,7 @@ class SharedDigests:
         self._memory = mmap.mmap(-1, self._SLOT_COUNT * self._RECORD.size)
 
     def get(self, file: FileIdentity) -> bytes | None:
-        """The digest of a file; None if no process has computed it."""
+        """Return the digest of a file; None if no process has computed it."""
         *identity, image_digest, check = self._RECORD.unpack_from(self._memory, self._offset(file))
         is_whole = tuple(identity) == file and check == self._check(file, image_digest)
         return image_digest if is_whole else None
@@ -174,7 +174,7 @@ class Originals:
             return image
 
     def find(self, image: bytes, entry: str, arch: int, *, simulated: bool = False) -> tuple[Original, str]:
-        """The PTX module with the kernel ``entry`` for a device of ``arch`` (90), and how it was found.
+        """Return the PTX module with the kernel ``entry`` for a device of ``arch`` (90), and how it was found.
 
         A ``simulated`` device runs the PTX, even if the image has SASS. Raises ImageError if there is none, PtxError
         if it cannot be parsed.
@@ -231,7 +231,7 @@ class PrunedAssemblies:
     def assembly(
         self, kernel: Path, directory: Path, begin: Callable[[], Future[AssemblyReport | ToolchainError]]
     ) -> tuple[Path, Future[AssemblyReport | ToolchainError]]:
-        """The folder in which the kernel of ``kernel`` is assembled, and the assembly, which is begun if none is."""
+        """Return the directory in which ``kernel`` is assembled, and its assembly, which the first call starts."""
         with self._lock:  # ``begin`` only submits the work
             if kernel not in self._assemblies:
                 self._assemblies[kernel] = directory, begin()
@@ -313,12 +313,12 @@ class KernelCache:
         self.locks = KeyLocks(cache.folder)
 
     def key(self, image_digest: bytes, arch: str, name: str) -> str:
-        """The key of one kernel of an image with that digest on a device of ``arch``."""
+        """Return the key of one kernel of an image with that digest on a device of ``arch``."""
         inputs = self.input_digest, arch, name
         return digest(*(text.encode("utf-8", "surrogateescape") for text in inputs), image_digest)
 
     def entry_path(self, key: str) -> Path:
-        """Path of the entry of a key."""
+        """Return the path of a key's entry."""
         return self._cache.path(key)
 
     def restore(
@@ -402,7 +402,7 @@ class KernelCache:
 
 @lru_cache(maxsize=1)
 def code_digest() -> str:
-    """The digest of our own code that prepares kernels: a new version of it must not get what an older one made."""
+    """Return the digest of the code that prepares kernels: a new version must not use kernels of an older one."""
     package = Path(__file__).parents[1]
     files = [str(package / file) for file in _CODE_FILES]
     for code_folder in _CODE_FOLDERS:  # not by Path.glob, which takes as long as reading the files

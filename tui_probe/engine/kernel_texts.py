@@ -63,12 +63,12 @@ def kernel_info(
 
 
 def with_note(text: str, note: Reason) -> str:
-    """The text of the file with a note for people, unless there is one already."""
+    """Return the text of the file with a note for people, unless there is one already."""
     return text if note_in(text) else f"{text}{_NOTE_PREFIX}{note.written}\n"
 
 
 def note_in(text: str) -> str:
-    """The words of the note in a ``kernel.info``, "" without one."""
+    """Return the words of the note in a ``kernel.info``, "" without one."""
     notes = (line.removeprefix(_NOTE_PREFIX) for line in text.splitlines() if line.startswith(_NOTE_PREFIX))
     return next((read_reason(note).text for note in notes), "")
 

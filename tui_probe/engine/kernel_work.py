@@ -74,7 +74,7 @@ class VariantAssembler:
     """The probed variant gets a table of source lines, by which phases are checked."""
 
     def start_and_wait(self, variant: str, arch: str, name: str) -> Assembling:
-        """The assembly of one variant, whose ptxas runs when this returns: other work would take the interpreter from
+        """Start the assembly of one variant, and wait until its ptxas runs: other work would take the interpreter from
         the thread that starts it.
         """
         start_event = threading.Event()
@@ -86,7 +86,7 @@ class VariantAssembler:
         return self.pool.submit(self._assemble, variant, arch, name, start_event or threading.Event())
 
     def start_pruned(self, arch: str, name: str) -> Assembling:
-        """The assembly without the probe: of several probes the first does it, the others take it over."""
+        """Return the assembly without the probe: the first probe of a kernel starts it, the others reuse it."""
         if self.shared_assemblies is None:
             return self.start("pruned", arch, name)
         owner, assembly = self.shared_assemblies.assembly(

@@ -133,7 +133,7 @@ class MultiPreparer:
         self._counting_pool = ThreadPoolExecutor(_MAX_COUNTING_THREADS, thread_name_prefix="counting")
 
     def _fuse(self, probes: Sequence[tuple[Probe, PrepareOptions]]) -> tuple[Probe, PrepareOptions]:
-        """The fused probe, which copies source files if the first probe is a part of it."""
+        """Return the fused probe, which copies source files if the first probe is a part of it."""
         options = probes[self._fused[0]][1]
         sources = probes[0][1].sources if 0 in self._fused else 0
         has_time_limit = self._patience is not None and options.machine_code != "off"
@@ -167,7 +167,7 @@ class MultiPreparer:
         return (preparer for index, preparer in enumerate(self._preparers) if index not in self._fused)
 
     def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
-        """The answer of each probe, in their order, as soon as it and those before it are known.
+        """Yield the answer of each probe, in their order, as soon as it and those before it are known.
 
         That of the fused probe follows them. Where there is such a kernel, its parts are not prepared by themselves.
         A probe that the others do not wait for gets ``LATER_ANSWER``, and behind all others its answer.
@@ -264,7 +264,7 @@ class MultiPreparer:
         return [answer.key for answer in answers if answer.key] if is_lasting else None
 
     def prepare_parts(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
-        """The answer of each probe of the fused one, by itself: the program cannot launch the kernel with all."""
+        """Yield the answer of each probe of the fused one, by itself: the program cannot launch the kernel with all."""
         for part in self._parts:
             remove_part(directory / part.name)
         answers = [self._submit(index, directory, arch, name, threads) for index in self._fused]
@@ -337,8 +337,8 @@ class MultiPreparer:
                 )  # the fused kernel may get it from there later
 
     def prepare_sampled(self, index: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
-        """A kernel that is prepared already, with the probe at ``index``, for launches in which only some blocks are
-        measured: the records of all blocks would be too many.
+        """Prepare a kernel again with the probe at ``index``, for launches in which only some blocks are measured: the
+        records of all blocks would be too many.
         """
         if not 0 <= index < len(self._probes):
             return Answer.refusal("failed", because("request-unknown"))

@@ -114,7 +114,7 @@ class Preparer:
             self._grafter.close()
 
     def _open_kernel_cache(self) -> KernelCache | None:
-        """The cache, once the assemblers are known; None without one."""
+        """Return the cache, once the assemblers are known; None without one."""
         with self._lock:  # held while tools are searched: the key of the cache has their versions
             tools = self._assembler.tools()
             if self._kernel_cache is None and self._cache is not None:

@@ -106,7 +106,7 @@ def _supports(module: Module, required: Isa) -> bool:
 
 
 def fit_to_probe(kernel: Kernel, probe: Probe, arch: int | None = None) -> tuple[Kernel, Probe]:
-    """The kernel with a header for the probe, and the probe in instructions that this PTX may have.
+    """Return the kernel with a header for the probe, and the probe in instructions that this PTX may have.
 
     ``arch`` is the device (90 for sm_90); without one the target stays. Raises UnsupportedKernelError for an
     instruction of the probe that the kernel's PTX cannot have.
@@ -141,7 +141,7 @@ def _raised_isa(header: _Header, probe: Probe) -> Isa:
 
 
 def _requirements(probe: Probe) -> Iterator[tuple[Instruction, Isa]]:
-    """The instructions of a probe that not every PTX has, and what they need."""
+    """Yield the instructions of a probe that not every PTX has, and what they need."""
     for point in probe.points:
         for snippet in (point.before, point.after):
             for statement in snippet.statements if snippet else ():
@@ -182,7 +182,7 @@ def _version_text(version: tuple[int, int]) -> str:
 
 
 def _replace_header(kernel: Kernel, isa: Isa) -> Kernel:
-    """The kernel with another header; options of ``.target``, such as its texture mode, stay."""
+    """Return the kernel with another header; options of ``.target``, such as its texture mode, stay."""
     module, text = kernel.module, kernel.pruned
     if isa.version != module.version:
         text = _replace_directive_value(text, "version", r"[0-9]+\.[0-9]+", _version_text(isa.version))
@@ -194,7 +194,7 @@ def _replace_header(kernel: Kernel, isa: Isa) -> Kernel:
 
 
 def _replace_directive_value(text: str, directive: str, value: str, new_value: str) -> str:
-    """The text with a new value in the first line of a directive, which is quoted behind it."""
+    """Return the text with a new value in the first line of a directive, which is quoted behind it."""
     match = re.search(rf"^[ \t]*\.{directive}\s+(?:{value})[^\n]*", text, re.MULTILINE)
     if match is None:
         return text

@@ -44,7 +44,7 @@ _MAX_REASON_LENGTH: Final = 500
 
 
 def listen_at(path: Path) -> socket.socket:
-    """A socket that takes connections as soon as ``path`` exists. Raises LaunchError if it cannot be made there."""
+    """Return a socket that accepts connections once ``path`` exists. Raises LaunchError if it cannot be made there."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     unready_path = path.with_name(f".{path.name[:20]}.{os.getpid()}")
     try:
@@ -58,7 +58,7 @@ def listen_at(path: Path) -> socket.socket:
 
 
 def receive_at(path: Path) -> socket.socket:
-    """A socket for images that hooks send, as ``ahead`` describes, next to the engine's own at ``path``.
+    """Return a socket for images that hooks send, as ``ahead`` describes, next to the engine's own at ``path``.
 
     Raises LaunchError if it cannot be made there.
     """
@@ -106,7 +106,7 @@ class Listener(Protocol):
     """Source of connections: a socket that listens, or another process."""
 
     def accept(self) -> tuple[socket.socket, object]:
-        """The next connection. Raises OSError."""
+        """Return the next connection. Raises OSError."""
 
     def shutdown(self, how: int, /) -> None:
         """Take no more."""
@@ -242,12 +242,12 @@ class Answer:
 
     @classmethod
     def refusal(cls, outcome: Literal["skipped", "failed"], reason: Reason) -> Answer:
-        """A kernel that is not probed, for a reason that is cut short if it is very long."""
+        """Return the answer for a kernel that is not probed; a very long reason is cut."""
         return cls(outcome, *reason.shortened(_MAX_REASON_LENGTH))
 
     @classmethod
     def read(cls, line: str) -> Answer:
-        """The answer of a line, which has its ``outcome``, an id and what was ``reason_text``. Raises ValueError."""
+        """Return the answer in a line: its ``outcome``, an id, and the file or the reason. Raises ValueError."""
         match line.removesuffix("\n").split("\t", 2):
             case ["ok", _, text]:
                 return cls("ok", text)

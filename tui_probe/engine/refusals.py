@@ -64,7 +64,7 @@ _OLDEST_ARCHITECTURE: Final = ARCHITECTURE_SUPPORT[0].arch
 
 
 def architecture_table() -> str:
-    """The table in Markdown."""
+    """Return the table in Markdown."""
     return "\n".join(
         [
             *_TABLE_HEAD,
@@ -123,7 +123,7 @@ def no_match_reason(probe: Probe, kernel: Kernel | None = None) -> Reason:
 
 
 def _values_text(probe: Probe) -> str:
-    """The values that instructions need for a probe that looks at numbers only; "" for other probes."""
+    """Return a remark on the type of values for a probe of floating-point values; "" for other probes."""
     snippets = [snippet for point in probe.points for snippet in (point.before, point.after) if snippet is not None]
     has_number_helpers = any(snippet.helpers & NONFINITE_HELPERS for snippet in snippets)
     return " of floating-point values" if has_number_helpers else ""

@@ -141,7 +141,7 @@ class EngineServer:
         self.stop()
 
     def _connect_counting(self) -> socket.socket:
-        """A connection to a worker that prepares counting probes for this process. Raises OSError."""
+        """Return a connection to a worker that prepares counting probes for this process. Raises OSError."""
         client, server = socket.socketpair()
         if self._workers is None or not self._workers.take_counting(server):
             client.close()
@@ -170,12 +170,12 @@ class EngineServer:
         listed_reasons()  # each worker would read them for its first kernel without PTX
 
     def _counting_replies(self, number: int, _: socket.socket | None) -> Callable[[bytes], Iterator[str]]:
-        """The answers of a worker that prepares counting probes, and takes processors behind first probes."""
+        """Return the reply function of a worker for counting probes, which get processors after first probes."""
         os.nice(AHEAD_NICENESS)
         return self._launch_replies(number)
 
     def _ahead_replies(self, *_: object) -> Callable[[bytes], Iterator[str]]:
-        """The answers of a worker that prepares ahead of launches, and takes processors last."""
+        """Return the reply function of a worker that prepares ahead of launches, and gets processors last."""
         os.nice(AHEAD_NICENESS)
         self._preparers.work_ahead()
         return self._reply

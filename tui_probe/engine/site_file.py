@@ -53,7 +53,7 @@ class SiteSources:
         self.files: dict[str, int] = {}
 
     def source_of(self, line: int) -> str:
-        """The source of a line that has an instruction."""
+        """Return the source of a line that has an instruction."""
         if not (directive_lines := self._directive_lines):
             chain = self._chains_by_line.get(line)
             return self._source_text(*chain[0]) if chain else ""
@@ -67,7 +67,7 @@ class SiteSources:
         return self._directive_text(location) if text is None else text
 
     def all_files(self) -> list[str]:
-        """The files that code of the kernel came from."""
+        """Return the source files of the kernel's code."""
         directive_files = [
             self._file_names.get(location.file)
             for location in self._locations
@@ -86,12 +86,12 @@ class SiteSources:
         return self._chains[number]
 
     def program_source(self, line: int) -> str:
-        """The source of a line's instruction; of one inlined from a header of the CUDA Toolkit that of the call."""
+        """Return the source of a line's instruction; if it is in a header of the CUDA Toolkit, that of the call."""
         program_lines = (place for place in self.source_chain(line) if place.line and not is_of_toolkit(place.file))
         return next((self._source_text(*place) for place in program_lines), self.source_of(line))
 
     def call_source(self, line: int) -> str:
-        """The call by the program through which an instruction of a header of the CUDA Toolkit was inlined, or ""."""
+        """Return the program's call that inlined an instruction from a header of the CUDA Toolkit; "" for others."""
         innermost = next(iter(self.source_chain(line)), None)
         return self.program_source(line) if innermost is not None and is_of_toolkit(innermost.file) else ""
 
@@ -132,7 +132,7 @@ class SiteSources:
         return numbers
 
     def next_source(self, line: int) -> str:
-        """The source of the first line from this one on whose source is known."""
+        """Return the source of the first line from this one on whose source is known."""
         if not self._directive_lines:
             index = bisect_right(self._table_lines, line - 1)
             return (
@@ -285,7 +285,7 @@ class SiteNotes:
 
 
 def site_file(probe: str, kernel: Kernel, notes: SiteNotes, image: bytes) -> str:
-    """The text of the file. ``image`` is what the kernel came from, which may tell its source lines."""
+    """Return the text of the file. ``image`` contains the kernel, and may have its line table."""
     writer = _SiteWriter(kernel, image)
     recorded = {number for numbers in notes.maps.values() for number in numbers}
     sites = [
@@ -304,7 +304,7 @@ def site_file(probe: str, kernel: Kernel, notes: SiteNotes, image: bytes) -> str
 
 
 def phase_fields(start: PhaseStart, loop: int | None) -> dict[str, object]:
-    """The fields of a phase in ``sites.json``; ``loop`` is the line or offset of its loop's first instruction."""
+    """Return the fields of a phase in ``sites.json``; ``loop``: line or offset of its loop's first instruction."""
     return {
         "work": start.work,
         "named": start.named,
@@ -352,7 +352,7 @@ class _SiteWriter:
         return names
 
     def block_text(self, site: NotedSite, *, names_instructions: bool) -> str:
-        """A basic block or a loop. ``names_instructions`` tells that its instructions are named, each with its line."""
+        """Return the text of a basic block or a loop; with ``names_instructions`` it lists the block's instructions."""
         line, suffix = self._line_of(site.instruction), ""
         if not self._source_of(line) and (next_source := self.sources.next_source(line)):
             suffix = f', "following": {next_source}'

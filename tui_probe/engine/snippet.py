@@ -94,7 +94,7 @@ class _SnippetParser:
         return self._parsed
 
     def _parse_body(self) -> list[Statement]:
-        """The statements, parsed as the body of a kernel."""
+        """Return the statements, parsed as the body of a kernel."""
         try:
             functions = parse(self._source).functions()
             if len(functions) == 1 and functions[0].span.end == len(self._source) - 1:
@@ -105,7 +105,7 @@ class _SnippetParser:
         raise ProbeFileError(f"{self._place}: the braces of this snippet do not match")
 
     def _location(self, line: int) -> FileLocation:
-        """The place in the probe file of a line of the parsed text."""
+        """Return the place in the probe file of a line of the parsed text."""
         line = max(line - _FRAME_LINES, 1)
         return FileLocation(self._place.path, self._place.line + line - 1 if self._place.line else 0)
 
@@ -133,7 +133,7 @@ class _SnippetParser:
                 )
 
     def _one_line(self, statement: Statement) -> str:
-        """A statement on one line, without comments."""
+        """Return a statement on one line, without comments."""
         text = self._source[statement.span.start : statement.span.end]
         return " ".join(_COMMENT.sub(" ", text).split())
 
@@ -196,7 +196,7 @@ def merge_saves(snippet: Snippet) -> Snippet:
 
 
 def points_without_effect(probe: Probe) -> list[ProbePoint]:
-    """The points that save nothing and set no register that matters. What decides a branch matters."""
+    """Return the points that save nothing and set no register that decides what is saved."""
     needed_registers = _needed_registers(probe)
     return [
         point
@@ -210,7 +210,7 @@ def points_without_effect(probe: Probe) -> list[ProbePoint]:
 
 
 def _needed_registers(probe: Probe) -> set[str]:
-    """The registers that are in a point that saves, or decide a branch, and those that they are computed from."""
+    """Return the registers that decide what is saved: those in points with saves or in branches, and their sources."""
     registers: set[str] = set()
     codes: list[tuple[set[str], set[str]]] = []
     for point in probe.points:
@@ -239,7 +239,7 @@ def point_statements(point: ProbePoint) -> Iterator[SnippetStatement]:
 
 
 def written_registers(code: SnippetCode) -> set[str]:
-    """The registers that an instruction writes; none for a branch or a label."""
+    """Return the registers that an instruction writes; none for a branch or a label."""
     instruction = code.instruction
     if instruction is None or instruction.opcode == "bra" or not instruction.operands:
         return set()

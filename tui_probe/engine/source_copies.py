@@ -189,7 +189,7 @@ class SourceCopies:
 
 
 def readable_text(path: Path) -> bytes | None:
-    """The bytes of a text file of bearable size, None for anything else. Raises OSError."""
+    """Return the bytes of a text file within the size limit, None for any other file. Raises OSError."""
     if not path.is_file() or path.stat().st_size > SOURCE_FILE.most:
         return None
     data = read_within(path, SOURCE_FILE)

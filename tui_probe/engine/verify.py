@@ -61,18 +61,14 @@ _RESIDENT_FIELDS: Final = [
     [("launch", "u64"), ("block", "u32"), ("warp", "u32")],
 ]
 """Names and types of the fields of the first two resident maps, which the hook reads itself."""
-SPECIAL_REGISTERS: Final = frozenset(
-    re.findall(
-        r"\S+",
-        """
-        %tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid
-        %is_explicit_cluster %clusterid %nclusterid %cluster_ctaid %cluster_nctaid %cluster_ctarank %cluster_nctarank
-        %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge %lanemask_gt
-        %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi
-        %total_smem_size %aggr_smem_size %dynamic_smem_size %current_graph_exec
-        """,
-    )
-)
+SPECIAL_REGISTERS: Final = frozenset({
+    "%tid", "%ntid", "%laneid", "%warpid", "%nwarpid", "%ctaid", "%nctaid", "%smid", "%nsmid", "%gridid",
+    "%is_explicit_cluster", "%clusterid", "%nclusterid",
+    "%cluster_ctaid", "%cluster_nctaid", "%cluster_ctarank", "%cluster_nctarank",
+    "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt",
+    "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi",
+    "%total_smem_size", "%aggr_smem_size", "%dynamic_smem_size", "%current_graph_exec",
+})  # fmt: skip
 
 _VECTOR_REGISTERS: Final = frozenset(
     f"%{name}id" for name in ("t", "nt", "cta", "ncta", "cluster", "ncluster", "cluster_cta", "cluster_ncta")
@@ -155,7 +151,7 @@ def _statements(probe: Probe) -> Iterator[SnippetCode | Locate | Save]:
 
 
 def _check_block_side(probe: Probe, point: ProbePoint) -> None:
-    """A basic block has a start; where it ends another begins, or the kernel leaves."""
+    """Refuse ``after`` at blocks: where a basic block ends, another begins, or the kernel."""
     if point.after is not None and any(position.is_block for position in point.positions):
         place = point.after.statements[0].place if point.after.statements else FileLocation(str(probe.path), 0)
         raise ProbeFileError(
@@ -179,7 +175,7 @@ def _check_wait(probe: Probe, point: ProbePoint) -> None:
 
 
 def _check_optional_maps(probe: Probe) -> None:
-    """A kernel without an optional map has no point that saves in it, so such a point saves in no other."""
+    """Refuse points that save in an optional map and in another: kernels are also probed without optional maps."""
     for point in probe.points:
         if probe.saves_in_optional_map(point) and not all(probe.map_named(name).optional for name in point.saved_maps):
             raise ProbeFileError(
@@ -189,7 +185,7 @@ def _check_optional_maps(probe: Probe) -> None:
 
 
 def _check_resident(probe: Probe) -> None:
-    """The hook reads the records of the first two maps itself: ``hook/src/records/resident.h``."""
+    """Refuse resident maps without the fields that the hook itself reads: ``hook/src/records/resident.h``."""
     fields = [[(field.name, field.type) for field in own_map.fields] for own_map in probe.maps if own_map.resident]
     if fields[:2] != _RESIDENT_FIELDS:
         raise ProbeFileError(
@@ -302,7 +298,7 @@ class _SnippetCheck:
                     )
 
     def _check_site_record(self, save: Save, own_map: Map) -> None:
-        """A record of sites belongs to an instruction or a block, and has the sums of a whole launch."""
+        """Check a save in a map of sites, whose records have the sums of a whole launch per instruction or block."""
         if not save.adds:
             raise self._error(save.place, f"map {own_map.name} has level = 'site', which needs ADD instead of SAVE")
         if self._is_at_kernel:

@@ -159,7 +159,7 @@ def _match_loop(names: dict[str, str], modifiers: str) -> str:
 
 
 def _redux_loop(names: dict[str, str], modifiers: str) -> str:
-    """The operation is the last but one of the modifiers: ``.sync.add.u32``."""
+    """Return the loop for a ``redux``, whose operation is the last but one of its modifiers: ``.sync.add.u32``."""
     name, kind = modifiers.split(".")[-2:]
     neutral = _NEUTRAL_VALUES.get(f"{name}.{kind}", _NEUTRAL_VALUES.get(name, ""))
     return _REDUX_LOOP.format(**names, operation=f"{name}.{kind}", neutral=neutral)

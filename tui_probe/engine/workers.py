@@ -76,7 +76,7 @@ class SharedCounts:
         _COUNTS.pack_into(self._memory, number * _COUNTS.size, hits, misses)
 
     def total(self) -> tuple[int, int]:
-        """Hits and misses of all processes."""
+        """Return the hits and misses of all processes."""
         hits, misses = zip(*_COUNTS.iter_unpack(self._memory[:]), strict=True)
         return sum(hits), sum(misses)
 
@@ -187,11 +187,11 @@ class _ForwardedListener:
         self._source = source
 
     def accept(self) -> tuple[socket.socket, None]:
-        """The next connection. Raises OSError at the end."""
+        """Return the next connection. Raises OSError at the end."""
         return self.receive()[0], None
 
     def receive(self) -> tuple[socket.socket, bytes]:
-        """The next connection and the byte sent with it. Raises OSError at the end."""
+        """Return the next connection and the byte sent with it. Raises OSError at the end."""
         byte, descriptors, _, _ = socket.recv_fds(self._source, 1, 1)
         if not descriptors:
             raise OSError("connections are closed")
