@@ -59,7 +59,7 @@ def phases_of_offsets(target: GraftTarget, numbers: Mapping[int, int]) -> dict[i
 
     marks = {offset // WORD_BYTES: number for offset, number in numbers.items()}
     code = [_mark(marks[index]) if index in marks else _plain() for index in range(len(target.words))]
-    at_instructions = _numbers_at(flow_of(FlowGraph.of(target), code), code)
+    at_instructions = _numbers_at(flow_of(FlowGraph.from_target(target), code), code)
     return {Offset(index * WORD_BYTES): number for index, number in enumerate(at_instructions) if number is not None}
 
 
@@ -101,8 +101,8 @@ def moved_instructions(image: bytes, name: str, probe: Probe, works: Mapping[int
     from tui_probe.engine.grafting.sass_phases import flow_of, names_by_line
 
     try:
-        target = GraftTarget.of(Cubin.read(image), name)
-        names, graph = names_by_line(probe, target), FlowGraph.of(target)
+        target = GraftTarget.from_cubin(Cubin.read(image), name)
+        names, graph = names_by_line(probe, target), FlowGraph.from_target(target)
     except (ImageError, UnsupportedKernelError):
         return None
     reads = _clock_reads(target, works)

@@ -202,4 +202,4 @@ def _text(kernel: KernelFacts, name: str) -> str:
 
 
 def _target(kernel: KernelFacts) -> GraftTarget:
-    return GraftTarget.of(Cubin.read(read_within(_file(kernel, "pruned.bin"), CUBIN)), kernel.name)
+    return GraftTarget.from_cubin(Cubin.read(read_within(_file(kernel, "pruned.bin"), CUBIN)), kernel.name)

@@ -190,7 +190,7 @@ def _cubin(data: bytes, _: Path) -> None:
         cubin.relocations(section)
     for name in cubin.kernels[:4]:
         with contextlib.suppress(UnsupportedKernelError):
-            GraftTarget.of(cubin, name)
+            GraftTarget.from_cubin(cubin, name)
         with contextlib.suppress(UnsupportedKernelError):
             prune_cubin(cubin, name, line_tables.cut_table)
 

@@ -96,7 +96,7 @@ def assembled(operation: str, kind: str, arch: int) -> int | None:
             Assembler().assemble(source, binary, f"sm_{arch}", "k")
         except ToolchainError:
             return None
-        return executed(GraftTarget.of(Cubin.read(binary.read_bytes()), "k"))
+        return executed(GraftTarget.from_cubin(Cubin.read(binary.read_bytes()), "k"))
 
 
 def numbers(operation: str, arch: int, operands: int) -> int | None:

@@ -115,7 +115,7 @@ class Corpus:
         """Count one kernel."""
         acceptance = self.by_arch[cubin.arch]
         try:
-            target = GraftTarget.of(cubin, name)
+            target = GraftTarget.from_cubin(cubin, name)
             sites = wait_sites(target)
             if not sites:
                 acceptance.without_waits += 1
@@ -125,7 +125,7 @@ class Corpus:
             code = error.reason.code if error.reason else None
             acceptance.refused[code or type(error).__name__].append(name)
             return
-        own = {site.index for site in sites if site.own not in (None, "sleep")}
+        own = {site.index for site in sites if site.own_class not in (None, "sleep")}
         acceptance.accepted += 1
         acceptance.complete += own <= {site.index for site in movable_sites(target, sites)}
         acceptance.sites += len(waits.sites)

@@ -66,7 +66,7 @@ def barriers_of(text: str, folder: Path) -> list[Word]:
     source, image = folder / "kernel.ptx", folder / "kernel.cubin"
     source.write_text(text)
     Assembler().assemble(source, image, "sm_90", "")
-    target = GraftTarget.of(Cubin.read(image.read_bytes()), "kernel")
+    target = GraftTarget.from_cubin(Cubin.read(image.read_bytes()), "kernel")
     return [word for word in target.words if operation_name(word, target.arch).startswith("BAR")]
 
 

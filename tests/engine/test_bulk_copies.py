@@ -127,7 +127,7 @@ NAMES = [
 
 def test_operands_of_bulk_copies_are_as_nvdisasm_reads_them(tmp_path: Path) -> None:
     cubin = cubin_of(all_forms(), 90, tmp_path, "sm_90a")
-    target, mnemonics = GraftTarget.of(cubin, "mixed"), []
+    target, mnemonics = GraftTarget.from_cubin(cubin, "mixed"), []
     for at, text in texts(cubin.image).items():
         word = target.words[at // WORD_BYTES]
         copy = bulk_copy_of(word, 90)
@@ -150,7 +150,7 @@ def test_operands_of_bulk_copies_are_as_nvdisasm_reads_them(tmp_path: Path) -> N
 def test_dmat_records_boxes_of_bulk_copies(arch: int, tmp_path: Path) -> None:
     """The code at a copy reads its uniform registers: the address, and the size, or the coordinates."""
     cubin = cubin_of(COPIES, arch, tmp_path)
-    target = GraftTarget.of(cubin, "mixed")
+    target = GraftTarget.from_cubin(cubin, "mixed")
     made = grafted("dmat", cubin)
     assert "storage 3 queue record 72 cap 0" in made.info.splitlines()
     assert "note" not in made.info

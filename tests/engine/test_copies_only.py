@@ -29,7 +29,7 @@ from tui_probe.probe_model.storage import QUEUE_HEADER
 from tui_probe.reasons import because
 from tui_probe.sass.bulk_copies import UNIFORM_COPIES
 from tui_probe.sass.target import GraftTarget
-from tui_probe.sass.words import ALWAYS, WORD_BYTES
+from tui_probe.sass.words import PT, WORD_BYTES
 from tui_probe.trace.sites import Site, SiteCopy, parse_sites
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def grafted(cubin: Cubin, probe: str) -> GraftedKernel:
 @pytest.mark.parametrize("probe", PROBES)
 def test_kernels_that_exchange_registers_have_records_of_copies(roles: Cubin, probe: str) -> None:
     kernel = grafted(roles, probe)
-    target = GraftTarget.of(roles, "roles")
+    target = GraftTarget.from_cubin(roles, "roles")
     assert kernel.copies_only
     assert kernel.grafted.registers == target.registers
     maps = ["1,24", "1,32768", "1,4"][probe != "dmat" :]
@@ -108,7 +108,7 @@ def test_other_probes_are_refused_as_before(roles: Cubin, probe: str) -> None:
 
 def test_form_for_copies_takes_one_record_at_the_entry(roles: Cubin) -> None:
     """Its uniform registers are for the records of copies, so a map of several records needs others."""
-    target, probe = GraftTarget.of(roles, "roles"), load_probe("dmat").without_optional_maps()
+    target, probe = GraftTarget.from_cubin(roles, "roles"), load_probe("dmat").without_optional_maps()
     form = copies_form(probe, target)
     assert form is not None
     *begun, copies = form.maps
@@ -189,7 +189,7 @@ def execute(texts: Sequence[str], code: Sequence[Word], values: dict[str, int], 
 
 def record_code(kernel: GraftedKernel, offset: int) -> list[Word]:
     """The code in front of a copy at an offset."""
-    target = GraftTarget.of(Cubin.read(kernel.probed_image), Cubin.read(kernel.probed_image).kernels[0])
+    target = GraftTarget.from_cubin(Cubin.read(kernel.probed_image), Cubin.read(kernel.probed_image).kernels[0])
     begin = code_at(kernel.probed_image, target.name, offset) // WORD_BYTES
     end = next(index for index in range(begin, len(target.words)) if target.words[index].operation in UNIFORM_COPIES)
     return list(target.words[begin:end])
@@ -209,7 +209,7 @@ def test_code_of_records_stores_what_the_instruction_has(
     roles: Cubin, recorded_copies: list[tuple[Site, list[Word], list[str]]], count: int, place: int
 ) -> None:
     assert len(recorded_copies) == 5
-    target = GraftTarget.of(roles, "roles")
+    target = GraftTarget.from_cubin(roles, "roles")
     for site, code, texts in recorded_copies:
         copy, at = site.copy, int(site.instruction.line)
         assert copy is not None
@@ -253,10 +253,10 @@ def test_self_test_has_a_kernel_with_copies() -> None:
     kernel = Grafter(trial.probe, assembler(), samples_blocks=False).graft(cubin, TRIAL_KERNEL)
     assert kernel.copies_only
     places = [int(site.instruction.line) for site in parse_sites(kernel.sites.encode())[0].sites]
-    target = GraftTarget.of(cubin, TRIAL_KERNEL)
-    assert [target.words[place // WORD_BYTES].guard == ALWAYS for place in places] == [True, False]
+    target = GraftTarget.from_cubin(cubin, TRIAL_KERNEL)
+    assert [target.words[place // WORD_BYTES].guard == PT for place in places] == [True, False]
     guarded = record_code(kernel, places[1])
-    assert [word.guard for word in guarded if word.guard != ALWAYS] == [target.words[places[1] // WORD_BYTES].guard]
+    assert [word.guard for word in guarded if word.guard != PT] == [target.words[places[1] // WORD_BYTES].guard]
     content = trial_content(places)
     assert sum(trial.map_bytes) == len(content)
     trial.check(content)

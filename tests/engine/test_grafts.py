@@ -95,7 +95,8 @@ def test_a_kernel_without_ptx_is_grafted(tmp_path: Path) -> None:
     assert find_cubin(IMAGE, "zero", 90)[0].kernels == ("zero_strided", "zero")
     assert Cubin.read((tmp_path / "pruned.bin").read_bytes()).kernels == ("zero",)
     before, after = (
-        GraftTarget.of(Cubin.read((tmp_path / f"{name}.bin").read_bytes()), "zero") for name in ("pruned", "probed")
+        GraftTarget.from_cubin(Cubin.read((tmp_path / f"{name}.bin").read_bytes()), "zero")
+        for name in ("pruned", "probed")
     )
     info = (tmp_path / "kernel.info").read_text().splitlines()
     assert info[:4] == ["zero", "2", "1", "1,16"]
@@ -226,7 +227,7 @@ def test_added_code_keeps_the_uniform_registers_of_the_kernel(
     for text, name in ((SAXPY, "saxpy"), (NO_PARAMETERS, "bare"), (VARIABLES, "varied")):
         cubin = assembled(text, arch)
         made = grafter.graft(cubin, name)
-        before, after = GraftTarget.of(cubin, name), GraftTarget.of(Cubin.read(made.probed_image), name)
+        before, after = GraftTarget.from_cubin(cubin, name), GraftTarget.from_cubin(Cubin.read(made.probed_image), name)
         mine, others = (
             {number for word in words for number in named_uniform_registers(word, arch) or ()}
             for words in (after.words[len(before.words) :], before.words)
@@ -234,7 +235,7 @@ def test_added_code_keeps_the_uniform_registers_of_the_kernel(
         assert mine
         assert not mine & others
         added.append(after.words[len(before.words) :])
-        parameters.append(before.base + before.first_added)
+        parameters.append(before.base + before.added_offset)
     for texts, parameter in zip(code_texts(arch, *added), parameters, strict=True):
         assert any(f"c[0x0][{parameter:#x}]" in text for text in texts), "the map's address where it lies"
 
@@ -244,7 +245,7 @@ def test_values_kept_in_slots(
     assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]], arch: int
 ) -> None:
     """For kernels that leave no register: the clock of the entry lies behind the record until the exit."""
-    start = GraftTarget.of(assembled(SAXPY, arch), "saxpy").code.size
+    start = GraftTarget.from_cubin(assembled(SAXPY, arch), "saxpy").code.size
     grafter = Grafter(load_probe("block_sched"), Assembler(), samples_blocks=False)
     made = grafter.graft(assembled(SAXPY, arch), "saxpy", in_slots=True)
     shown = [text for at, text in sorted(disassembled(made.probed_image).items()) if at >= start]
@@ -254,7 +255,7 @@ def test_values_kept_in_slots(
     assert sum("+0x14]" in text for text in entry if text.startswith("STG")) == 1
     assert sum("+0x14]" in text for text in leaving if text.startswith("LDG")) == 1
     assert not any("UR" in text for text in leaving), "nor do exits need uniform registers"
-    after = GraftTarget.of(Cubin.read(made.probed_image), "saxpy")
+    after = GraftTarget.from_cubin(Cubin.read(made.probed_image), "saxpy")
     waits = after.words[start // 16 + back - 2]
     assert waits.wait_mask >> 5 & 1, "the kernel continues once the operands of the store were read"
 
@@ -289,7 +290,9 @@ def test_kernels_with_values_in_slots_are_kept_for_where_that_is_allowed(
 def test_driver_learns_of_the_third_dimension(assembled: Callable[[str, int], Cubin]) -> None:
     """Attribute 4 of older architectures, without which it need not be there."""
     made = Grafter(load_probe("block_sched"), Assembler(), samples_blocks=False).graft(assembled(SAXPY, 80), "saxpy")
-    before, after = (GraftTarget.of(cubin, "saxpy") for cubin in (assembled(SAXPY, 80), Cubin.read(made.probed_image)))
+    before, after = (
+        GraftTarget.from_cubin(cubin, "saxpy") for cubin in (assembled(SAXPY, 80), Cubin.read(made.probed_image))
+    )
     assert 4 not in {attribute.number for attribute in before.attributes}
     assert [attribute.number for attribute in after.attributes].count(4) == 1
 
@@ -395,7 +398,7 @@ def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
     assert set(by_warp.grafted.branches) == {*by_site.grafted.branches, *made.grafted.branches}
     records = Grafter(record_trials.record_trial().probe, assembler, samples_blocks=False).graft(cubin, TRIAL_KERNEL)
     assert len(records.grafted.branches) == 9, "the entry, two exits and one of none, a load, two stores, two sums"
-    target = GraftTarget.of(cubin, TRIAL_KERNEL)
+    target = GraftTarget.from_cubin(cubin, TRIAL_KERNEL)
     accesses = [
         next(at for at in by_site.grafted.branches if target.words[at // 16].operation == operation)
         for operation in (LDG, LDS)
@@ -425,7 +428,7 @@ def test_a_graft_in_a_pruned_cubin_is_that_in_the_whole(assembled: Callable[[str
     for name in ("saxpy", "bare", "varied", "calling"):
         made = [grafter.graft(cubin, name) for cubin in (unpruned, prune_cubin(unpruned, name, cut_table))]
         files = [Cubin.read(graft.probed_image) for graft in made]
-        before, after = (GraftTarget.of(file, name) for file in files)
+        before, after = (GraftTarget.from_cubin(file, name) for file in files)
         assert (after.words, after.registers) == (before.words, before.registers)
         assert made[1].info.partition("patch")[0] == made[0].info.partition("patch")[0]
         assert made[1].grafted.constants == made[0].grafted.constants

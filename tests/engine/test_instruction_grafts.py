@@ -104,7 +104,10 @@ def test_nothing_but_the_probed_instructions_changes(
 ) -> None:
     cubin = cubins[arch]
     made = grafted(probe, cubin, sampled=sampled)
-    before, after = GraftTarget.of(cubin, "mixed"), GraftTarget.of(Cubin.read(made.probed_image), "mixed")
+    before, after = (
+        GraftTarget.from_cubin(cubin, "mixed"),
+        GraftTarget.from_cubin(Cubin.read(made.probed_image), "mixed"),
+    )
     branches = set(made.grafted.branches)
     for index, word in enumerate(before.words):
         at, now = index * WORD_BYTES, after.words[index]
@@ -124,7 +127,7 @@ def test_grafted_code_is_read_by_nvdisasm(arch: int, cubins: dict[int, Cubin]) -
     images = [
         grafted(probe, cubins[arch], sampled=sampled).probed_image for probe, its, sampled in GRAFTS if its == arch
     ]
-    pieces = code_texts(arch, *(GraftTarget.of(Cubin.read(image), "mixed").words for image in images))
+    pieces = code_texts(arch, *(GraftTarget.from_cubin(Cubin.read(image), "mixed").words for image in images))
     assert not [text for piece in pieces for text in piece if "INVALID" in text or "???" in text]
 
 
@@ -170,7 +173,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Cubin:
 
 def test_branch_is_counted_in_all_lanes_and_leads_where_it_did(loop: Cubin) -> None:
     made = grafted("divergence_by_line", loop)
-    before, written = GraftTarget.of(loop, "mixed"), texts(made.probed_image)
+    before, written = GraftTarget.from_cubin(loop, "mixed"), texts(made.probed_image)
     ends = [index for index, word in enumerate(before.words) if word.operation == BRA & 0x1FF]
     (at,) = (
         index * WORD_BYTES
@@ -189,7 +192,9 @@ def test_branch_is_counted_in_all_lanes_and_leads_where_it_did(loop: Cubin) -> N
     back = [
         place
         for place in moved
-        if branch_target(90, place, GraftTarget.of(Cubin.read(made.probed_image), "mixed").words[place // WORD_BYTES])
+        if branch_target(
+            90, place, GraftTarget.from_cubin(Cubin.read(made.probed_image), "mixed").words[place // WORD_BYTES]
+        )
         == target
     ]
     assert len(back) == 1
@@ -213,7 +218,7 @@ $skip:
 	ret;
 }
 """
-    target = GraftTarget.of(cubin_of(body, 80, tmp_path), "mixed")
+    target = GraftTarget.from_cubin(cubin_of(body, 80, tmp_path), "mixed")
     conditions = {at * WORD_BYTES: word.field(*BRANCH_CONDITION) for at, word in enumerate(target.words)
                   if word.opcode == BRA}  # fmt: skip
     assert {2, 3} <= set(conditions.values())
@@ -226,7 +231,7 @@ $skip:
 
 def test_each_branch_has_a_record_of_its_own(tmp_path: Path) -> None:
     second = "$more: bar.sync 0; ld.shared.b32 %r1, [%r3]; setp.ne.u32 %p1, %r1, 0; @%p1 bra $more;\n\tret;"
-    target = GraftTarget.of(cubin_of(LOOP.replace("ret;", second), 90, tmp_path), "mixed")
+    target = GraftTarget.from_cubin(cubin_of(LOOP.replace("ret;", second), 90, tmp_path), "mixed")
     probe = load_probe("divergence_by_line")
     parts = find_probed_parts(probe, target)
     places = [place for site in parts.sites for place in site.places]
@@ -279,7 +284,7 @@ def test_probes_fit_fused(pair: tuple[str, str]) -> None:
 def test_fused_exit_adds_to_the_records_of_each_probe(cubins: dict[int, Cubin]) -> None:
     """Two warps and a part of one, with counts of zero: each lane counts itself in both records of its warp."""
     probe = fuse([load_probe(name) for name in ("gmem_bytes", "divergence")])
-    parts = find_probed_parts(probe, GraftTarget.of(cubins[90], "mixed"))
+    parts = find_probed_parts(probe, GraftTarget.from_cubin(cubins[90], "mixed"))
     ptx = InstructionPtx(probe, [place for site in parts.sites for place in site.places], 90, samples_blocks=False)
     kernel, device = compiled(ptx.head + ptx.kernels()[EXIT]), Device()
     maps = [device.upload(np.zeros((3, own_map.slot_bytes), np.uint8)) for own_map in probe.maps]
@@ -331,7 +336,7 @@ def test_replaced_instructions_are_not_counted_as_none(
 @pytest.mark.parametrize("arch", due(ARCHITECTURES))
 def test_snippets_write_no_register_of_the_kernel(arch: int, cubins: dict[int, Cubin]) -> None:
     made = grafted("gmem_bytes", cubins[arch])
-    target = GraftTarget.of(cubins[arch], "mixed")
+    target = GraftTarget.from_cubin(cubins[arch], "mixed")
     original = set(texts(cubins[arch].image).values())
     added = [text for at, text in texts(made.probed_image).items() if at >= made.grafted.start]
     matches = (re.match(r"(?:@!?U?P\d )?[A-Z][\w.]* (?:P\d, )?R(\d+)", text) for text in added if text not in original)
@@ -345,7 +350,7 @@ def test_each_instruction_has_a_record_of_its_own(cubins: dict[int, Cubin]) -> N
     info = grafted("gmem_sectors_by_line", cubins[90]).info
     (line,) = (text for text in info.splitlines() if text.startswith("sites 0 "))
     numbers = [int(word) for word in line.split()[2:]]
-    instructions = GraftTarget.of(cubins[90], "mixed").words
+    instructions = GraftTarget.from_cubin(cubins[90], "mixed").words
     assert sorted({instructions[at // WORD_BYTES].operation for at in numbers}) == [0x180, 0x181, 0x186, 0x1AE]
     assert f"cap {len(numbers)} " in info
 
@@ -410,7 +415,7 @@ def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], *, 
         assert any("SR_CLOCKLO" in text for text in added[place : place + 60])
     ends = [index for index, text in enumerate(added) if re.match(r"(@!?P\d )?EXIT", text)]
     assert re.match(r"STG\.E (desc|\[)", added[ends[-1] - 1])
-    assert len(ends) == len(GraftTarget.of(cubins[arch], "mixed").exits()) + sampled, (
+    assert len(ends) == len(GraftTarget.from_cubin(cubins[arch], "mixed").exits()) + sampled, (
         "what is not in the sample counts none"
     )
 
@@ -427,5 +432,5 @@ def test_lanes_that_part_at_the_entry_meet_before_the_kernel_begins(arch: int, c
     assert entry[end - 1] == "NOP"
     assert sum("STG" in text for text in entry[:end]) == 3, "a mark, and a record of 24 bytes"
     first = Cubin.read(made.probed_image)
-    wait = GraftTarget.of(first, "mixed").words[(made.grafted.start + 16 * (end - 1)) // WORD_BYTES].wait_mask
+    wait = GraftTarget.from_cubin(first, "mixed").words[(made.grafted.start + 16 * (end - 1)) // WORD_BYTES].wait_mask
     assert wait

@@ -71,7 +71,7 @@ def own(text: str, folder: Path) -> Probe:
 def test_blocks_report_all_their_instructions(arch: int) -> None:
     """By the listing of nvdisasm, up to the padding behind the code."""
     cubin = block_cubin(arch, Assembler())
-    target = GraftTarget.of(cubin, "trial")
+    target = GraftTarget.from_cubin(cubin, "trial")
     parts = find_probed_parts(block_trial().probe, target)
     listing = [re.sub(r"^@!?U?P\w+ ", "", text) for _, text in sorted(texts(cubin.image).items())]
     own_jump = [f"BRA {WORD_BYTES * index:#x}" for index in range(len(listing))]
@@ -95,7 +95,7 @@ def test_blocks_report_all_their_instructions(arch: int) -> None:
 def test_each_block_has_its_code_at_one_of_its_own_instructions(arch: int) -> None:
     cubin = block_cubin(arch, Assembler())
     made = Grafter(block_trial().probe, Assembler(), samples_blocks=False).graft(cubin, "trial")
-    target = GraftTarget.of(cubin, "trial")
+    target = GraftTarget.from_cubin(cubin, "trial")
     firsts = sorted(probed.start_offset for probed in find_probed_parts(block_trial().probe, target).blocks)
     places = sorted(probed.code_offset for probed in find_probed_parts(block_trial().probe, target).blocks)
     assert all(first <= at for first, at in zip(firsts, places, strict=True))
@@ -109,7 +109,10 @@ def test_blocks_of_nothing_but_branches_have_it_at_the_branch() -> None:
     """The trial must show that this works: on a device with such blocks, lanes meet where they met before."""
     cubin = block_cubin(90, Assembler())
     made = Grafter(block_trial().probe, Assembler(), samples_blocks=False).graft(cubin, "trial")
-    target, after = GraftTarget.of(cubin, "trial"), GraftTarget.of(Cubin.read(made.probed_image), "trial")
+    target, after = (
+        GraftTarget.from_cubin(cubin, "trial"),
+        GraftTarget.from_cubin(Cubin.read(made.probed_image), "trial"),
+    )
     moved = {at: target.words[at // WORD_BYTES] for at in made.grafted.branches}
     names = Counter(operation_name(word, 90) for word in moved.values())
     assert names["BSYNC"] >= 2
@@ -129,7 +132,7 @@ def test_blocks_of_nothing_but_branches_have_it_at_the_branch() -> None:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_merged_instructions_count_as_executed(arch: int, tmp_path: Path) -> None:
     """Four loads of shared memory are one; a multiplication under a guard is counted only by its own lanes."""
-    target = GraftTarget.of(cubin_of(WIDE, "wide", arch, tmp_path), "wide")
+    target = GraftTarget.from_cubin(cubin_of(WIDE, "wide", arch, tmp_path), "wide")
     names = [operation_name(word, arch) for word in target.words]
     parts = find_probed_parts(load_probe("what_limits"), target)
     counts: Counter[str] = Counter()
@@ -147,7 +150,7 @@ def test_merged_instructions_count_as_executed(arch: int, tmp_path: Path) -> Non
 def test_probes_of_blocks_leave_the_kernel_as_it_is(probe: str, arch: int, tmp_path: Path) -> None:
     cubin = cubin_of(WIDE, "wide", arch, tmp_path)
     made = Grafter(load_probe(probe), Assembler(), samples_blocks=False).graft(cubin, "wide")
-    before, after = GraftTarget.of(cubin, "wide"), GraftTarget.of(Cubin.read(made.probed_image), "wide")
+    before, after = GraftTarget.from_cubin(cubin, "wide"), GraftTarget.from_cubin(Cubin.read(made.probed_image), "wide")
     for index, word in enumerate(before.words):
         now = after.words[index]
         if index * WORD_BYTES not in made.grafted.branches:

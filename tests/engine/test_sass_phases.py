@@ -103,7 +103,7 @@ def works(target: GraftTarget, stage: str) -> list[str]:
 
 
 def test_phases_of_attention_are_found_in_machine_code() -> None:
-    target = GraftTarget.of(Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes()), "attn_fwd")
+    target = GraftTarget.from_cubin(Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes()), "attn_fwd")
     assert works(target, "loop") == [
         "copy wait", "mma", "wgmma wait", "compute", "exponential", "compute", "exponential", "mma", "barrier wait",
     ]  # fmt: skip
@@ -130,7 +130,7 @@ def test_products_that_wait_for_each_other_are_one_phase(between: str, expected:
     source, binary = tmp_path / "rounds.ptx", tmp_path / "rounds.bin"
     source.write_text(text.replace("PRODUCTS", (PRODUCT + between) * 2))
     assembler().assemble(source, binary, "sm_90a", "rounds")
-    target = GraftTarget.of(Cubin.read(binary.read_bytes()), "rounds")
+    target = GraftTarget.from_cubin(Cubin.read(binary.read_bytes()), "rounds")
     phases, _ = sass_phases(PROBE, target)
     inner = [phase for phase in phases if phase.start.loop is not None and phase.start.work in {*expected}]
     assert [phase.start.work for phase in inner] == expected
@@ -144,7 +144,7 @@ def test_products_that_wait_for_each_other_are_one_phase(between: str, expected:
 
 
 def test_waits_and_copies_of_a_pipeline_are_phases(waits: Path) -> None:
-    phases, _ = sass_phases(PROBE, GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer"))
+    phases, _ = sass_phases(PROBE, GraftTarget.from_cubin(Cubin.read(waits.read_bytes()), "producer_consumer"))
     found_works = {phase.start.work for phase in phases}
     barriers = {"cluster barrier wait", "named barrier wait"}
     assert {"mbarrier wait", "wgmma wait", "bulk copy", "mma", "global store", *barriers} <= found_works
@@ -160,7 +160,7 @@ def test_mbarrier_waits_are_those_that_nvdisasm_names(waits: Path) -> None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
     cubin, count = Cubin.read(waits.read_bytes()), 0
     for section in re.split(r"(?m)^\.text\.", listing(waits.read_bytes()))[1:]:
-        target = GraftTarget.of(cubin, section.split(":")[0])
+        target = GraftTarget.from_cubin(cubin, section.split(":")[0])
         for at, text in re.findall(r"/\*([0-9a-f]{4,})\*/\s+(.*?);", section):
             if "SYNCS" in text:
                 assert is_mbarrier_wait(target.words[int(at, 16) // WORD_BYTES]) == ("PHASECHK" in text), text
@@ -200,7 +200,7 @@ def test_tests_of_mbarriers_are_waits_and_only_arrivals_signal(tmp_path: Path, a
     source, binary = tmp_path / "tries.ptx", tmp_path / "tries.bin"
     source.write_text(TRIES.replace("8.0", "8.8").replace("sm_90", f"sm_{arch}"))
     assembler().assemble(source, binary, f"sm_{arch}", "tries")
-    target = GraftTarget.of(Cubin.read(binary.read_bytes()), "tries")
+    target = GraftTarget.from_cubin(Cubin.read(binary.read_bytes()), "tries")
     operations = [word for word in target.words if operation_name(word, arch) == "SYNCS"]
     waits, arrivals = map(
         sum, ((test(word) for word in operations) for test in (is_mbarrier_wait, is_mbarrier_arrival))
@@ -220,7 +220,7 @@ def test_barriers_of_a_loop_differ_by_their_addresses(tmp_path: Path, name: str)
     """Four arrays of two barriers follow the tiles of K and V."""
     binary = tmp_path / "pipeline.bin"
     assembler().assemble(DATA / "kv_pipeline.sm_90a.ptx", binary, "sm_90a", name)
-    phases, missing = sass_phases(PROBE, GraftTarget.of(Cubin.read(binary.read_bytes()), name))
+    phases, missing = sass_phases(PROBE, GraftTarget.from_cubin(Cubin.read(binary.read_bytes()), name))
     assert missing == 0
     full_k, empty_k, full_v, empty_v = (f"shared+{2048 + 16 * number}[2]" for number in range(4))
     consumer, producer = sorted({phase.loop for phase in phases if phase.loop is not None})
@@ -267,7 +267,7 @@ def test_arrivals_in_other_blocks_name_their_barrier(tmp_path: Path, target: str
     """In SASS, ``mapa`` is a permutation of bytes."""
     (tmp_path / "remote.ptx").write_text(REMOTE.replace("sm_90a", target))
     assembler().assemble(tmp_path / "remote.ptx", tmp_path / "remote.bin", target, "remote")
-    phases, _ = sass_phases(PROBE, GraftTarget.of(Cubin.read((tmp_path / "remote.bin").read_bytes()), "remote"))
+    phases, _ = sass_phases(PROBE, GraftTarget.from_cubin(Cubin.read((tmp_path / "remote.bin").read_bytes()), "remote"))
     waits = {name for phase in phases if phase.start.work == "mbarrier wait" for name in phase.start.barriers}
     signals = {signal.name for phase in phases for signal in phase.start.signaled}
     assert (waits, signals) == ({"shared+0"}, {"shared+32"})
@@ -288,7 +288,7 @@ def test_iterations_of_innermost_loops_are_counted(tmp_path: Path) -> None:
     assembler().assemble(DATA / "waits.sm_90a.ptx", tmp_path / "staged.bin", "sm_90a", "staged")
     cubin = Cubin.read((tmp_path / "staged.bin").read_bytes())
     probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], every=8)))
-    target = GraftTarget.of(cubin, "staged")
+    target = GraftTarget.from_cubin(cubin, "staged")
     phases, _ = sass_phases(probe, target)
     assert [(phase.start.every, phase.start.iterates) for phase in phases if phase.loop] == (
         [(8, True), (8, False), (8, True), (8, False), (8, False)]
@@ -336,13 +336,13 @@ def test_kernel_with_registers_for_first_records_only_says_so(waits: Path, recor
 def test_loop_behind_another_without_a_record_between_is_recorded_whole(tmp_path: Path) -> None:
     """Nothing would end the count of the first loop's iterations before the second loop begins."""
     assembler().assemble(DATA / "waits.sm_90a.ptx", tmp_path / "staged.bin", "sm_90a", "staged")
-    target = GraftTarget.of(Cubin.read((tmp_path / "staged.bin").read_bytes()), "staged")
+    target = GraftTarget.from_cubin(Cubin.read((tmp_path / "staged.bin").read_bytes()), "staged")
     probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], every=8)))
     room = {phase.offset for phase in sass_phases(probe, target)[0] if phase.start.stage == "loop"}
     phases, missing = sass_phases(probe, target, lambda index: index * WORD_BYTES in room)
     assert missing > 1
     assert {phase.start.every for phase in phases} == {8}, "both are behind the entry only"
-    graph = FlowGraph.of(target)
+    graph = FlowGraph.from_target(target)
     first, second = (phase for phase in phases if phase.start.iterates)
     later = graph.block_at(second.offset // WORD_BYTES)
     before = next(block for block in graph.predecessors[later] if not graph.dominates(later, block))
@@ -359,10 +359,10 @@ def test_phase_that_is_a_loop_is_recorded_before_it(tmp_path: Path) -> None:
     products = "fma.rn.f32 %f1, %f1, %f1, %f1;\n" * 16
     source.write_text(ROUNDS.replace("PRODUCTS", products))
     assembler().assemble(source, binary, "sm_90", "rounds")
-    target = GraftTarget.of(Cubin.read(binary.read_bytes()), "rounds")
+    target = GraftTarget.from_cubin(Cubin.read(binary.read_bytes()), "rounds")
     phases, missing = sass_phases(PROBE, target)
     assert not missing
-    graph = FlowGraph.of(target)
+    graph = FlowGraph.from_target(target)
     product = next(number for number, word in enumerate(target.words) if operation_name(word, 90) == "FFMA")
     inner = graph.block_at(product)
     assert inner in graph.successors[inner]
@@ -381,7 +381,7 @@ def test_phase_behind_a_branch_is_recorded_at_the_branch(tmp_path: Path) -> None
     ending += "    add.u32 %r4, %r4, 1;\n    setp.lt.u32 %p3, %r4, %r1;\n    @%p3 bra other;\ndone:\n"
     source.write_text(text.replace("    @%p3 bra outer;\n", ending))
     assembler().assemble(source, binary, "sm_90", "rounds")
-    target = GraftTarget.of(Cubin.read(binary.read_bytes()), "rounds")
+    target = GraftTarget.from_cubin(Cubin.read(binary.read_bytes()), "rounds")
     phases, missing = sass_phases(PROBE, target)
     assert not missing
     names = [operation_name(target.words[phase.offset // WORD_BYTES], 90) for phase in phases]
@@ -449,10 +449,10 @@ def test_phase_behind_an_inner_loop_is_recorded_once(tmp_path: Path) -> None:
     """Lanes that copy nothing are in the phase already. At the end of the loop, each round would have a record."""
     (tmp_path / "tiles.ptx").write_text(TILES)
     assembler().assemble(tmp_path / "tiles.ptx", tmp_path / "tiles.bin", "sm_90a", "tiles")
-    target = GraftTarget.of(Cubin.read((tmp_path / "tiles.bin").read_bytes()), "tiles")
+    target = GraftTarget.from_cubin(Cubin.read((tmp_path / "tiles.bin").read_bytes()), "tiles")
     phases, _ = sass_phases(PROBE, target)
     (behind,) = (phase for phase in phases if phase.may_be_inside)
-    graph = FlowGraph.of(target)
+    graph = FlowGraph.from_target(target)
     copy = next(index for index, word in enumerate(target.words) if operation_name(word, 90) == "UBLKCP")
     rounds = min(
         (loop.blocks for loop in graph.loops if graph.block_at(copy) in loop.blocks and len(loop.blocks) > 1), key=len
@@ -470,7 +470,7 @@ def test_phase_behind_an_inner_loop_is_recorded_once(tmp_path: Path) -> None:
 
 def test_only_offsets_of_a_list_are_fixed(waits: Path) -> None:
     """An entry for an mbarrier instruction also has its register, address and flags, which may look like offsets."""
-    target = GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer")
+    target = GraftTarget.from_cubin(Cubin.read(waits.read_bytes()), "producer_consumer")
     listed = {offset // WORD_BYTES for offset in fixed_offsets(target)} - {0}
     assert len(listed) > 20
     assert {operation_name(target.words[index], target.arch) for index in listed} <= {"SYNCS"}
@@ -478,8 +478,8 @@ def test_only_offsets_of_a_list_are_fixed(waits: Path) -> None:
 
 @pytest.mark.parametrize(("opcode", "needs_none"), [(BSYNC, True), (EXIT, True), (NOP, False)])
 def test_block_that_only_reconverges_or_exits_needs_no_record(opcode: int, needs_none: bool) -> None:
-    target = GraftTarget.of(Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes()), "attn_fwd")
-    graph = FlowGraph.of(target)
+    target = GraftTarget.from_cubin(Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes()), "attn_fwd")
+    graph = FlowGraph.from_target(target)
     first = next(block.start for block in graph.blocks if len(block) == 1)
     changed = [*target.words[:first], new_word(opcode, 1), *target.words[first + 1 :]]
     code = [Instruction("mov", (), (), MADE_UP) for _ in changed]
@@ -488,7 +488,7 @@ def test_block_that_only_reconverges_or_exits_needs_no_record(opcode: int, needs
 
 def test_starts_without_an_instruction_are_counted(waits: Path) -> None:
     """Two waits of a pipeline consist of instructions that may not be moved."""
-    target = GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer")
+    target = GraftTarget.from_cubin(Cubin.read(waits.read_bytes()), "producer_consumer")
     _, missing = sass_phases(PROBE, target)
     assert missing == 2
     (probe,) = parse_sites(sass_site_file("phases", target, [], [], {}, missing_starts=missing).encode())
@@ -518,7 +518,7 @@ def record_at(kernel: GraftedKernel, name: str, offset: int) -> int:
     copy = kernel.grafted.copies.get(offset)
     if copy is None:
         return code_at(kernel.probed_image, name, offset)
-    code_words = GraftTarget.of(Cubin.read(kernel.probed_image), name).words
+    code_words = GraftTarget.from_cubin(Cubin.read(kernel.probed_image), name).words
     return (
         copy
         - (LENGTH if code_words[copy // WORD_BYTES - 1].operation == operation_of(NOP) else LENGTH - 1) * WORD_BYTES
@@ -533,17 +533,20 @@ def with_names(text: str, names: dict[str, str]) -> str:
 def test_warps_that_exchange_registers_have_records_in_their_own(waits: Path, sampled: bool) -> None:
     if find_disassembler() is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
-    target = GraftTarget.of(Cubin.read(waits.read_bytes()), "producer_consumer")
-    assert target.fewest_registers == 40 < target.registers
+    target = GraftTarget.from_cubin(Cubin.read(waits.read_bytes()), "producer_consumer")
+    assert target.min_registers == 40 < target.registers
     kernel = Grafter(PROBE, assembler(), samples_blocks=sampled).graft(
         Cubin.read(waits.read_bytes()), "producer_consumer"
     )
     assert kernel.grafted.registers == target.registers  # more would not fit into the block's registers
-    room, used = RegisterRoom(target, FlowGraph.of(target)), used_uniform_registers(target.all_words(), target.arch)
+    room, used = (
+        RegisterRoom(target, FlowGraph.from_target(target)),
+        used_uniform_registers(target.all_words(), target.arch),
+    )
     sections = re.split(r"(?m)^\.text\.", listing(kernel.probed_image))
     section = next(section for section in sections if section.startswith("producer_consumer:"))
     texts = {int(at, 16): text for at, text in re.findall(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", section)}
-    after = GraftTarget.of(Cubin.read(kernel.probed_image), "producer_consumer")
+    after = GraftTarget.from_cubin(Cubin.read(kernel.probed_image), "producer_consumer")
     sites = json.loads(kernel.sites)["probes"][0]["sites"]
     assert len(sites) == len(sass_phases(PROBE, target)[0]) > 30
     limits, later, waited = set(), 0, 0
@@ -576,10 +579,10 @@ def test_warps_that_exchange_registers_have_records_in_their_own(waits: Path, sa
 
 
 def test_records_above_the_registers_of_a_kernel_wait_for_the_record_before(waits: Path) -> None:
-    target = GraftTarget.of(Cubin.read(waits.read_bytes()), "ring")
+    target = GraftTarget.from_cubin(Cubin.read(waits.read_bytes()), "ring")
     kernel = Grafter(PROBE, assembler(), samples_blocks=False).graft(Cubin.read(waits.read_bytes()), "ring")
     assert kernel.short_records
-    after, barriers, waited = GraftTarget.of(Cubin.read(kernel.probed_image), "ring"), set(), 0
+    after, barriers, waited = GraftTarget.from_cubin(Cubin.read(kernel.probed_image), "ring"), set(), 0
     for site in json.loads(kernel.sites)["probes"][0]["sites"]:
         at = record_at(kernel, "ring", site["offset"]) // WORD_BYTES
         code = after.words[at : at + LENGTH - 1]
@@ -611,7 +614,7 @@ def test_record_code_reads_results_when_they_are_there(waits: Path) -> None:
     kernel = Grafter(PROBE, assembler(), samples_blocks=False).graft(
         Cubin.read(waits.read_bytes()), "producer_consumer"
     )
-    after = GraftTarget.of(Cubin.read(kernel.probed_image), "producer_consumer")
+    after = GraftTarget.from_cubin(Cubin.read(kernel.probed_image), "producer_consumer")
     at = record_at(kernel, "producer_consumer", json.loads(kernel.sites)["probes"][0]["sites"][0]["offset"])
     snippet = after.words[at // WORD_BYTES :][: LENGTH - 1]
     written: dict[str, tuple[int, str]] = {}
@@ -645,7 +648,7 @@ def wide(register: str) -> str:
 
 def test_sampled_phases_of_small_kernels_get_more_registers(waits: Path) -> None:
     kernel = Grafter(PROBE, assembler(), samples_blocks=True).graft(Cubin.read(waits.read_bytes()), "ring")
-    target = GraftTarget.of(Cubin.read(waits.read_bytes()), "ring")
+    target = GraftTarget.from_cubin(Cubin.read(waits.read_bytes()), "ring")
     assert kernel.grafted.registers > target.registers
     assert "blocks sampled" in kernel.info.splitlines()
 
@@ -709,7 +712,7 @@ def test_self_test_has_kernels_with_short_records(few_registers: bool) -> None:
     works = [site["phase"]["work"] for site in json.loads(kernel.sites)["probes"][0]["sites"]]
     assert {"pmevent 1", "pmevent 2"} < set(works)
     assert trial.map_bytes == (len(trial_content()),)
-    assert (kernel.grafted.registers == GraftTarget.of(cubin, TRIAL_KERNEL).registers) == few_registers
+    assert (kernel.grafted.registers == GraftTarget.from_cubin(cubin, TRIAL_KERNEL).registers) == few_registers
 
 
 class GateWithoutShortRecords(OpenGate):

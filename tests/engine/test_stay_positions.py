@@ -65,7 +65,7 @@ def assembled(text: str, arch: int, folder: Path) -> Cubin:
 
 def operations(cubin: Cubin, name: str) -> list[str]:
     """The operations at which a warp of a kernel may stay, with the modifier of their position."""
-    target = GraftTarget.of(cubin, name)
+    target = GraftTarget.from_cubin(cubin, name)
     stays = sorted(stay_instructions(target).items())
     return [f"{operation_name(target.words[index], target.arch)} {stay.modifiers[0]}" for index, stay in stays]
 
@@ -113,7 +113,7 @@ def test_watchdog_is_grafted_at_each_place(arch: int, kind: str, tmp_path: Path)
 def test_atomic_of_unknown_form_is_a_place_without_address(tmp_path: Path) -> None:
     """Bits of the type that are not known make its address unknown, not the kernel."""
     cubin = assembled(deadlocks.HEAD + deadlocks.SHAPES["lock"][0] + deadlocks.FILE, 90, tmp_path)
-    target = GraftTarget.of(cubin, "lock")
+    target = GraftTarget.from_cubin(cubin, "lock")
     index = next(i for i, stay in stay_instructions(target).items() if operation_name(target.words[i], 90) == "ATOMG")
     unknown = target.words[index].with_field(73, 3, 7)
     assert known_access(target.words[index], 90) is not None

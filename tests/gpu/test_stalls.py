@@ -190,10 +190,10 @@ def test_spills_are_executed_as_often_as_counters_say(tmp_path: Path, runner: Ru
     profiled = runner.profiled([str(program), str(SPILL_ROUNDS)], "-p", "stalls", "--wait")
     assert profiled.outcome.status == 0, profiled.outcome.stderr
     image = Cubin.read(cubin.read_bytes())
-    accesses = stack_accesses(GraftTarget.of(image, next(iter(image.kernels))))
+    accesses = stack_accesses(GraftTarget.from_cubin(image, next(iter(image.kernels))))
     by_hand = {
-        "local loads": {at.at: SPILL_WARPS * SPILL_ROUNDS**at.depth for at in accesses if at.is_load},
-        "local stores": {at.at: SPILL_WARPS * SPILL_ROUNDS**at.depth for at in accesses if not at.is_load},
+        "local loads": {at.offset: SPILL_WARPS * SPILL_ROUNDS**at.depth for at in accesses if at.is_load},
+        "local stores": {at.offset: SPILL_WARPS * SPILL_ROUNDS**at.depth for at in accesses if not at.is_load},
     }
     trace = open_trace(profiled.trace)
     measures = measures_of(ViewSource(trace, trace.kernels[0]))

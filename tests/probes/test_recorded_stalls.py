@@ -110,13 +110,13 @@ def test_recorded_producers_are_those_of_the_recorded_cubin(name: str, request: 
     sites = 0
     for path in trace.glob("kernel/*/stall_sites*/sites.json"):
         cubin = Cubin.read((path.parent / "pruned.bin").read_bytes())
-        target = GraftTarget.of(cubin, *cubin.kernels)
-        waits, sources = {site.at: site for site in wait_sites(target)}, target.source_lines()
+        target = GraftTarget.from_cubin(cubin, *cubin.kernels)
+        waits, sources = {site.offset: site for site in wait_sites(target)}, target.source_lines()
         (probe,) = read_sites(path.parent) or ()
         for site in probe.sites:
             if site.wait is not None:
                 sites += 1
-                named = [producer.at for producer in waits[site.instruction.line].named(sources)]
+                named = [producer.offset for producer in waits[site.instruction.line].report_order(sources)]
                 assert [producer.line for producer in site.wait.producers] == named[:16]
     assert sites > 20
 
@@ -125,18 +125,18 @@ def test_group_of_wgmma_with_several_lines_has_the_line_of_the_wait(attention: P
     """The instruction that completes the group is named after it."""
     (path,) = attention.glob("kernel/1_*/stall_sites/pruned.bin")
     cubin = Cubin.read(path.read_bytes())
-    target = GraftTarget.of(cubin, *cubin.kernels)
+    target = GraftTarget.from_cubin(cubin, *cubin.kernels)
     sources = target.source_lines()
-    (site,) = (site for site in wait_sites(target) if site.at == WGMMA)
-    lines = [sources[producer.at][1] for producer in site.named(sources)]
+    (site,) = (site for site in wait_sites(target) if site.offset == WGMMA)
+    lines = [sources[producer.offset][1] for producer in site.report_order(sources)]
     assert (lines[0], sorted(lines[1:8])) == (32, [31, 37, 37, 37, 37, 37, 37])
     # The second product of the previous iteration is under way, too, and ends before.
-    before = site.named(sources)[8:]
-    assert [producer.at for producer in before[:2]] == [BARRIER - 16, BARRIER - 32]
+    before = site.report_order(sources)[8:]
+    assert [producer.offset for producer in before[:2]] == [BARRIER - 16, BARRIER - 32]
     assert [(producer.from_previous, producer.is_newest) for producer in before] == [(True, False)] * 8
-    assert site.named(sources)[1].at == WGMMA - 16
+    assert site.report_order(sources)[1].offset == WGMMA - 16
     without_line = {at: source for at, source in sources.items() if at != WGMMA}
-    assert site.named(without_line)[0].at == WGMMA - 16
+    assert site.report_order(without_line)[0].offset == WGMMA - 16
 
 
 EXPLAINED = {"±": "± is the", "max": "mean, max:", "executions": "“executions”:", "clock reads": "clock reads:"}

@@ -442,8 +442,8 @@ def test_code_shows_how_often_spills_are_executed(
     measures = measures_of(ViewSource(opened, opened.kernels[0]))
     assert measures is not None
     columns = {column.name: column.numbers for column in measures.columns}
-    target = GraftTarget.of(cubin, "k")
-    loads = {access.at for access in stack_accesses(target) if access.is_load and access.depth}
+    target = GraftTarget.from_cubin(cubin, "k")
+    loads = {access.offset for access in stack_accesses(target) if access.is_load and access.depth}
     assert loads & columns["local loads"].keys()
     assert set(columns["local loads"].values()) | set(columns["local stores"].values()) == {16}
     assert "spills or local arrays: page Lines counts their loads" in shown_text(writer.directory, capsys)

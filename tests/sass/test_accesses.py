@@ -114,7 +114,7 @@ Assemble = Callable[[str, int], Cubin]
 def accessing(arch: int, assembled: Assemble) -> dict[str, list[tuple[Word, str]]]:
     """Words of kernels that access memory, by kind, each as nvdisasm writes it: all by one start of it."""
     codes = {
-        kind: list(GraftTarget.of(assembled(text, arch), "accessing").words)
+        kind: list(GraftTarget.from_cubin(assembled(text, arch), "accessing").words)
         for kind, text in (("any", accesses(arch >= 80)), ("shared", sharing()))
     }
     codes["other form"] = [other for word in codes["any"] for other in without_descriptor(word, arch)]
@@ -149,12 +149,12 @@ def is_read_alike(word: Word, arch: int, text: str) -> bool:
         and match["width"] is None
         and match["name"][2:] != "S"
     )
-    assert address.wide == (match["width"] == "64" or is_pair)
+    assert address.is_wide == (match["width"] == "64" or is_pair)
     scale = (match["width"] or "").partition("X")[2]
     assert 1 << address.shift == int(scale or 1), text
-    assert address.shared == (match["name"][2:] == "S")
+    assert address.is_shared == (match["name"][2:] == "S")
     assert address.uniform == (int(match["uniform"]) if match["uniform"] else None)
-    assert (access.reads != 7) == (access.operation == LDGSTS and "P" in match["rest"])
+    assert (access.read_predicate != 7) == (access.operation == LDGSTS and "P" in match["rest"])
     return True
 
 
@@ -181,7 +181,7 @@ def test_accesses_without_descriptors_are_as_nvdisasm_reads_them(arch: int, asse
 
 @pytest.mark.parametrize("arch", [80, 86, 90])
 def test_products_are_as_nvdisasm_reads_them(arch: int, assembled: Assemble) -> None:
-    codes = [GraftTarget.of(assembled(text, arch), "multiplying").words for text in PRODUCTS]
+    codes = [GraftTarget.from_cubin(assembled(text, arch), "multiplying").words for text in PRODUCTS]
     for code, texts in zip(codes, code_texts(arch, *codes), strict=True):
         products = [pair for pair in zip(code, texts, strict=True) if pair[0].operation in PRODUCT_OPERATIONS]
         assert products

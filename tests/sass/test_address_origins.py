@@ -51,11 +51,11 @@ LOOP:
 
 def origins(cubin: Cubin, kernel: str) -> list[tuple[str, tuple[int, ...]]]:
     """Name and parameters of each access of global memory, in order of the code."""
-    target = GraftTarget.of(cubin, kernel)
-    origins_of_kernel = AddressOrigins(target, FlowGraph.of(target))
+    target = GraftTarget.from_cubin(cubin, kernel)
+    origins_of_kernel = AddressOrigins(target, FlowGraph.from_target(target))
     names = [operation_name(word, target.arch) for word in target.words]
     return [
-        (name, origins_of_kernel.of_access(index))
+        (name, origins_of_kernel.access_parameters(index))
         for index, name in enumerate(names)
         if name in ("LDG", "STG", "LDGSTS")
     ]
@@ -76,10 +76,12 @@ def test_copies_by_tensor_map_are_of_its_parameter(arch: int, tmp_path: Path) ->
     """The address of a map is a number added to that of the parameters, which is in a constant."""
     (tmp_path / "copies.ptx").write_text(PTX.replace("sm_90", f"sm_{arch}"))
     assembler().assemble(tmp_path / "copies.ptx", tmp_path / "copies.bin", f"sm_{arch}", "copies")
-    target = GraftTarget.of(Cubin.read((tmp_path / "copies.bin").read_bytes()), "copies")
-    origins = AddressOrigins(target, FlowGraph.of(target))
+    target = GraftTarget.from_cubin(Cubin.read((tmp_path / "copies.bin").read_bytes()), "copies")
+    origins = AddressOrigins(target, FlowGraph.from_target(target))
     names = [operation_name(word, target.arch) for word in target.words]
-    copies = [(name, origins.of_transfer(index)) for index, name in enumerate(names) if name in ("UTMALDG", "UTMASTG")]
+    copies = [
+        (name, origins.transfer_parameters(index)) for index, name in enumerate(names) if name in ("UTMALDG", "UTMASTG")
+    ]
     assert copies == [("UTMALDG", (0,)), ("UTMASTG", (1,))]
 
 
@@ -103,8 +105,8 @@ SELECTED = """
 def test_maps_are_in_a_parameter_on_all_ways(
     assembled: Callable[[str, int | str], Cubin], other: str, place: tuple[int, int] | None
 ) -> None:
-    target = GraftTarget.of(assembled(SELECTED.replace("OTHER", other), 90), "k")
-    origins = AddressOrigins(target, FlowGraph.of(target))
+    target = GraftTarget.from_cubin(assembled(SELECTED.replace("OTHER", other), 90), "k")
+    origins = AddressOrigins(target, FlowGraph.from_target(target))
     names = [operation_name(word, target.arch) for word in target.words]
     (copy,) = (index for index, name in enumerate(names) if name == "UTMALDG")
     assert origins.map_place(copy) == place
@@ -119,7 +121,7 @@ def test_uniform_constants_are_read_where_nvdisasm_reads_them(
     if find_disassembler() is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
     cubin = assembled(GATHER, arch)
-    target = GraftTarget.of(cubin, "k")
+    target = GraftTarget.from_cubin(cubin, "k")
     lines = re.findall(r"/\*([0-9a-f]{4,})\*/\s+.*?\b(LDCU?|ULDC)\S* .*c\[0x0\]\[0x([0-9a-f]+)\]", listing(cubin.image))
     read = {int(at, 16): int(offset, 16) for at, _, offset in lines}
     assert {constant_of(target.words[at // WORD_BYTES]) for at in read} == set(read.values())

@@ -68,7 +68,7 @@ def test_atomics_are_as_nvdisasm_reads_them(
 ) -> None:
     cubin = assembled(changing(arch), arch)
     texts, seen = disassembled(cubin.image), set()
-    for index, word in enumerate(GraftTarget.of(cubin, "changing").words):
+    for index, word in enumerate(GraftTarget.from_cubin(cubin, "changing").words):
         access, match = atomic_of(word, arch), _ATOMIC.search(texts[index * 16])
         assert (access is None) == (match is None), texts[index * 16]
         if access is None or match is None:
@@ -76,7 +76,7 @@ def test_atomics_are_as_nvdisasm_reads_them(
         sizes = [_SIZES[part] for part in match["parts"].split(".") if part in _SIZES]
         assert access.bytes == (sizes or [4])[0], texts[index * 16]
         assert access.address.offset == int(match["offset"] or "0", 16), texts[index * 16]
-        assert access.address.wide
+        assert access.address.is_wide
         assert f"R{access.address.register}".replace("R255", "RZ") == match["register"]
         assert access.address.uniform == (int(match["uniform"]) if match["uniform"] else None)
         assert access.operation in {"ATOM": ATOM, "ATOMG": ATOMG}.get(match["name"], RED)

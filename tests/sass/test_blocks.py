@@ -76,7 +76,7 @@ def test_operations_have_the_names_that_nvdisasm_gives_them(arch: int) -> None:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_block_begins_at_each_label_and_behind_each_jump(arch: int, tmp_path: Path) -> None:
     cubin = block_cubin(arch, Assembler())
-    target = GraftTarget.of(cubin, "trial")
+    target = GraftTarget.from_cubin(cubin, "trial")
     blocks = basic_blocks(target)
     begins = {block.start * WORD_BYTES for block in blocks}
     labels = led_to(cubin.image, tmp_path)
@@ -101,7 +101,7 @@ def test_a_block_begins_at_each_label_and_behind_each_jump(arch: int, tmp_path: 
 
 def test_branches_through_registers_lead_where_the_file_says(assembled: Callable[[str, int], Cubin]) -> None:
     cubin = assembled(TABLE, 90)
-    target = GraftTarget.of(cubin, "table")
+    target = GraftTarget.from_cubin(cubin, "table")
     names = [operation_name(word, 90) for word in target.words]
     assert "BRX" in names
     loads = [at for at, name in enumerate(names) if name == "LDG"]
@@ -123,7 +123,7 @@ def test_classes_are_those_of_ptx(assembled: Callable[[str, int], Cubin]) -> Non
     fma.rn.bf16x2 %r3, %r1, %r2, %r1; fma.rn.f16x2 %r4, %r1, %r2, %r3;
     ld.global.v2.f32 {%f1, %f2}, [%d+8]; fma.rn.f32 %f3, %f1, %f2, %f1; cvt.f64.f32 %g1, %f3; mul.f64 %g2, %g1, %g1;
     atom.global.add.u32 %r5, [%d+40], %r4; bar.sync 0; st.global.f64 [%d+16], %g2; st.global.b32 [%d+24], %r5; ret; }"""
-    target = GraftTarget.of(assembled(text, 90), "k")
+    target = GraftTarget.from_cubin(assembled(text, 90), "k")
     classes = {operation_name(word, 90): operation_class(word, 90) for word in target.words}
     expected = {
         "LDG": "load", "FFMA": "fp32", "DMUL": "fp64", "F2F": "other", "ATOMG": "atomic", "BAR": "barrier",

@@ -34,15 +34,15 @@ IMAGES = [path.read_bytes() for path in FILES]
 def test_both_versions_of_the_abi(image: bytes, kernels: tuple[str, ...]) -> None:
     cubin = Cubin.read(image)
     assert (cubin.arch, cubin.kernels) == (90, kernels)
-    target = GraftTarget.of(cubin, kernels[0])
+    target = GraftTarget.from_cubin(cubin, kernels[0])
     assert (target.base, target.code.name) == (0x210, f".text.{kernels[0]}")
 
 
 @pytest.mark.parametrize(("arch", "base"), [(80, 0x160), (90, 0x210), (100, 0x380)])
 def test_parameter_offsets(assembled: Callable[[str, int], Cubin], arch: int, base: int) -> None:
-    target = GraftTarget.of(assembled(SAXPY, arch), "saxpy")
+    target = GraftTarget.from_cubin(assembled(SAXPY, arch), "saxpy")
     assert (target.arch, target.base, target.parameter_bytes, target.parameters) == (arch, base, 24, 4)
-    assert target.first_added == 24
+    assert target.added_offset == 24
     assert len(target.exits()) == 2
 
 
@@ -126,7 +126,7 @@ def read_all(image: bytes) -> None:
         cubin = Cubin.read(image)
         for name in cubin.kernels:
             with contextlib.suppress(ImageError, UnsupportedKernelError):
-                target = GraftTarget.of(cubin, name)
+                target = GraftTarget.from_cubin(cubin, name)
                 used_uniform_registers(target.all_words(), target.arch)
                 target.exits()
                 shared_variables(target)
@@ -145,6 +145,6 @@ def test_variables_of_the_kind_that_is_cudas_own(assembled: Callable[[str, int],
             changed += 1
     assert changed
     for name in cubin.kernels:
-        assert shared_variables(GraftTarget.of(Cubin.read(bytes(image)), name)) == shared_variables(
-            GraftTarget.of(cubin, name)
+        assert shared_variables(GraftTarget.from_cubin(Cubin.read(bytes(image)), name)) == shared_variables(
+            GraftTarget.from_cubin(cubin, name)
         )

@@ -89,8 +89,8 @@ def _reached_from(edges: list[list[int]], start: int) -> set[int]:
 
 
 def test_nested_loops_have_their_depth(assembled: Callable[[str, int], Cubin]) -> None:
-    target = GraftTarget.of(assembled(LOOPS, 90), "loops")
-    graph = FlowGraph.of(target)
+    target = GraftTarget.from_cubin(assembled(LOOPS, 90), "loops")
+    graph = FlowGraph.from_target(target)
     depth = {
         operation_name(word, 90): graph.depths[graph.block_at(index)]
         for index, word in reversed(list(enumerate(target.words)))
@@ -104,14 +104,14 @@ def test_uniform_branch_is_conditional() -> None:
     for condition in (1, 2, 3):  # BRA.U, BRA.DIV, BRA.CONV
         assert is_conditional(branch.with_field(32, 2, condition))
     assert is_conditional(branch.with_field(87, 4, 1))  # BRA with a second predicate
-    assert is_conditional(branch.guarded(0))
+    assert is_conditional(branch.with_guard(0))
 
 
 def test_every_exit_of_the_corpus_is_reached() -> None:
     for name in corpus.NAMES:
         cubin = Cubin.read(corpus.cubin(name))
         for kernel in cubin.kernels:
-            target = GraftTarget.of(cubin, kernel)
-            graph = FlowGraph.of(target)
+            target = GraftTarget.from_cubin(cubin, kernel)
+            graph = FlowGraph.from_target(target)
             reached_exits = [at for at in target.exits() if graph.block_at(at // 16) in graph.dominators]
             assert reached_exits == target.exits(), name

@@ -14,7 +14,7 @@ from tui_probe.engine.grafting.sass_phases import sass_phases
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.flow import FlowGraph, is_conditional, jump_targets
-from tui_probe.sass.graft import Grafted, Splice, apply_splices
+from tui_probe.sass.graft import GraftedCubin, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.loop_copies import loops_to_copy
 from tui_probe.sass.nv_info import MBARRIER_INSTRUCTIONS
@@ -33,26 +33,26 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> GraftTarget:
     """A kernel with TMA, mbarriers and wgmma in loops, some with retries behind the kernel's other code."""
     binary = tmp_path_factory.mktemp("copies") / "transactions.bin"
     assembler().assemble(DATA / "transactions.sm_90a.ptx", binary, "sm_90a", KERNEL)
-    return GraftTarget.of(Cubin.read(binary.read_bytes()), KERNEL)
+    return GraftTarget.from_cubin(Cubin.read(binary.read_bytes()), KERNEL)
 
 
 def loops_of(target: GraftTarget) -> list[tuple[range, ...]]:
     """The loops with records of phases."""
     phases, _ = sass_phases(load_probe("phases"), target)
     headers = {phase.loop // WORD_BYTES for phase in phases if phase.loop is not None}
-    return loops_to_copy(target, FlowGraph.of(target), headers)
+    return loops_to_copy(target, FlowGraph.from_target(target), headers)
 
 
-def with_copies(target: GraftTarget) -> Grafted:
+def with_copies(target: GraftTarget) -> GraftedCubin:
     """The kernel with copies of all loops, and added code in front of the first instruction of each of their blocks."""
     loops = loops_of(target)
     added = (nop_word(),) * ADDED
-    splices = [Splice(block.start * WORD_BYTES, added, together=True) for blocks in loops for block in blocks]
+    splices = [Splice(block.start * WORD_BYTES, added, runs_in_all_lanes=True) for blocks in loops for block in blocks]
     return apply_splices(target, splices, 1, 0, loops=loops)
 
 
-def after(grafted: Grafted) -> GraftTarget:
-    return GraftTarget.of(Cubin.read(grafted.image), KERNEL)
+def after(grafted: GraftedCubin) -> GraftTarget:
+    return GraftTarget.from_cubin(Cubin.read(grafted.image), KERNEL)
 
 
 def test_copies_lead_to_copies_and_out_of_loops_to_the_kernel(target: GraftTarget) -> None:
@@ -131,7 +131,7 @@ def changed(word: Word) -> Word:
 
 
 def test_loops_with_calls_and_around_other_loops_are_not_copied(target: GraftTarget) -> None:
-    graph = FlowGraph.of(target)
+    graph = FlowGraph.from_target(target)
     headers = {graph.blocks[loop.header].start for loop in graph.loops}
     inner = loops_to_copy(target, graph, headers)
     places = [place for blocks in inner for block in blocks for place in block]

@@ -41,7 +41,7 @@ def assembled(arch: int, folder: Path, *, sampled: bool) -> Snippet:
     source, binary = folder / "exit.ptx", folder / "exit.cubin"
     source.write_text(snippet_ptx(load_probe("block_sched"), arch, samples_blocks=sampled).text)
     Assembler().assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
-    return Snippet.of(Cubin.read(binary.read_bytes()), EXIT_KERNEL, LEADING_BYTES, may_exit=True)
+    return Snippet.from_cubin(Cubin.read(binary.read_bytes()), EXIT_KERNEL, LEADING_BYTES, may_exit=True)
 
 
 @pytest.mark.parametrize("sampled", [False, True])

@@ -132,7 +132,7 @@ def test_all_of_a_kernel_is_the_same_and_the_others_are_gone(assembled: Assemble
         others = set(unpruned.kernels) - {name}
         assert not [section.name for section in pruned.sections if any(other in section.name for other in others)]
         assert not [section.name for section in pruned.sections if "debug" in section.name or "merc" in section.name]
-        assert GraftTarget.of(pruned, name).words == GraftTarget.of(unpruned, name).words
+        assert GraftTarget.from_cubin(pruned, name).words == GraftTarget.from_cubin(unpruned, name).words
         assert len(pruned.image) < len(unpruned.image) / 2
         assert prune_cubin(pruned, name, cut_table).image == pruned.image
         for section in pruned.sections[1:]:
@@ -184,12 +184,12 @@ def test_functions_that_are_called_by_the_originals_addresses_stay_there(linked:
         for relocation in pruned.relocations(table)
     }
     assert not named & {"inner", "outer"}
-    target = GraftTarget.of(pruned, kernel)
+    target = GraftTarget.from_cubin(pruned, kernel)
     assert target.has_unseen_calls
     assert calls_outside(target) == BY_ADDRESS
     patched = {patch.name for patch in shared_variables(target).patches}
     assert patched >= ({"steps"} if kernel == "by_table" else set())
-    assert not GraftTarget.of(linked(arch), kernel).has_unseen_calls
+    assert not GraftTarget.from_cubin(linked(arch), kernel).has_unseen_calls
 
 
 @pytest.mark.parametrize(

@@ -68,23 +68,23 @@ def test_operands_cover_every_named_register(disassembled: Callable[[bytes], dic
     images = [ATTENTION.read_bytes(), corpus.cubin("softmax.sm_100"), corpus.cubin("softmax.sm_120")]
     for image in images:
         cubin = Cubin.read(image)
-        target = GraftTarget.of(cubin, next(iter(cubin.kernels)))
+        target = GraftTarget.from_cubin(cubin, next(iter(cubin.kernels)))
         texts = disassembled(image)
         for index, word in enumerate(target.words):
             named = sum(1 << number for number in {int(text) for text in REGISTER.findall(texts[index * WORD_BYTES])})
             own = operands_of(word, target.arch)
-            assert not named & ~(own.reads | own.writes), texts[index * WORD_BYTES]
-            assert not own.kills & ~own.writes
+            assert not named & ~(own.read_mask | own.write_mask), texts[index * WORD_BYTES]
+            assert not own.kill_mask & ~own.write_mask
 
 
 @pytest.mark.parametrize("left", [24, 40])
 def test_clocks_have_room_in_each_role(assembled: Callable[[str, int | str], Cubin], left: int) -> None:
-    target = GraftTarget.of(assembled(roles(left), "90a"), "k")
-    assert target.fewest_registers == left < target.registers
-    graph = FlowGraph.of(target)
+    target = GraftTarget.from_cubin(assembled(roles(left), "90a"), "k")
+    assert target.min_registers == left < target.registers
+    graph = FlowGraph.from_target(target)
     room = RegisterRoom(target, graph)
     result, waits = grafted(target)
-    after = GraftTarget.of(Cubin.read(result.image), "k")
+    after = GraftTarget.from_cubin(Cubin.read(result.image), "k")
     assert result.registers == target.registers  # more would not fit into the block's registers
     limits = {room.limit(wait.site.index) for wait in waits.sites}
     assert limits >= {left, 240}
@@ -98,8 +98,8 @@ def test_free_registers_are_not_live(assembled: Callable[[str, int | str], Cubin
     """nvdisasm writes which registers are live at each instruction of code that ptxas has just made."""
     text = (DATA / "attn_fwd.sm_90a.ptx").read_text().partition(".address_size 64")[2]
     cubin = assembled(text, "90a")
-    target = GraftTarget.of(cubin, next(iter(cubin.kernels)))
-    graph = FlowGraph.of(target)
+    target = GraftTarget.from_cubin(cubin, next(iter(cubin.kernels)))
+    graph = FlowGraph.from_target(target)
     room, free_somewhere = RegisterRoom(target, graph), 0
     live = live_registers(cubin.image)
     assert len(live) > 100
@@ -135,7 +135,7 @@ def live_registers(image: bytes) -> dict[int, set[int]]:
 def test_full_kernel_has_clocks_in_registers_that_are_dead(assembled: Callable[[str, int | str], Cubin]) -> None:
     loads = "\n".join(f"\tld.volatile.global.f32 %f{number}, [%d2+{number * 4}];" for number in range(FULL))
     stores = "\n".join(f"\tst.volatile.global.f32 [%d2+{number * 4}], %f{number};" for number in range(FULL))
-    target = GraftTarget.of(assembled(ALL_REGISTERS.format(loads=loads, stores=stores), 90), "k")
+    target = GraftTarget.from_cubin(assembled(ALL_REGISTERS.format(loads=loads, stores=stores), 90), "k")
     assert target.registers > MAX_REGISTERS - 2
     result, waits = grafted(target)
     assert waits.sites
@@ -164,8 +164,8 @@ producer:
 
 
 def test_registers_of_products_are_free_in_other_roles(assembled: Callable[[str, int | str], Cubin]) -> None:
-    target = GraftTarget.of(assembled(PRODUCTS, "90a"), "k")
-    room = RegisterRoom(target, FlowGraph.of(target))
+    target = GraftTarget.from_cubin(assembled(PRODUCTS, "90a"), "k")
+    room = RegisterRoom(target, FlowGraph.from_target(target))
     names = {index: operation_name(word, 90) for index, word in enumerate(target.words) if not word.never_runs}
     (product,) = (index for index, name in names.items() if name == "HGMMA")
     (barrier,) = (index for index, name in names.items() if name == "BAR")
@@ -181,8 +181,8 @@ WALKS, STEPS, STRIDE = 20, 12, 6
 
 
 def test_records_that_wait_later_keep_their_registers_on_all_ways_to_the_next() -> None:
-    target = GraftTarget.of(Cubin.read(ATTENTION.read_bytes()), "attn_fwd")
-    graph, names = FlowGraph.of(target), [operands_of(word, 90) for word in target.words]
+    target = GraftTarget.from_cubin(Cubin.read(ATTENTION.read_bytes()), "attn_fwd")
+    graph, names = FlowGraph.from_target(target), [operands_of(word, 90) for word in target.words]
     inside = RegisterRoom(target, graph)
     room = RecordRoom(target, graph, inside)
     places = [index for block in graph.blocks for index in block[::STRIDE] if room.has_pairs(index)]
@@ -190,16 +190,16 @@ def test_records_that_wait_later_keep_their_registers_on_all_ways_to_the_next() 
     ways, choice = 0, random.Random(1)
     for place, (pairs, wait) in records.items():
         assert {number for pair in pairs for number in (pair, pair + 1)} <= set(inside.free(place))
-        for _ in range(0 if wait.behind else WALKS):
+        for _ in range(0 if wait.waits_itself else WALKS):
             block = graph.block_at(place)
             code = range(place, graph.blocks[block].stop)
             for _ in range(STEPS):
                 following = next((index for index in code if index in records and index != place), None)
                 code = range(code.start, code.stop if following is None else following)
-                named = [names[index].reads | names[index].writes for index in code]
+                named = [names[index].read_mask | names[index].write_mask for index in code]
                 assert not any(registers >> pair & 0b11 for registers in named for pair in pairs)
                 if following is not None:
-                    assert records[following][1].before >> wait.barrier & 1
+                    assert records[following][1].earlier_barriers >> wait.barrier & 1
                     ways += 1
                 if following is not None or not graph.successors[block]:
                     break
@@ -208,4 +208,4 @@ def test_records_that_wait_later_keep_their_registers_on_all_ways_to_the_next() 
                 if code.start <= place < code.stop:
                     break
     assert ways > WALKS
-    assert {wait.behind for _, wait in records.values()} == {True, False}
+    assert {wait.waits_itself for _, wait in records.values()} == {True, False}

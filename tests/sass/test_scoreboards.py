@@ -17,7 +17,7 @@ from tui_probe.sass.scoreboards import pending_scoreboards
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.wait_classes import awaited_barriers
 from tui_probe.sass.wait_sites import WaitSite, wait_sites
-from tui_probe.sass.words import ALWAYS, DEPBAR, NO_BARRIER, Word
+from tui_probe.sass.words import DEPBAR, NO_BARRIER, PT, Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -100,7 +100,7 @@ def every_kernel() -> Iterator[GraftTarget]:
     images = [corpus.cubin(name) for name in corpus.NAMES]
     images += [(DATA / name).read_bytes() for name in ("attn_fwd.sm_90a.cubin", "triton_add.sm_90a.cubin")]
     for cubin in map(Cubin.read, images):
-        yield from (GraftTarget.of(cubin, name) for name in cubin.kernels)
+        yield from (GraftTarget.from_cubin(cubin, name) for name in cubin.kernels)
 
 
 def names_of(target: GraftTarget) -> list[str]:
@@ -112,16 +112,16 @@ def test_every_awaited_scoreboard_has_a_producer() -> None:
     for target in every_kernel():
         for site in wait_sites(target):
             sites += 1
-            assert site.producers or (site.own and not site.barriers), f"{target.name} {site.at:#x}"
+            assert site.producers or (site.own_class and not site.barriers), f"{target.name} {site.offset:#x}"
             assert {producer.index for producer in site.producers} <= set(range(len(target.words)))
     assert sites > 600
 
 
 def test_attention_waits_for_copies_products_and_barriers() -> None:
-    target = GraftTarget.of(Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes()), "attn_fwd")
+    target = GraftTarget.from_cubin(Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes()), "attn_fwd")
     names = names_of(target)
     sites = [site for site in wait_sites(target) if site.depth]
-    assert [(names[site.index], site.kind) for site in sites if site.own] == [
+    assert [(names[site.index], site.kind) for site in sites if site.own_class] == [
         ("DEPBAR", "async"),
         ("BAR", "barrier"),
         ("WARPGROUP", "wgmma"),
@@ -136,7 +136,7 @@ def test_attention_waits_for_copies_products_and_barriers() -> None:
 
 
 def test_pointer_chase_waits_for_its_own_load(assembled: Callable[[str, int], Cubin]) -> None:
-    target = GraftTarget.of(assembled(HEAD + CHASE, 90), "k")
+    target = GraftTarget.from_cubin(assembled(HEAD + CHASE, 90), "k")
     (site,) = (site for site in wait_sites(target) if site.depth and site.kind == "global")
     of_previous = [producer for producer in site.producers if producer.from_previous]
     assert [(producer.index, producer.is_read) for producer in of_previous] == [(site.index, True)]
@@ -144,7 +144,7 @@ def test_pointer_chase_waits_for_its_own_load(assembled: Callable[[str, int], Cu
 
 
 def test_copies_are_those_of_the_stage_that_is_awaited(assembled: Callable[[str, int], Cubin]) -> None:
-    target = GraftTarget.of(assembled(HEAD + STAGES, 80), "k")
+    target = GraftTarget.from_cubin(assembled(HEAD + STAGES, 80), "k")
     names = names_of(target)
     first, second = (site for site in wait_sites(target) if names[site.index] == "DEPBAR")
     copies = [index for index, name in enumerate(names) if name == "LDGSTS"]
@@ -157,7 +157,7 @@ def test_copies_are_those_of_the_stage_that_is_awaited(assembled: Callable[[str,
 def test_producer_in_the_loop_is_named_before_that_of_the_prologue(
     assembled: Callable[[str, int], Cubin], text: str, kind: str, name: str, arch: int
 ) -> None:
-    target = GraftTarget.of(assembled(HEAD + text, arch), "k")
+    target = GraftTarget.from_cubin(assembled(HEAD + text, arch), "k")
     names = names_of(target)
     (site,) = (site for site in wait_sites(target) if site.depth and site.kind == kind)
     first, second, *_ = site.awaited
@@ -167,10 +167,10 @@ def test_producer_in_the_loop_is_named_before_that_of_the_prologue(
 
 
 def test_products_are_those_of_the_group_that_is_awaited(assembled: Callable[[str, int | str], Cubin]) -> None:
-    target = GraftTarget.of(assembled(HEAD + PRODUCTS, "90a"), "k")
+    target = GraftTarget.from_cubin(assembled(HEAD + PRODUCTS, "90a"), "k")
     names = names_of(target)
     products = [index for index, name in enumerate(names) if name == "HGMMA"]
-    first, second = (site for site in wait_sites(target) if site.own == "wgmma")
+    first, second = (site for site in wait_sites(target) if site.own_class == "wgmma")
     assert [producer.index for producer in first.producers if names[producer.index] == "HGMMA"] == products[:1]
     assert [producer.index for producer in second.producers if names[producer.index] == "HGMMA"] == products[1:]
 
@@ -178,7 +178,7 @@ def test_products_are_those_of_the_group_that_is_awaited(assembled: Callable[[st
 def test_loads_of_an_ordered_queue_are_named_if_their_register_is_read(
     assembled: Callable[[str, int], Cubin],
 ) -> None:
-    target = GraftTarget.of(assembled(HEAD + QUEUE, 90), "k")
+    target = GraftTarget.from_cubin(assembled(HEAD + QUEUE, 90), "k")
     names = names_of(target)
     sites = [site for site in wait_sites(target) if site.kind == "shared"]
     without_scoreboard = [
@@ -193,10 +193,10 @@ def test_loads_of_an_ordered_queue_are_named_if_their_register_is_read(
 
 @pytest.mark.parametrize("arch", [90, 100])
 def test_cluster_barrier_is_a_class_of_its_own(assembled: Callable[[str, int], Cubin], arch: int) -> None:
-    target = GraftTarget.of(assembled(HEAD + CLUSTER, arch), "k")
+    target = GraftTarget.from_cubin(assembled(HEAD + CLUSTER, arch), "k")
     names = names_of(target)
     sites = [site for site in wait_sites(target) if site.kind == "cluster"]
-    assert [(names[site.index], site.own) for site in sites if site.own] == [("UCGABAR", "cluster")]
+    assert [(names[site.index], site.own_class) for site in sites if site.own_class] == [("UCGABAR", "cluster")]
     assert names.count("UCGABAR") > len(sites)  # the arrival waits for nothing
 
 
@@ -214,7 +214,7 @@ def producers_at(target: GraftTarget, index: int) -> list[tuple[str, str]]:
 @pytest.fixture
 def load(assembled: Callable[[str, int], Cubin]) -> tuple[GraftTarget, int, int]:
     """A kernel with one load, the load, and the instruction that waits for it."""
-    target = GraftTarget.of(assembled(HEAD + TRANSPOSED, 90), "k")
+    target = GraftTarget.from_cubin(assembled(HEAD + TRANSPOSED, 90), "k")
     names = names_of(target)
     return target, names.index("LDG"), names.index("MOVM")
 
@@ -237,14 +237,14 @@ def test_instruction_that_waits_for_nothing_is_no_site(load: tuple[GraftTarget, 
 
 @pytest.mark.parametrize("arch", [90, 100])
 def test_wait_for_a_fence_is_no_wait_for_operands(assembled: Callable[[str, int], Cubin], arch: int) -> None:
-    target = GraftTarget.of(assembled(HEAD + FENCE, arch), "k")
+    target = GraftTarget.from_cubin(assembled(HEAD + FENCE, arch), "k")
     names = names_of(target)
     assert ("MEMBAR", "fence") in producers_at(target, names.index("LDG", names.index("MEMBAR")))
 
 
 def depbar(barrier: int, others: int = 0) -> Word:
     """``DEPBAR.LE``, which also waits for the barriers of the mask ``others``."""
-    word = Word(DEPBAR | 4 << 9 | 1 << 47).guarded(ALWAYS).with_stall(4).with_field(44, 3, barrier)
+    word = Word(DEPBAR | 4 << 9 | 1 << 47).with_guard(PT).with_stall(4).with_field(44, 3, barrier)
     return word.with_field(32, 6, others).with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
 
 
@@ -266,7 +266,7 @@ def test_depbar_waits_for_any_instruction_that_sets_its_scoreboards(
 
 def test_copies_are_awaited_once(assembled: Callable[[str, int], Cubin]) -> None:
     again = STAGES.replace("st.global", "cp.async.wait_all; st.global")
-    target = GraftTarget.of(assembled(HEAD + again, 80), "k")
+    target = GraftTarget.from_cubin(assembled(HEAD + again, 80), "k")
     *_, last = (site for site in wait_sites(target) if names_of(target)[site.index] == "DEPBAR")
     waits = with_words(target, {last.index - 1: target.words[last.index]})
     after = next(site for site in wait_sites(waits) if site.index == last.index)
@@ -274,7 +274,7 @@ def test_copies_are_awaited_once(assembled: Callable[[str, int], Cubin]) -> None
 
 
 def test_load_by_tma_is_of_no_group(assembled: Callable[[str, int], Cubin]) -> None:
-    target = GraftTarget.of(assembled(HEAD + BULK_STORES, 90), "k")
+    target = GraftTarget.from_cubin(assembled(HEAD + BULK_STORES, 90), "k")
     names = names_of(target)
     load = target.words[names.index("UBLKCP")]
     changed = with_words(target, {names.index("UBLKCP"): load.with_field(0, 9, _UTMALDG)})
@@ -295,7 +295,7 @@ def test_list_of_a_depbar_is_read() -> None:
 
 
 def test_bulk_stores_are_awaited_by_group(assembled: Callable[[str, int], Cubin]) -> None:
-    target = GraftTarget.of(assembled(HEAD + BULK_STORES, 90), "k")
+    target = GraftTarget.from_cubin(assembled(HEAD + BULK_STORES, 90), "k")
     (site,) = (site for site in wait_sites(target) if names_of(target)[site.index] == "DEPBAR")
     assert site.kind == "bulk"
     assert [names_of(target)[producer.index] for producer in site.awaited] == ["UBLKCP", "UTMACMDFLUSH"]
@@ -305,8 +305,8 @@ def test_bulk_stores_are_awaited_by_group(assembled: Callable[[str, int], Cubin]
 def test_instructions_of_a_called_function_are_awaited_behind_the_call(
     assembled: Callable[[str, int], Cubin], arch: int
 ) -> None:
-    target = GraftTarget.of(assembled(HEAD + CALLS, arch), "k")
-    graph = FlowGraph.of(target)
+    target = GraftTarget.from_cubin(assembled(HEAD + CALLS, arch), "k")
+    graph = FlowGraph.from_target(target)
     (call,) = graph.calls
     entry = graph.blocks[graph.calls[call]].start
     behind = graph.blocks[call].stop
@@ -317,17 +317,17 @@ def test_instructions_of_a_called_function_are_awaited_behind_the_call(
     changed = with_words(target, {last - 1: pending, last: target.words[last].with_wait_mask(0), behind: waits})
     (site,) = (site for site in wait_sites(changed) if site.index == behind)
     assert last - 1 in {producer.index for producer in site.producers}
-    scoreboards = pending_scoreboards(changed.words, FlowGraph.of(changed))
-    assert scoreboards.behind[last] & 1 << 4
-    assert scoreboards.ahead[behind] & 1 << 4
-    assert not scoreboards.behind[behind] & 1 << 4
+    scoreboards = pending_scoreboards(changed.words, FlowGraph.from_target(changed))
+    assert scoreboards.after_issue[last] & 1 << 4
+    assert scoreboards.before_wait[behind] & 1 << 4
+    assert not scoreboards.after_issue[behind] & 1 << 4
 
 
 def test_producers_of_one_call_are_not_those_of_another(assembled: Callable[[str, int], Cubin]) -> None:
     twice = CALLS.replace("st.global.f64 [%d1], %e3", "st.global.f64 [%d1], %e3; div.rn.f64 %e3, %e3, %e2;"
                           " st.global.f64 [%d1+8], %e3")  # fmt: skip
-    target = GraftTarget.of(assembled(HEAD + twice, 80), "k")
-    graph = FlowGraph.of(target)
+    target = GraftTarget.from_cubin(assembled(HEAD + twice, 80), "k")
+    graph = FlowGraph.from_target(target)
     first, second = sorted(graph.calls)
     assert graph.returns[first + 1] == graph.returns[second + 1]
     assert all(set(graph.continuations[end]) == {first + 1, second + 1} for end in graph.returns[first + 1])

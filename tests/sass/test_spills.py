@@ -47,13 +47,13 @@ def spilling() -> str:
 
 
 def test_stack_accesses_are_counted_by_line_and_loop(assembled: Callable[[str, int], Cubin]) -> None:
-    target = GraftTarget.of(assembled(spilling(), 90), "k")
+    target = GraftTarget.from_cubin(assembled(spilling(), 90), "k")
     names = [operation_name(word, 90) for word in target.words]
     accesses = stack_accesses(target)
     assert [names[access.index] for access in accesses if access.is_load] == ["LDL"] * names.count("LDL") != []
     assert sum(not access.is_load for access in accesses) == names.count("STL") > 0
     assert {access.bytes for access in accesses} <= {4, 8, 16}
-    in_loop = {access.at: ("k.cu", 7) for access in accesses if access.depth}
+    in_loop = {access.offset: ("k.cu", 7) for access in accesses if access.depth}
     assert in_loop
     first, other = spills_by_line(accesses, in_loop)
     assert first.place == ("k.cu", 7)
@@ -67,7 +67,9 @@ def test_finding_names_the_line_that_spills_most(
     assembled: Callable[[str, int], Cubin], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cubin = assembled(spilling(), 90)
-    in_loop = {access.at: ("src/k.cu", 7) for access in stack_accesses(GraftTarget.of(cubin, "k")) if access.depth}
+    in_loop = {
+        access.offset: ("src/k.cu", 7) for access in stack_accesses(GraftTarget.from_cubin(cubin, "k")) if access.depth
+    }
     monkeypatch.setattr(line_tables, "source_places", lambda *_: in_loop)
     writer = TraceWriter(tmp_path / "trace")
     writer.start()
@@ -81,4 +83,4 @@ def test_finding_names_the_line_that_spills_most(
 
 
 def _of_loop(cubin: Cubin) -> list[StackAccess]:
-    return [access for access in stack_accesses(GraftTarget.of(cubin, "k")) if access.depth]
+    return [access for access in stack_accesses(GraftTarget.from_cubin(cubin, "k")) if access.depth]

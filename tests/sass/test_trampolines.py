@@ -40,7 +40,7 @@ def test_a_barrier_for_results_and_operands_is_still_waited_for(both: bool, tmp_
     cubin = Cubin.read(binary.read_bytes())
     if both:
         cubin = Cubin.read(with_one_barrier_for_both(cubin))
-    snippet = InlineCode.of(cubin, "snippet", 0, may_exit=True)
+    snippet = InlineCode.from_cubin(cubin, "snippet", 0, may_exit=True)
     marks = {0x184, 0x188}
     released = {barrier for word in snippet.words if word.operation not in marks
                 for barrier in (word.write_barrier, word.read_barrier)} - {NO_BARRIER}  # fmt: skip
@@ -56,8 +56,8 @@ def test_parameters_of_a_snippet_are_read_behind_those_of_the_kernel(opcode: int
     free = FreeRegisters(
         arch=100,
         base=0x380,
-        parameters_at=0x3D0,
-        first=32,
+        probe_base=0x3D0,
+        first_register=32,
         scratch=31,
         uniform={0: 8},
         predicates={},
@@ -69,7 +69,7 @@ def test_parameters_of_a_snippet_are_read_behind_those_of_the_kernel(opcode: int
     )
     for offset, expected in ((0x358, 0x358), (0x388, 0x388), (0x390, 0x3D0), (0x398, 0x3D8)):
         snippet = InlineCode(100, (with_constant_offset(word, offset),), 0x380, 0x390)
-        (placed,) = snippet.placed(free, {})
+        (placed,) = snippet.place(free, {})
         assert constant_offset(placed) == expected
 
 

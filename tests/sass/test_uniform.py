@@ -36,7 +36,8 @@ def named_in(text: str) -> set[int]:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_no_register_that_a_kernel_uses_is_missed(assembled: Callable[[str, int], Cubin], arch: int) -> None:
     codes = [
-        GraftTarget.of(assembled(text, arch), name).words for text, name in ((SAXPY, "saxpy"), (VARIABLES, "varied"))
+        GraftTarget.from_cubin(assembled(text, arch), name).words
+        for text, name in ((SAXPY, "saxpy"), (VARIABLES, "varied"))
     ]
     for words, texts in zip(codes, code_texts(arch, *codes), strict=True):
         for word, shown in zip(words, texts, strict=True):
@@ -47,7 +48,7 @@ def test_no_register_that_a_kernel_uses_is_missed(assembled: Callable[[str, int]
 
 def test_matrix_products_and_copies_of_tensors(disassembled: Callable[[bytes], dict[int, str]]) -> None:
     cubin = Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes())
-    target = GraftTarget.of(cubin, "attn_fwd")
+    target = GraftTarget.from_cubin(cubin, "attn_fwd")
     shown = disassembled(cubin.image)
     assert any("HGMMA" in text for text in shown.values())
     for at, text in shown.items():
@@ -55,7 +56,7 @@ def test_matrix_products_and_copies_of_tensors(disassembled: Callable[[bytes], d
 
 
 def test_words_of_one_kind_may_use_other_registers() -> None:
-    target = GraftTarget.of(Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes()), "attn_fwd")
+    target = GraftTarget.from_cubin(Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes()), "attn_fwd")
     of_words = [used_uniform_registers([word], 90) for word in target.words]
     assert used_uniform_registers(target.words, 90) == frozenset().union(*of_words) != of_words[0]
 
@@ -65,7 +66,7 @@ def test_renamed_they_are_read_as_renamed(
     assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]], arch: int
 ) -> None:
     cubin = assembled(SAXPY, arch)
-    target = GraftTarget.of(cubin, "saxpy")
+    target = GraftTarget.from_cubin(cubin, "saxpy")
     before = disassembled(cubin.image)
     numbers = {number: number + 40 for number in range(20)}
     image = cubin.image

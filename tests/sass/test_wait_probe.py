@@ -18,7 +18,7 @@ from tui_probe.engine.grafting.wait_grafts import ProbedWaits, graft_waits
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.flow import FlowGraph
-from tui_probe.sass.graft import Grafted
+from tui_probe.sass.graft import GraftedCubin
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.scoreboards import Producer, pending_scoreboards
@@ -35,10 +35,10 @@ ATTENTION = DATA / "attn_fwd.sm_90a.cubin"
 
 
 def attention() -> GraftTarget:
-    return GraftTarget.of(Cubin.read(ATTENTION.read_bytes()), "attn_fwd")
+    return GraftTarget.from_cubin(Cubin.read(ATTENTION.read_bytes()), "attn_fwd")
 
 
-def grafted(target: GraftTarget, probe: str = "stall_sites") -> tuple[Grafted, ProbedWaits]:
+def grafted(target: GraftTarget, probe: str = "stall_sites") -> tuple[GraftedCubin, ProbedWaits]:
     if not find_tools("ptxas"):
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
     return graft_waits(target, load_probe(probe), SnippetStore(Assembler()), samples_blocks=False)
@@ -46,30 +46,30 @@ def grafted(target: GraftTarget, probe: str = "stall_sites") -> tuple[Grafted, P
 
 def code_at(image: bytes, name: str, at: int) -> int:
     """Return the target of the branch at a site."""
-    target = GraftTarget.of(Cubin.read(image), name)
+    target = GraftTarget.from_cubin(Cubin.read(image), name)
     return branch_target(target.arch, at, target.words[at // WORD_BYTES])
 
 
 @pytest.mark.parametrize("name", ["attn_fwd", "softmax.sm_100"])
 def test_code_at_sites_is_read_by_nvdisasm(name: str, disassembled: Callable[[bytes], dict[int, str]]) -> None:
     image = ATTENTION.read_bytes() if name == "attn_fwd" else corpus.cubin(name)
-    target = GraftTarget.of(Cubin.read(image), name.partition(".")[0])
+    target = GraftTarget.from_cubin(Cubin.read(image), name.partition(".")[0])
     result, waits = grafted(target)
     texts = disassembled(result.image)
-    site = next(wait.site for wait in waits.sites if wait.site.own is None)
-    at = code_at(result.image, target.name, site.at)
+    site = next(wait.site for wait in waits.sites if wait.site.own_class is None)
+    at = code_at(result.image, target.name, site.offset)
     assert at % 128 == 0  # in one line of the instruction cache
     names = [texts[at + WORD_BYTES * place].split()[0] for place in range(10)]
     sums = ["IADD3", "R2UR", "VIMNMX.U32", "R2UR", "UIADD3", "UIADD3"]
     assert names[:8] == ["CS2R.32", "CS2R.32", *sums]
     assert names[9] == "BRA"
     assert_keeps_longest([texts[at + WORD_BYTES * place] for place in range(2, 6)])
-    itself = next((wait.site for wait in waits.sites if wait.site.own), None)
+    itself = next((wait.site for wait in waits.sites if wait.site.own_class), None)
     if itself is None:
         return
-    at = code_at(result.image, target.name, itself.at)
+    at = code_at(result.image, target.name, itself.offset)
     names = [texts[at + WORD_BYTES * place].split()[0] for place in range(12)]
-    settling = ["NOP", "NOP"] if itself.own in ("barrier", "fence") else []
+    settling = ["NOP", "NOP"] if itself.own_class in ("barrier", "fence") else []
     assert names[0] == "CS2R.32"
     behind = [*settling, "CS2R.32", *sums, "BRA"]
     assert names[2 : 2 + len(behind)] == behind
@@ -85,7 +85,7 @@ def assert_keeps_longest(texts: list[str]) -> None:
 def test_branches_to_sites_wait_for_nothing_and_their_code_does() -> None:
     target = attention()
     result, waits = grafted(target)
-    after = GraftTarget.of(Cubin.read(result.image), target.name)
+    after = GraftTarget.from_cubin(Cubin.read(result.image), target.name)
     for wait in waits.sites:
         word, branch = target.words[wait.site.index], after.words[wait.site.index]
         assert branch.wait_mask == 0
@@ -97,15 +97,15 @@ def test_branches_to_sites_wait_for_nothing_and_their_code_does() -> None:
 def test_check_refuses_code_that_lost_a_wait() -> None:
     target = attention()
     result, waits = grafted(target)
-    after = GraftTarget.of(Cubin.read(result.image), target.name)
-    site = next(wait.site for wait in waits.sites if wait.site.own is None)
-    index = code_at(result.image, target.name, site.at) // WORD_BYTES
+    after = GraftTarget.from_cubin(Cubin.read(result.image), target.name)
+    site = next(wait.site for wait in waits.sites if wait.site.own_class is None)
+    index = code_at(result.image, target.name, site.offset) // WORD_BYTES
     without_waits = [
         word.with_wait_mask(0) if index <= place < index + 9 else word for place, word in enumerate(after.words)
     ]
     code = after.code
     broken = result.image[: code.offset] + code_of(without_waits) + result.image[code.end :]
-    with pytest.raises(UnsupportedKernelError, match=f"the waits at {site.at:#06x}"):
+    with pytest.raises(UnsupportedKernelError, match=f"the waits at {site.offset:#06x}"):
         refuse_changes(target, replace(result, image=broken), range(UNIFORM_REGISTERS))
 
 
@@ -132,7 +132,7 @@ def test_groups_have_no_site_in_the_shadow_of_another() -> None:
 
 
 def test_older_architecture_is_refused() -> None:
-    target = GraftTarget.of(Cubin.read(corpus.cubin("softmax.sm_75")), "softmax")
+    target = GraftTarget.from_cubin(Cubin.read(corpus.cubin("softmax.sm_75")), "softmax")
     with pytest.raises(UnsupportedKernelError) as caught:
         grafted(target)
     assert caught.value.reason.code == "waits-architecture"
@@ -141,10 +141,10 @@ def test_older_architecture_is_refused() -> None:
 def test_sums_before_sm_90_wait_for_a_scoreboard_without_pending_work(
     disassembled: Callable[[bytes], dict[int, str]],
 ) -> None:
-    target = GraftTarget.of(Cubin.read(corpus.cubin("softmax.sm_80")), "softmax")
-    pending = pending_scoreboards(target.words, FlowGraph.of(target)).behind
+    target = GraftTarget.from_cubin(Cubin.read(corpus.cubin("softmax.sm_80")), "softmax")
+    pending = pending_scoreboards(target.words, FlowGraph.from_target(target)).after_issue
     result, waits = grafted(target)
-    texts, after = disassembled(result.image), GraftTarget.of(Cubin.read(result.image), target.name)
+    texts, after = disassembled(result.image), GraftTarget.from_cubin(Cubin.read(result.image), target.name)
     assert len(waits.sites) == 8
     for wait in waits.sites:
         first = code_at(result.image, target.name, wait.offset) // WORD_BYTES
@@ -195,7 +195,7 @@ def test_waits_that_cannot_be_measured_are_listed() -> None:
     assert hidden_waits(target, sites, movable) == {"HGMMA": products}
     barrier = next(site for site in movable if site.kind == "barrier")
     without = [site for site in movable if site != barrier]
-    assert hidden_waits(target, sites, without) == {"HGMMA": products, "BAR": [barrier.at]}
+    assert hidden_waits(target, sites, without) == {"HGMMA": products, "BAR": [barrier.offset]}
     (_, waits) = grafted(target, "stall_sites")
     assert waits.hidden_offsets == {"HGMMA": products}
 

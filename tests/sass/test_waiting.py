@@ -65,7 +65,7 @@ WAITING = [
 @pytest.mark.parametrize(("body", "waits"), [(text, False) for text in FREE] + [(text, True) for text in WAITING])
 def test_both_say_the_same(assembled: Callable[[str, int | str], Cubin], arch: int, body: str, waits: bool) -> None:
     text = KERNEL.format(body=body)
-    target = GraftTarget.of(assembled(text, arch), "kernel")
+    target = GraftTarget.from_cubin(assembled(text, arch), "kernel")
     assert by_machine_code(target.words, target.arch) == waits
     assert by_ptx(parse(f".version 8.0\n.target sm_80\n.address_size 64\n{text}").functions()) == waits
 

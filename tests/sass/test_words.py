@@ -25,7 +25,7 @@ def test_the_fields_of_a_load() -> None:
 def test_the_fields_of_an_exit_with_a_guard() -> None:
     assert (GUARDED_EXIT.guard, GUARDED_EXIT.guard_negated, GUARDED_EXIT.stall) == (0, False, 5)
     assert not GUARDED_EXIT.is_unconditional
-    assert without_guard(GUARDED_EXIT.with_field(87, 3, 1)) == GUARDED_EXIT.guarded(7)
+    assert without_guard(GUARDED_EXIT.with_field(87, 3, 1)) == GUARDED_EXIT.with_guard(7)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_branch_to_itself_is_that_of_ptxas(arch: int, at: int, bits: int) -> N
 
 
 def test_a_branch_takes_over_the_guard_and_what_is_waited_for() -> None:
-    exit_ = GUARDED_EXIT.guarded(3, negated=True).with_wait_mask(0x15)
+    exit_ = GUARDED_EXIT.with_guard(3, negated=True).with_wait_mask(0x15)
     word = branch_word(90, 0x70, 0x4000, exit_)
     assert (word.guard, word.guard_negated, word.wait_mask, word.stall) == (3, True, 0x15, 5)
     assert branch_target(90, 0x70, word) == 0x4000

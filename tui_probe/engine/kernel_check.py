@@ -90,7 +90,7 @@ class KernelWaits:
 
     def line(self, site: WaitSite | Producer) -> tuple[str, int] | None:
         """Return the source file and line of an instruction; None without a line table."""
-        return (self.lines or {}).get(site.at)
+        return (self.lines or {}).get(site.offset)
 
 
 def kernel_waits(kernel: FoundKernel, directory: Path) -> KernelWaits:
@@ -100,9 +100,9 @@ def kernel_waits(kernel: FoundKernel, directory: Path) -> KernelWaits:
     """
     try:
         cubin = kernel.machine_code() or _assembled_cubin(directory, f"sm_{kernel.arch}")
-        target = GraftTarget.of(cubin, kernel.name)
+        target = GraftTarget.from_cubin(cubin, kernel.name)
         names = tuple(operation_name(word, target.arch) or f"{word.operation:#05x}" for word in target.words)
-        graph, lines = FlowGraph.of(target), _program_lines(target)
+        graph, lines = FlowGraph.from_target(target), _program_lines(target)
         spills = tuple(spills_by_line(stack_accesses(target, graph), lines))
         return KernelWaits(tuple(wait_sites(target, graph)), names, lines, None, spills, _refusal_reason(target.arch))
     except (ImageError, UnsupportedKernelError) as error:

@@ -347,13 +347,13 @@ def _spill_cells(line: SpillLine) -> tuple[str, ...]:
 
 
 def _cells(waits: KernelWaits, site: WaitSite) -> tuple[str, ...]:
-    awaited = site.named(waits.lines or {})
+    awaited = site.report_order(waits.lines or {})
     producers = [*awaited, *(producer for producer in site.producers if producer not in awaited)]
     texts = [_producer_text(waits, producer) for producer in producers[:_MOST_PRODUCERS]]
     if len(producers) > _MOST_PRODUCERS:
         texts.append(f"{len(producers) - _MOST_PRODUCERS} more")
     return (
-        f"{site.at:#06x}",
+        f"{site.offset:#06x}",
         waits.name(site),
         _line_text(waits, site),
         str(site.depth),
@@ -365,7 +365,7 @@ def _cells(waits: KernelWaits, site: WaitSite) -> tuple[str, ...]:
 def _producer_text(waits: KernelWaits, producer: Producer) -> str:
     """Return ``LDG 0x0b10 attn.py:49 (previous iteration)``."""
     line = _line_text(waits, producer)
-    parts = [waits.name(producer), f"{producer.at:#06x}", *([line] if line != NOT_MEASURED else [])]
+    parts = [waits.name(producer), f"{producer.offset:#06x}", *([line] if line != NOT_MEASURED else [])]
     return " ".join(parts) + (" (previous iteration)" if producer.from_previous else "")
 
 
@@ -403,7 +403,7 @@ def _site_record(waits: KernelWaits, site: WaitSite) -> dict[str, Any]:
         **_place_record(waits, site),
         "class": WAIT_CLASSES[site.kind],
         "scoreboards": list(site.barriers),
-        "waits_itself": site.own is not None,
+        "waits_itself": site.own_class is not None,
         "loop_depth": site.depth,
         "producers": [
             {
@@ -419,4 +419,4 @@ def _site_record(waits: KernelWaits, site: WaitSite) -> dict[str, Any]:
 
 def _place_record(waits: KernelWaits, place: WaitSite | Producer) -> dict[str, Any]:
     file, line = waits.line(place) or (None, None)
-    return {"offset": place.at, "sass": waits.name(place), "file": file, "line": line}
+    return {"offset": place.offset, "sass": waits.name(place), "file": file, "line": line}

@@ -28,7 +28,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.uniform_registers import uniform_bits
-from tui_probe.sass.words import ALWAYS, RZ, STACK_POINTER, WORD_BYTES
+from tui_probe.sass.words import PT, RZ, STACK_POINTER, WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,7 +45,7 @@ STS: Final = 0x188
 LDGSTS: Final = 0x1AE
 _EXTENDED: Final = 72
 """Bit of ``.E``: addresses have 64 bits."""
-_WIDE: Final = 90
+_PAIR_ADDRESS: Final = 90
 """Bit that is set where Ra is a pair, in an access with a uniform register."""
 _UNIFORM: Final = 91
 """Bit that is set where an access names uniform registers."""
@@ -67,7 +67,7 @@ _PLAIN_FORMS: Final = {LD: 4, LDG: 1, ST: 1, STG: 1}
 """Forms without a uniform register."""
 _ZERO_FILL: Final = 82
 _UNIFORM_AT: Final = {LD: 32, LDG: 32, LDS: 32, ST: 64, STG: 64, STS: 64, LDGSTS: 64}
-_SHARED: Final = frozenset({LDS, STS})
+_SHARED_OPERATIONS: Final = frozenset({LDS, STS})
 _SHARED_FORMS: Final = {LDS: frozenset({4}), STS: frozenset({1, 4})}
 _SCALE_AT, _SCALE_BITS = 78, 2
 _SCALES: Final = (0, 2, 3, 4)
@@ -77,16 +77,16 @@ _DESCRIPTORS_FROM: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``register`` (a pair if ``wide``; RZ: none) + ``uniform`` (a pair) + ``offset``.
+    """``register`` (a pair if ``is_wide``; RZ: none) + ``uniform`` (a pair) + ``offset``.
 
-    One in ``shared`` memory has 32 bits: ``register`` << ``shift`` + ``uniform`` + ``offset``.
+    One in ``is_shared`` memory has 32 bits: ``register`` << ``shift`` + ``uniform`` + ``offset``.
     """
 
     register: int
-    wide: bool
+    is_wide: bool
     uniform: int | None
     offset: int
-    shared: bool = False
+    is_shared: bool = False
     shift: int = 0
 
 
@@ -94,28 +94,28 @@ class Address:
 class MemoryAccess:
     """An access of global or shared memory, or of a generic address. ``bytes`` are those of one lane.
 
-    ``reads`` is the predicate, with bit 3 set where it is negated, of the lanes of a copy that read; the others fill
-    with zeros. ``shortened``: the low bits of the address say how many of the bytes are not read.
+    ``read_predicate`` is the predicate of the lanes of a copy that read, with bit 3 set where it is negated; the others
+    fill with zeros. ``is_shortened``: the low bits of the address are the number of bytes that are not read.
     """
 
     operation: int
     address: Address
     bytes: int
-    reads: int = ALWAYS
-    shortened: bool = False
+    read_predicate: int = PT
+    is_shortened: bool = False
 
 
 def access_of(word: Word, arch: int) -> MemoryAccess | None:
-    """The access of an instruction; None for one that accesses neither global or shared memory nor generic addresses.
+    """Return the access of an instruction to global or shared memory or a generic address; None for others.
 
-    Atomics and loads of matrices are not among them. Raises UnsupportedKernelError for one whose address or size is
-    not known.
+    Atomics and loads of matrices are among the others. Raises UnsupportedKernelError for an access whose address or
+    size is unknown.
     """
     operation = word.operation
     if operation not in _UNIFORM_AT:
         return None
     size = _access_bytes(word, arch)
-    if operation in _SHARED:
+    if operation in _SHARED_OPERATIONS:
         if size is None or word.form not in _SHARED_FORMS[operation]:
             raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
         return MemoryAccess(operation, _shared_address(word, arch), size)
@@ -124,8 +124,8 @@ def access_of(word: Word, arch: int) -> MemoryAccess | None:
     address = _address(word, arch)
     if operation != LDGSTS:
         return MemoryAccess(operation, address, size)
-    reads = word.field(_COPY_PREDICATE, 4)
-    return MemoryAccess(operation, address, size, reads, bool(word.field(_ZERO_FILL, 1)))
+    read_predicate = word.field(_COPY_PREDICATE, 4)
+    return MemoryAccess(operation, address, size, read_predicate, bool(word.field(_ZERO_FILL, 1)))
 
 
 def _is_known_access(word: Word, arch: int) -> bool:
@@ -143,50 +143,50 @@ def _adds_to_shared(word: Word, arch: int) -> bool:
 
 
 def _address(word: Word, arch: int) -> Address:
-    at, width = (_COPY_OFFSET_AT, _COPY_OFFSET_BITS) if word.operation == LDGSTS else (_OFFSET_AT, _OFFSET_BITS)
+    bit, width = (_COPY_OFFSET_AT, _COPY_OFFSET_BITS) if word.operation == LDGSTS else (_OFFSET_AT, _OFFSET_BITS)
     if not word.field(_UNIFORM, 1):
-        at, width = (_LONG_OFFSET_AT, _LONG_OFFSET_BITS) if word.operation in (LD, ST) else (at, width)
-        return Address(word.ra, bool(word.field(_EXTENDED, 1)), None, _offset(word, at, width))
+        bit, width = (_LONG_OFFSET_AT, _LONG_OFFSET_BITS) if word.operation in (LD, ST) else (bit, width)
+        return Address(word.ra, bool(word.field(_EXTENDED, 1)), None, _offset(word, bit, width))
     is_elsewhere = word.field(_DESCRIPTOR, 1) or _adds_to_shared(word, arch)
     uniform = None if is_elsewhere else _uniform(word, arch)
-    wide = word.operation == LDGSTS or bool(word.field(_WIDE, 1))
-    return Address(word.ra, wide, uniform, _offset(word, at, width))
+    is_wide = word.operation == LDGSTS or bool(word.field(_PAIR_ADDRESS, 1))
+    return Address(word.ra, is_wide, uniform, _offset(word, bit, width))
 
 
 def _shared_address(word: Word, arch: int) -> Address:
     uniform = _uniform(word, arch) if word.field(_UNIFORM, 1) else None
     shift = _SCALES[word.field(_SCALE_AT, _SCALE_BITS)]
-    return Address(word.ra, False, uniform, _offset(word, _OFFSET_AT, _OFFSET_BITS), shared=True, shift=shift)
+    return Address(word.ra, False, uniform, _offset(word, _OFFSET_AT, _OFFSET_BITS), is_shared=True, shift=shift)
 
 
-def _offset(word: Word, at: int, width: int) -> int:
+def _offset(word: Word, bit: int, width: int) -> int:
     """Return the signed number in a field."""
-    offset = word.field(at, width)
+    offset = word.field(bit, width)
     return offset - (offset >> width - 1 << width)
 
 
 def _uniform(word: Word, arch: int) -> int | None:
-    """The number of the uniform register that is added, None for the one that is always 0."""
+    """Return the number of the uniform register that is added, None for the one that is always 0."""
     return _uniform_at(word, _UNIFORM_AT[word.operation], arch)
 
 
-def _uniform_at(word: Word, at: int, arch: int) -> int | None:
+def _uniform_at(word: Word, bit: int, arch: int) -> int | None:
     """Return the number in a field of a uniform register, None for the one that is always 0."""
     bits = uniform_bits(arch)
-    number = word.field(at, bits)
+    number = word.field(bit, bits)
     return None if number == (1 << bits) - 1 else number
 
 
 def _access_bytes(word: Word, arch: int) -> int | None:
-    at, width, sizes = _SIZE_AT, _SIZE_BITS, _SIZES
+    bit, width, sizes = _SIZE_AT, _SIZE_BITS, _SIZES
     if word.operation == LDGSTS and arch >= _NEW_COPIES_FROM:
-        at, width, sizes = _COPY_SIZE_AT, _COPY_SIZE_BITS, _COPY_SIZES
-    number = word.field(at, width)
+        bit, width, sizes = _COPY_SIZE_AT, _COPY_SIZE_BITS, _COPY_SIZES
+    number = word.field(bit, width)
     return sizes[number] if number < len(sizes) else None
 
 
 def register_pair(register: int) -> tuple[int, int]:
-    """The two registers of a 64-bit value; RZ stands for both of none."""
+    """Return the two registers of a 64-bit value; RZ stands for both of none."""
     return (RZ, RZ) if register == RZ else (register, register + 1)
 
 
@@ -234,7 +234,7 @@ _TYPE_BYTES_BEFORE_SM90: Final[Mapping[int, int]] = {0: 4, 1: 4, 2: 8, 3: 4, 4: 
 
 
 def atomic_of(word: Word, arch: int) -> MemoryAccess | None:
-    """The access of an atomic or a reduction; None for any other instruction, those of shared memory among them.
+    """Return the access of an atomic or a reduction; None for any other instruction, those of shared memory among them.
 
     Raises UnsupportedKernelError for one whose address or type is not known.
     """
@@ -265,7 +265,7 @@ def _is_known_form(word: Word, arch: int) -> bool:
 
 
 def _added_uniform(word: Word, arch: int) -> int | None:
-    """The first uniform register that is added; None for none, or for the one that is always 0."""
+    """Return the first uniform register that is added; None for none, or for the one that is always 0."""
     if not word.field(_UNIFORM, 1) or word.field(_descriptor_field(word.operation, arch), 1):
         return None
     return _uniform_at(word, _ATOMIC_UNIFORM_AT, arch)
@@ -306,7 +306,7 @@ class StackAccess:
     depth: int
 
     @property
-    def at(self) -> int:
+    def offset(self) -> int:
         """Byte offset in the kernel's code."""
         return self.index * WORD_BYTES
 
@@ -330,7 +330,7 @@ def stack_accesses(target: GraftTarget, graph: FlowGraph | None = None) -> list[
 
     Raises UnsupportedKernelError for a branch through a register without a table of targets.
     """
-    graph = graph or FlowGraph.of(target)
+    graph = graph or FlowGraph.from_target(target)
     accesses = []
     for number in sorted(graph.dominators):
         for index in graph.blocks[number]:
@@ -345,9 +345,9 @@ def spills_by_line(accesses: Iterable[StackAccess], lines: Mapping[int, tuple[st
     """Add accesses up by source line, those first that move most bytes; loops count several times."""
     groups: dict[tuple[str, int] | None, list[StackAccess]] = defaultdict(list)
     for access in accesses:
-        groups[lines.get(access.at)].append(access)
-    ranked = sorted(groups.items(), key=lambda group: -sum(map(_weight, group[1])))
-    return [_spill_line(place, group) for place, group in ranked]
+        groups[lines.get(access.offset)].append(access)
+    ranked_groups = sorted(groups.items(), key=lambda group: -sum(map(_weight, group[1])))
+    return [_spill_line(place, group) for place, group in ranked_groups]
 
 
 def _weight(access: StackAccess) -> int:
@@ -362,5 +362,5 @@ def _spill_line(place: tuple[str, int] | None, group: list[StackAccess]) -> Spil
         len(group) - loads,
         sum(access.bytes for access in group),
         max(access.depth for access in group),
-        tuple(access.at for access in group),
+        tuple(access.offset for access in group),
     )

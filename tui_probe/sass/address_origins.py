@@ -16,7 +16,7 @@ from tui_probe.sass.accesses import access_of, register_pair
 from tui_probe.sass.bulk_copies import bulk_copy_of
 from tui_probe.sass.register_operands import operands_of
 from tui_probe.sass.uniform_registers import uniform_bits
-from tui_probe.sass.words import ALWAYS, CONSTANT_LOADS, IMMEDIATE, LDCU, RZ
+from tui_probe.sass.words import CONSTANT_LOADS, IMMEDIATE, LDCU, PT, RZ
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,8 +47,8 @@ _SELECTIONS: Final = frozenset({0x007, 0x087})
 """SEL, USEL."""
 _SHIFTED_SUMS: Final = frozenset({0x011, 0x091})
 """LEA, ULEA: a shifted offset and a base."""
-_SHIFT, _OF_CLUSTER = (75, 5), 24
-_PERMUTATIONS, _IN_OTHER_BLOCK = frozenset({0x016, 0x096}), 0x654
+_SHIFT, _CLUSTER_SHIFT = (75, 5), 24
+_PERMUTATIONS, _MAPA_SELECTOR = frozenset({0x016, 0x096}), 0x654
 """PRMT, UPRMT: three bytes of the third operand below one of the first. So ``mapa`` puts the number of another block of
 the cluster into the highest byte of an address.
 """
@@ -71,13 +71,15 @@ _MAX_STEPS: Final = 4096
 
 
 class AddressTerm(NamedTuple):
-    """A register of an address, and what is added to it; ``indexed`` if that is more than a number. Where a way ends,
-    there is a constant of bank 0 in place of the register, or only the number.
+    """A register of an address, and the offset that is added to it.
+
+    ``is_indexed``: more than a number is added. At the end of a path there is a constant of bank 0 in place of the
+    register, or only the number.
     """
 
     register: int
     offset: int
-    indexed: bool = False
+    is_indexed: bool = False
     constant: int | None = None
 
 
@@ -90,51 +92,55 @@ class AddressPaths:
         self._target, self._graph, self._all_ends = target, graph, all_ends
         self._results: dict[int, frozenset[int]] = {}
 
-    def ends(self, index: int, terms: set[AddressTerm]) -> set[AddressTerm]:
+    def find_ends(self, index: int, terms: set[AddressTerm]) -> set[AddressTerm]:
         """Return the ends of all ways from registers in front of an instruction; none if there are too many."""
-        ends, seen = set[AddressTerm](), set[tuple[int, AddressTerm]]()
-        ways = [(self._graph.block_at(index), index, terms)]
-        while ways:
-            block, end, terms = ways.pop()
-            for at in range(end - 1, self._graph.blocks[block].start - 1, -1):
+        path_ends, visited = set[AddressTerm](), set[tuple[int, AddressTerm]]()
+        pending = [(self._graph.block_at(index), index, terms)]
+        while pending:
+            block, end, terms = pending.pop()
+            for number in range(end - 1, self._graph.blocks[block].start - 1, -1):
                 if not terms:
                     break
-                terms = self._before(at, terms, ends)
-            for before in self._graph.predecessors[block]:
-                fresh = {term for term in terms if (before, term) not in seen}
-                seen.update((before, term) for term in fresh)
-                if fresh and len(seen) < _MAX_STEPS:
-                    ways.append((before, self._graph.blocks[before].stop, fresh))
-        return ends if len(seen) < _MAX_STEPS else set()
+                terms = self._step_back(number, terms, path_ends)
+            for predecessor in self._graph.predecessors[block]:
+                unvisited = {term for term in terms if (predecessor, term) not in visited}
+                visited.update((predecessor, term) for term in unvisited)
+                if unvisited and len(visited) < _MAX_STEPS:
+                    pending.append((predecessor, self._graph.blocks[predecessor].stop, unvisited))
+        return path_ends if len(visited) < _MAX_STEPS else set()
 
-    def _written(self, index: int) -> frozenset[int]:
+    def _destinations(self, index: int) -> frozenset[int]:
         if index not in self._results:
             self._results[index] = written_registers(self._target.words[index], self._target.arch)
         return self._results[index]
 
-    def _before(self, index: int, terms: set[AddressTerm], ends: set[AddressTerm]) -> set[AddressTerm]:
-        """The registers before an instruction that those behind it are computed from, and what is added to them."""
-        written = self._written(index)
-        changed = {term for term in terms if term.register in written}
-        if not changed:
+    def _step_back(self, index: int, terms: set[AddressTerm], path_ends: set[AddressTerm]) -> set[AddressTerm]:
+        """Return the terms before an instruction that those behind it are computed from."""
+        destinations = self._destinations(index)
+        written_terms = {term for term in terms if term.register in destinations}
+        if not written_terms:
             return terms
         word = self._target.words[index]
         number, followed, constant = added_number(word), list(followed_registers(word, self._target.arch)), None
         if (constant := constant_of(word)) is not None or (number is not None and not followed):
-            ends.update(_moved(changed, _NO_REGISTER, number, adds_product(word) or bool(followed), constant))
+            path_ends.update(
+                _replace_register(written_terms, _NO_REGISTER, number, adds_product(word) or bool(followed), constant)
+            )
         elif self._all_ends and not followed:
-            ends.update(_moved(changed, _NO_REGISTER, None, adds_index=True))
+            path_ends.update(_replace_register(written_terms, _NO_REGISTER, None, adds_index=True))
         adds_index = len(followed) + (constant is not None) > 1 or adds_product(word)
-        moved = {term for register in followed for term in _moved(changed, register, number, adds_index)}
-        return (terms - changed if word.is_unconditional else terms) | moved
+        source_terms = {
+            term for register in followed for term in _replace_register(written_terms, register, number, adds_index)
+        }
+        return (terms - written_terms if word.is_unconditional else terms) | source_terms
 
 
-def _moved(
+def _replace_register(
     terms: set[AddressTerm], register: int, number: int | None, adds_index: bool, constant: int | None = None
 ) -> Iterator[AddressTerm]:
     """Yield terms with another register, and what is added to that."""
     for term in terms:
-        yield AddressTerm(register, term.offset + (number or 0), term.indexed or adds_index, constant)
+        yield AddressTerm(register, term.offset + (number or 0), term.is_indexed or adds_index, constant)
 
 
 class AddressOrigins:
@@ -146,19 +152,19 @@ class AddressOrigins:
         self._parameters = tuple(target.parameter_ranges())
         self._paths = AddressPaths(target, graph, all_ends=True)
 
-    def of_transfer(self, index: int) -> tuple[int, ...]:
+    def transfer_parameters(self, index: int) -> tuple[int, ...]:
         """Return the numbers of the parameters that an access or a bulk copy gets its address from, or the tensor map
         of its tensor; () if they are unknown.
         """
         copy = bulk_copy_of(self._target.words[index], self._target.arch)
         if copy is None:
-            return self.of_access(index)
-        first = UNIFORM_BASE + copy.address
-        constants = self._constants(index, frozenset({first, first + 1}))
+            return self.access_parameters(index)
+        address = UNIFORM_BASE + copy.address
+        constants = self._constants(index, frozenset({address, address + 1}))
         if copy.size is None:
-            ends = self._paths.ends(index, {AddressTerm(first, 0)})
+            path_ends = self._paths.find_ends(index, {AddressTerm(address, 0)})
             base = self._target.base
-            constants |= {base + end.offset for end in ends if end.constant in _POINTERS_TO_PARAMETERS}
+            constants |= {base + end.offset for end in path_ends if end.constant in _POINTERS_TO_PARAMETERS}
         return tuple(sorted(set(self._numbers(constants))))
 
     def map_place(self, index: int) -> tuple[int, int] | None:
@@ -170,58 +176,58 @@ class AddressOrigins:
         copy = bulk_copy_of(word, self._target.arch)
         if copy is None or copy.size is not None:
             return None
-        ends = self._paths.ends(index, {AddressTerm(UNIFORM_BASE + copy.address, 0)})
+        path_ends = self._paths.find_ends(index, {AddressTerm(UNIFORM_BASE + copy.address, 0)})
         base, places = self._target.base, set[int]()
-        for end in ends:
-            if end.constant in _POINTERS_TO_PARAMETERS and not end.indexed:
+        for end in path_ends:
+            if end.constant in _POINTERS_TO_PARAMETERS and not end.is_indexed:
                 places.add(base + end.offset)
-            elif (end.constant or 0) >= base or (end.indexed and word.is_unconditional):
+            elif (end.constant or 0) >= base or (end.is_indexed and word.is_unconditional):
                 return None
         for number, offsets in self._parameters:
             if len(places) == 1 and (place := min(places)) in offsets and place + TENSOR_MAP_BYTES <= offsets.stop:
                 return number, place - offsets.start
         return None
 
-    def of_access(self, index: int) -> tuple[int, ...]:
+    def access_parameters(self, index: int) -> tuple[int, ...]:
         """Return the numbers of the parameters that an access gets its address from; () if they are unknown."""
         try:
             access = access_of(self._target.words[index], self._target.arch)
         except UnsupportedKernelError:
             return ()
-        if access is None or access.address.shared:
+        if access is None or access.address.is_shared:
             return ()
         uniform = access.address.uniform
-        wanted = {*register_pair(access.address.register)} - {RZ}
-        wanted |= set() if uniform is None else {UNIFORM_BASE + uniform, UNIFORM_BASE + uniform + 1}
-        return tuple(sorted(set(self._numbers(self._constants(index, frozenset(wanted))))))
+        registers = {*register_pair(access.address.register)} - {RZ}
+        registers |= set() if uniform is None else {UNIFORM_BASE + uniform, UNIFORM_BASE + uniform + 1}
+        return tuple(sorted(set(self._numbers(self._constants(index, frozenset(registers))))))
 
-    def _constants(self, index: int, wanted: frozenset[int]) -> set[int]:
+    def _constants(self, index: int, registers: frozenset[int]) -> set[int]:
         """Return the offsets in bank 0 that registers before an instruction are computed from."""
         constants: set[int] = set()
-        seen: dict[int, frozenset[int]] = {}
-        ways = [(self._graph.block_at(index), index, wanted)]
-        while ways:
-            block, end, wanted = ways.pop()
-            for at in range(end - 1, self._graph.blocks[block].start - 1, -1):
-                if not wanted:
+        visited: dict[int, frozenset[int]] = {}
+        pending = [(self._graph.block_at(index), index, registers)]
+        while pending:
+            block, end, registers = pending.pop()
+            for number in range(end - 1, self._graph.blocks[block].start - 1, -1):
+                if not registers:
                     break
-                wanted = self._before(self._target.words[at], wanted, constants)
-            for before in self._graph.predecessors[block] if wanted else ():
-                known = seen.get(before, frozenset())
-                if not wanted <= known:
-                    seen[before] = known | wanted
-                    ways.append((before, self._graph.blocks[before].stop, wanted))
+                registers = self._step_back(self._target.words[number], registers, constants)
+            for predecessor in self._graph.predecessors[block] if registers else ():
+                visited_registers = visited.get(predecessor, frozenset())
+                if not registers <= visited_registers:
+                    visited[predecessor] = visited_registers | registers
+                    pending.append((predecessor, self._graph.blocks[predecessor].stop, registers))
         return constants
 
-    def _before(self, word: Word, wanted: frozenset[int], constants: set[int]) -> frozenset[int]:
+    def _step_back(self, word: Word, registers: frozenset[int], constants: set[int]) -> frozenset[int]:
         """Return the registers before an instruction that those behind it are computed from."""
-        written = written_registers(word, self._target.arch)
-        if not wanted & written:
-            return wanted
+        destinations = written_registers(word, self._target.arch)
+        if not registers & destinations:
+            return registers
         if (constant := constant_of(word)) is not None:
             constants.add(constant)
-        left = wanted - written if word.is_unconditional else wanted
-        return left | frozenset(followed_registers(word, self._target.arch))
+        remaining = registers - destinations if word.is_unconditional else registers
+        return remaining | frozenset(followed_registers(word, self._target.arch))
 
     def _numbers(self, constants: set[int]) -> Iterator[int]:
         for number, offsets in self._parameters:
@@ -233,13 +239,13 @@ def written_registers(word: Word, arch: int) -> frozenset[int]:
     """Return the registers that an instruction writes in the lanes that execute it, if it may write addresses."""
     operation = word.operation
     if operation in _UNIFORM_PATH or operation == LDCU:
-        first = UNIFORM_BASE + word.field(16, uniform_bits(arch))
-        return frozenset(range(first, first + _uniform_results(word)))
+        register = UNIFORM_BASE + word.field(16, uniform_bits(arch))
+        return frozenset(range(register, register + _uniform_results(word)))
     if operation in CONSTANT_LOADS:
         return frozenset(range(word.rd, word.rd + _RESULT_REGISTERS[word.field(*_RESULT_SIZE)])) - {RZ}
     if operation in _WIDE_PRODUCTS:
         return frozenset(register_pair(word.rd)) - {RZ}
-    mask = operands_of(word.guarded(ALWAYS), arch).kills
+    mask = operands_of(word.with_guard(PT), arch).kill_mask
     return frozenset(number for number in range(word.rd, min(word.rd + 8, RZ)) if mask >> number & 1)
 
 
@@ -267,7 +273,7 @@ def adds_product(word: Word) -> bool:
     The number of the block in its cluster, which is shifted into the highest byte, is none.
     """
     if word.operation in _SHIFTED_SUMS:
-        return word.field(*_SHIFT) != _OF_CLUSTER
+        return word.field(*_SHIFT) != _CLUSTER_SHIFT
     is_sum = word.form in _NUMBER_FORMS and word.field(*IMMEDIATE) == 1
     return word.operation in _PRODUCT_SUMS and word.ra != RZ and not is_sum
 
@@ -292,26 +298,26 @@ def followed_registers(word: Word, arch: int) -> Iterator[int]:
         yield word.ra
     elif operation in _MOVES | _SHIFTED_SUMS:
         yield from _operand(word, _RB, arch)
-    elif operation in _PERMUTATIONS and word.form in _NUMBER_FORMS and word.field(*IMMEDIATE) == _IN_OTHER_BLOCK:
+    elif operation in _PERMUTATIONS and word.form in _NUMBER_FORMS and word.field(*IMMEDIATE) == _MAPA_SELECTOR:
         yield from _operand(word, _RC, arch)
     elif operation in _SUMS | _SELECTIONS:
-        for at in (_RA, _RB, *((_RC,) if operation in _SUMS - {_VIADD} else ())):
-            yield from _operand(word, at, arch)
+        for bit in (_RA, _RB, *((_RC,) if operation in _SUMS - {_VIADD} else ())):
+            yield from _operand(word, bit, arch)
     elif operation in _PRODUCT_SUMS:
-        third = _RB if word.form in _THIRD_FORMS else _RC
+        addend = _RB if word.form in _THIRD_FORMS else _RC
         if word.form in _NUMBER_FORMS and word.field(*IMMEDIATE) == 1:  # IMAD.IADD
             yield from _operand(word, _RA, arch)
-        for first in _operand(word, third, arch):
-            yield from (first, first + 1) if operation in _WIDE_PRODUCTS else (first,)
+        for register in _operand(word, addend, arch):
+            yield from (register, register + 1) if operation in _WIDE_PRODUCTS else (register,)
 
 
-def _operand(word: Word, at: int, arch: int) -> Iterator[int]:
+def _operand(word: Word, bit: int, arch: int) -> Iterator[int]:
     """Yield the register of an operand; nothing for a number, a constant, or a register that is always 0."""
-    if at == _RB and word.form != _REGISTER_FORM and word.form not in _UNIFORM_FORMS:
+    if bit == _RB and word.form != _REGISTER_FORM and word.form not in _UNIFORM_FORMS:
         return
-    if word.operation in _UNIFORM_PATH or (at == _RB and word.form in _UNIFORM_FORMS):
-        number = word.field(at, uniform_bits(arch))
+    if word.operation in _UNIFORM_PATH or (bit == _RB and word.form in _UNIFORM_FORMS):
+        number = word.field(bit, uniform_bits(arch))
         if number != (1 << uniform_bits(arch)) - 1:
             yield UNIFORM_BASE + number
-    elif word.field(at, 8) != RZ:
-        yield word.field(at, 8)
+    elif word.field(bit, 8) != RZ:
+        yield word.field(bit, 8)

@@ -67,22 +67,30 @@ def bulk_copy_of(word: Word, arch: int) -> BulkCopy | None:
     if operation not in UNIFORM_COPIES:
         return None
     bits = uniform_bits(arch)
-    first, second, size = (word.field(at, bits) for at in (_FIRST_OPERAND, _SECOND_OPERAND, _SIZE_REGISTER))
+    shared_operand, global_operand, size = (
+        word.field(bit, bits) for bit in (_FIRST_OPERAND, _SECOND_OPERAND, _SIZE_REGISTER)
+    )
     is_multicast = bool(word.field(*_MULTICAST))
     if operation in _TENSOR_COPIES:
         is_load, dimensions = operation not in _TENSOR_STORES, word.field(*_LAST_DIMENSION) + 1
         dimensions = 0 if word.field(*_FORM) else dimensions
-        coordinates = first + _BEFORE_COORDINATES[operation]
+        coordinates = shared_operand + _BEFORE_COORDINATES[operation]
         return BulkCopy(
-            is_load, operation == _TENSOR_PREFETCH, None, second, coordinates, dimensions, is_multicast=is_multicast
+            is_load,
+            operation == _TENSOR_PREFETCH,
+            None,
+            global_operand,
+            coordinates,
+            dimensions,
+            is_multicast=is_multicast,
         )
     if operation == _BULK_PREFETCH:
-        return BulkCopy(True, True, size, second)
+        return BulkCopy(True, True, size, global_operand)
     direction = word.field(*_DIRECTION)
     if direction not in (_TO_SHARED, _TO_GLOBAL):
         return None
     is_load = direction == _TO_SHARED
-    return BulkCopy(is_load, False, size, second if is_load else first, is_multicast=is_multicast)
+    return BulkCopy(is_load, False, size, global_operand if is_load else shared_operand, is_multicast=is_multicast)
 
 
 def bulk_copies_of(target: GraftTarget) -> dict[int, BulkCopy]:

@@ -24,7 +24,7 @@ from tui_probe.sass.nv_info import (
     EXTERNS,
     FIRST_MARK,
     FRAME_SIZE,
-    MOST_STACK_SIZE,
+    MAX_STACK_SIZE,
     PARAMETER_BANK,
     REGISTERS,
     SIZED_FORMAT,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 PROTOTYPES: Final = ".nv.prototype"
 INFO: Final = ".nv.info"
 _WORD: Final = struct.Struct("<I")
-_SYMBOL_ATTRIBUTES: Final = frozenset({FRAME_SIZE, STACK_SIZE, MOST_STACK_SIZE, REGISTERS, PARAMETER_BANK})
+_SYMBOL_ATTRIBUTES: Final = frozenset({FRAME_SIZE, STACK_SIZE, MAX_STACK_SIZE, REGISTERS, PARAMETER_BANK})
 """Attributes whose first word is the number of a symbol."""
 INFO_LINK: Final = 0x40
 """The flag of a section whose ``info`` is the number of the section that it belongs to."""
@@ -67,13 +67,13 @@ class _NameTable:
     """A table of names, as it grows."""
 
     content: bytearray = field(default_factory=lambda: bytearray(1))
-    _places: dict[str, int] = field(default_factory=lambda: {"": 0})
+    _offsets: dict[str, int] = field(default_factory=lambda: {"": 0})
 
-    def place(self, name: str) -> int:
-        if name not in self._places:
-            self._places[name] = len(self.content)
+    def add(self, name: str) -> int:
+        if name not in self._offsets:
+            self._offsets[name] = len(self.content)
             self.content += name.encode("latin-1") + b"\0"
-        return self._places[name]
+        return self._offsets[name]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Excerpt:
     relocations: Mapping[int, list[Relocation]]
 
     def image(self) -> bytes:
-        """The file. Raises KeptWholeError where a number stands for something that was not taken."""
+        """Return the file. Raises KeptWholeError where a number stands for something that was not taken."""
         return _ExcerptWriter(self).image()
 
 
@@ -107,27 +107,29 @@ class _ExcerptWriter:
 
     def image(self) -> bytes:
         cubin, header = self._cubin, self._cubin.header
-        held = [cubin.sections[number] for number in self._excerpt.sections]
-        contents = {section.number: self._content(section) for section in held if section.has_bytes}
-        contents |= self._tables(held)
-        out = bytearray(HEADER.size)
-        for section in held:
+        sections = [cubin.sections[number] for number in self._excerpt.sections]
+        contents = {section.number: self._content(section) for section in sections if section.has_bytes}
+        contents |= self._tables(sections)
+        image = bytearray(HEADER.size)
+        for section in sections:
             self._offsets[section.number] = _append_content(
-                out, section.align, contents.get(section.number, b""), section
+                image, section.align, contents.get(section.number, b""), section
             )
-        headers = b"".join(self._header(section, contents.get(section.number)) for section in held)
-        sections_at = _padded_end(out, _TABLE_ALIGN)
-        out += headers
-        segments_at = len(out)
-        segments = self._segments(held, contents, segments_at)
-        out += b"".join(segments)
+        headers = b"".join(self._header(section, contents.get(section.number)) for section in sections)
+        sections_at = _pad(image, _TABLE_ALIGN)
+        image += headers
+        segments_at = len(image)
+        segments = self._segments(sections, contents, segments_at)
+        image += b"".join(segments)
         names = self._section(header.names, "the file's head")
-        changed = header._replace(segments_at=segments_at, sections_at=sections_at, sections=len(held), names=names)
-        HEADER.pack_into(out, 0, *changed._replace(segments=len(segments), flags=self._flags()))
-        return bytes(out)
+        new_header = header._replace(
+            segments_at=segments_at, sections_at=sections_at, sections=len(sections), names=names
+        )
+        HEADER.pack_into(image, 0, *new_header._replace(segments=len(segments), flags=self._flags()))
+        return bytes(image)
 
     def _flags(self) -> int:
-        """The flags of the file. Their top byte is the number of the section that reports its device."""
+        """Return the flags of the file. Their top byte is the number of the section that reports its device."""
         flags = self._cubin.header.flags
         top = flags >> _TOP_BYTE
         if not self._cubin.is_new_abi or not top:
@@ -136,20 +138,20 @@ class _ExcerptWriter:
             raise KeptWholeError("the file has unknown flags")
         return flags & (1 << _TOP_BYTE) - 1 | self._section(top, "the file's head") << _TOP_BYTE
 
-    def _section(self, number: int, what: str) -> int:
+    def _section(self, number: int, referrer: str) -> int:
         if number in self._sections:
             return self._sections[number]
         if number >= _FIRST_SPECIAL:
             return number
-        raise KeptWholeError(f"{what} names a section that the kernel does not need")
+        raise KeptWholeError(f"{referrer} names a section that the kernel does not need")
 
-    def _symbol(self, number: int, what: str) -> int:
+    def _symbol(self, number: int, referrer: str) -> int:
         if number not in self._symbols:
-            raise KeptWholeError(f"{what} names a symbol that the kernel does not need")
+            raise KeptWholeError(f"{referrer} names a symbol that the kernel does not need")
         return self._symbols[number]
 
     def _content(self, section: Section) -> bytes:
-        """The bytes of a section, in the new numbers; those of tables of names come later."""
+        """Return the bytes of a section, in the new numbers; those of tables of names come later."""
         content = self._excerpt.contents.get(section.number)
         content = self._cubin.content(section) if content is None else content
         if section.name == INFO:
@@ -157,10 +159,13 @@ class _ExcerptWriter:
         if section.name.startswith(INFO + "."):
             return attribute_bytes(self._attributes(content, section.name, of_module=False))
         if section.type in _RELOCATIONS:
-            held = self._excerpt.relocations.get(section.number)
-            held = self._cubin.relocations(section) if held is None else held
+            relocations = self._excerpt.relocations.get(section.number)
+            relocations = self._cubin.relocations(section) if relocations is None else relocations
             return relocation_bytes(
-                [relocation._replace(symbol=self._symbol(relocation.symbol, section.name)) for relocation in held]
+                [
+                    relocation._replace(symbol=self._symbol(relocation.symbol, section.name))
+                    for relocation in relocations
+                ]
             )
         if section.name == CALL_GRAPH_SECTION:
             return b"".join(self._pairs(content))
@@ -168,8 +173,8 @@ class _ExcerptWriter:
             return b"".join(self._prototypes(content))
         return content
 
-    def _tables(self, held: list[Section]) -> dict[int, bytes]:
-        """The symbols and both tables of names, which the other contents have added to."""
+    def _tables(self, sections: list[Section]) -> dict[int, bytes]:
+        """Return the symbols and both tables of names, which the other contents have added to."""
         cubin = self._cubin
         symbols = cubin.symbol_section
         if symbols.link == cubin.header.names:
@@ -177,70 +182,70 @@ class _ExcerptWriter:
         raw = cubin.content(symbols)
         entries = []
         for number in self._excerpt.symbols:
-            _, info, other, section, value, size = SYMBOL.unpack_from(raw, number * SYMBOL.size)
+            _, info, visibility, section, value, size = SYMBOL.unpack_from(raw, number * SYMBOL.size)
             symbol = cubin.symbols[number]
             place = self._section(section, f"symbol {symbol.name}")
-            entries.append(SYMBOL.pack(self._names.place(symbol.name), info, other, place, value, size))
-        for section in held:
-            self._section_names.place(section.name)
+            entries.append(SYMBOL.pack(self._names.add(symbol.name), info, visibility, place, value, size))
+        for section in sections:
+            self._section_names.add(section.name)
         return {
             symbols.number: b"".join(entries),
             symbols.link: bytes(self._names.content),
             cubin.header.names: bytes(self._section_names.content),
         }
 
-    def _attributes(self, content: bytes, where: str, *, of_module: bool) -> Iterable[Attribute]:
+    def _attributes(self, content: bytes, referrer: str, *, of_module: bool) -> Iterable[Attribute]:
         """Return the attributes of a section; of the module's those for symbols that were taken."""
         for attribute in read_attributes(content):
             if attribute.format != SIZED_FORMAT or attribute.number in ATTRIBUTES_WITHOUT_SYMBOL:
                 yield attribute
             elif attribute.number == EXTERNS:
-                numbers = (self._symbol(number, where) for number in attribute.words())
+                numbers = (self._symbol(number, referrer) for number in attribute.words())
                 yield attribute._replace(value=b"".join(map(_WORD.pack, numbers)))
             elif attribute.number not in _SYMBOL_ATTRIBUTES or len(attribute.value) < _WORD.size:
-                raise KeptWholeError(f"{where} has unknown attribute {attribute.number:#04x}")
+                raise KeptWholeError(f"{referrer} has unknown attribute {attribute.number:#04x}")
             elif not of_module or attribute.words()[0] in self._symbols:
-                symbol = self._symbol(attribute.words()[0], where)
+                symbol = self._symbol(attribute.words()[0], referrer)
                 yield attribute._replace(value=_WORD.pack(symbol) + attribute.value[_WORD.size :])
 
     def _pairs(self, content: bytes) -> Iterable[bytes]:
-        """The marks of the groups of the call graph, and its entries about calls by functions that were taken.
+        """Yield the marks of the groups of the call graph, and its entries about calls by functions that were taken.
 
         Functions that others may call by their address are not told of: a program finds those of the original.
         """
         mark = CALLS
-        for first, second in read_pairs(content):
-            if second >= FIRST_MARK:
-                mark = second
-                yield CALL_PAIR.pack(first, second)
-            elif first in self._symbols and mark == CALLS:
-                yield CALL_PAIR.pack(self._symbols[first], self._symbol(second, CALL_GRAPH_SECTION))
-            elif first in self._symbols and mark == CALLERS_BY_ADDRESS:
-                yield CALL_PAIR.pack(self._symbols[first], self._named_at(second, CALL_GRAPH_SECTION))
+        for function, callee in read_pairs(content):
+            if callee >= FIRST_MARK:
+                mark = callee
+                yield CALL_PAIR.pack(function, callee)
+            elif function in self._symbols and mark == CALLS:
+                yield CALL_PAIR.pack(self._symbols[function], self._symbol(callee, CALL_GRAPH_SECTION))
+            elif function in self._symbols and mark == CALLERS_BY_ADDRESS:
+                yield CALL_PAIR.pack(self._symbols[function], self._copy_name(callee, CALL_GRAPH_SECTION))
 
     def _prototypes(self, content: bytes) -> Iterable[bytes]:
         """Symbols, each with the place of its prototype among the names."""
         for symbol, place in read_pairs(content):
             if symbol in self._symbols:
-                yield CALL_PAIR.pack(self._symbols[symbol], self._named_at(place, PROTOTYPES))
+                yield CALL_PAIR.pack(self._symbols[symbol], self._copy_name(place, PROTOTYPES))
 
-    def _named_at(self, place: int, where: str) -> int:
-        """The new place among the names of what ``where`` names by its place there."""
+    def _copy_name(self, offset: int, referrer: str) -> int:
+        """Return the new place among the names of what ``referrer`` names by its place there."""
         names = self._cubin.content(self._cubin.sections[self._cubin.symbol_section.link])
-        end = names.find(b"\0", place)
+        end = names.find(b"\0", offset)
         if end < 0:
-            raise KeptWholeError(f"{where} names a missing prototype")
-        return self._names.place(names[place:end].decode("latin-1"))
+            raise KeptWholeError(f"{referrer} names a missing prototype")
+        return self._names.add(names[offset:end].decode("latin-1"))
 
     def _header(self, section: Section, content: bytes | None) -> bytes:
-        changed = section._replace(
-            name_at=self._section_names.place(section.name),
+        new_header = section._replace(
+            name_at=self._section_names.add(section.name),
             offset=self._offsets[section.number],
             size=section.size if content is None else len(content),
             link=self._section(section.link, section.name),
             info=self._info(section),
         )
-        return SECTION_HEADER.pack(changed.name_at, *changed[3:])
+        return SECTION_HEADER.pack(new_header.name_at, *new_header[3:])
 
     def _info(self, section: Section) -> int:
         """Return the ``info`` that a section's header holds besides: the number of a section, of a symbol, or of
@@ -256,46 +261,50 @@ class _ExcerptWriter:
             raise KeptWholeError(f"section {section.name} has an unknown header")
         return 0
 
-    def _segments(self, held: list[Section], contents: Mapping[int, bytes], table_at: int) -> list[bytes]:
-        """The program headers: the contents of each that were taken."""
+    def _segments(self, taken_sections: list[Section], contents: Mapping[int, bytes], table_at: int) -> list[bytes]:
+        """Return the program headers: the contents of each that were taken."""
         header, image = self._cubin.header, self._cubin.image
         if header.segments and header.segment_size != SEGMENT.size:
             raise KeptWholeError(f"the file has program headers of {header.segment_size} bytes")
         if header.segments_at + header.segments * SEGMENT.size > len(image):
             raise KeptWholeError("the program headers are truncated")
-        old = [SEGMENT.unpack_from(image, header.segments_at + at * SEGMENT.size) for at in range(header.segments)]
+        program_headers = [
+            SEGMENT.unpack_from(image, header.segments_at + index * SEGMENT.size) for index in range(header.segments)
+        ]
         members = [
             None
             if offset == header.segments_at
-            else [section for section in held if _is_in_segment(section, offset, in_file, in_memory)]
-            for _, _, offset, _, _, in_file, in_memory, _ in old
+            else [section for section in taken_sections if _is_in_segment(section, offset, in_file, in_memory)]
+            for _, _, offset, _, _, in_file, in_memory, _ in program_headers
         ]
         count = sum(member is None or bool(member) for member in members)
         segments = []
-        for (kind, flags, _, address, physical, _, _, align), sections in zip(old, members, strict=True):
-            if sections is None:
+        for (kind, flags, _, address, physical, _, _, align), members_of_segment in zip(
+            program_headers, members, strict=True
+        ):
+            if members_of_segment is None:
                 size = count * SEGMENT.size
                 segments.append(SEGMENT.pack(kind, flags, table_at, address, physical, size, size, align))
-            elif sections:
-                place = _extent(sections, self._offsets, contents)
+            elif members_of_segment:
+                place = _extent(members_of_segment, self._offsets, contents)
                 segments.append(SEGMENT.pack(kind, flags, place[0], address, physical, *place[1:], align))
         return segments
 
 
-def _padded_end(out: bytearray, align: int) -> int:
+def _pad(image: bytearray, align: int) -> int:
     """Return the aligned start of something added at the end."""
-    out += bytes(-len(out) % max(align, 1))
-    return len(out)
+    image += bytes(-len(image) % max(align, 1))
+    return len(image)
 
 
-def _append_content(out: bytearray, align: int, content: bytes, section: Section) -> int:
+def _append_content(image: bytearray, align: int, content: bytes, section: Section) -> int:
     if not section.number:
         return 0
     if align > MAX_STEP:
         raise KeptWholeError(f"section {section.name} is aligned to {align} bytes, which is not supported")
-    at = _padded_end(out, align)
-    out += content
-    return at
+    offset = _pad(image, align)
+    image += content
+    return offset
 
 
 def _is_in_segment(section: Section, offset: int, in_file: int, in_memory: int) -> bool:

@@ -24,7 +24,6 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass.nv_info import BRANCH_TARGETS
 from tui_probe.sass.words import (
-    ALWAYS,
     BRA,
     BRANCH_CONDITION,
     BSSY,
@@ -32,6 +31,7 @@ from tui_probe.sass.words import (
     BSYNC,
     CONVERGENCE_BARRIER,
     EXIT,
+    PT,
     WORD_BYTES,
     branch_target,
     operation_of,
@@ -68,33 +68,33 @@ _SECOND_PREDICATE: Final = 87, 4
 
 
 def basic_blocks(target: GraftTarget) -> list[range]:
-    """The blocks of a kernel in the order of its code, as numbers of its instructions.
+    """Return the blocks of a kernel in the order of its code, as numbers of its instructions.
 
     The instructions behind the last one that does anything are among them. Raises UnsupportedKernelError for a branch
     through a register whose destination the file does not give.
     """
     size = len(target.words)
-    begins = {0, size, *_symbol_offsets(target), *_table_targets(target)}
+    borders = {0, size, *_symbol_offsets(target), *_table_targets(target)}
     for index, word in enumerate(target.words):
         if word.operation in _BLOCK_ENDS:
-            begins.add(index + 1)
-        begins.update(jump_targets(target.arch, index, word))
-    places = sorted(place for place in begins if 0 <= place <= size)
-    return [range(first, end) for first, end in itertools.pairwise(places)]
+            borders.add(index + 1)
+        borders.update(jump_targets(target.arch, index, word))
+    ordered_borders = sorted(place for place in borders if 0 <= place <= size)
+    return [range(start, end) for start, end in itertools.pairwise(ordered_borders)]
 
 
 def jump_targets(arch: int, index: int, word: Word) -> Iterator[int]:
     """Yield the instruction that a branch, call or convergence barrier at ``index`` names."""
-    at = index * WORD_BYTES
+    offset = index * WORD_BYTES
     if word.operation in _JUMP_OPERATIONS:
-        led = branch_target(arch, at, word)
+        destination = branch_target(arch, offset, word)
     elif word.operation == BSSY_OPERATION:
         distance, bits = word.field(*BSSY_DISTANCE), BSSY_DISTANCE[1]
-        led = at + WORD_BYTES + distance - ((distance >> bits - 1) << bits)
+        destination = offset + WORD_BYTES + distance - ((distance >> bits - 1) << bits)
     else:
         return
-    if not led % WORD_BYTES:
-        yield led // WORD_BYTES
+    if not destination % WORD_BYTES:
+        yield destination // WORD_BYTES
 
 
 def _symbol_offsets(target: GraftTarget) -> Iterator[int]:
@@ -110,7 +110,7 @@ def _table_targets(target: GraftTarget) -> set[int]:
     for index, word in enumerate(target.words):
         if word.operation in INDIRECT_OPERATIONS and not tables.get(index):
             raise UnsupportedKernelError(because("graft-branch", at=f"{index * WORD_BYTES:#06x}"))
-    return {place for places in tables.values() for place in places}
+    return {place for targets in tables.values() for place in targets}
 
 
 def branch_tables(target: GraftTarget) -> dict[int, list[int]]:
@@ -120,9 +120,9 @@ def branch_tables(target: GraftTarget) -> dict[int, list[int]]:
         if attribute.number == BRANCH_TARGETS:
             table = attribute.words()
             while len(table) >= _TABLE_HEAD:
-                at, _, count = table[:_TABLE_HEAD]
-                places = table[_TABLE_HEAD : _TABLE_HEAD + count]
-                targets[at // WORD_BYTES] = [place // WORD_BYTES for place in places]
+                offset, _, count = table[:_TABLE_HEAD]
+                target_offsets = table[_TABLE_HEAD : _TABLE_HEAD + count]
+                targets[offset // WORD_BYTES] = [place // WORD_BYTES for place in target_offsets]
                 table = table[_TABLE_HEAD + count :]
     return targets
 
@@ -147,34 +147,34 @@ class FlowGraph:
     """Blocks that end with ``RET``."""
 
     @classmethod
-    def of(cls, target: GraftTarget) -> FlowGraph:
+    def from_target(cls, target: GraftTarget) -> FlowGraph:
         """Raise UnsupportedKernelError for a branch through a register without a table of targets."""
         blocks = [block for block in basic_blocks(target) if block]
         edges = _Edges(target, [block.start for block in blocks])
-        lasts = [target.words[block.stop - 1].operation for block in blocks]
+        last_operations = [target.words[block.stop - 1].operation for block in blocks]
         return cls(
             tuple(blocks),
-            tuple(edges.behind(block) for block in blocks),
-            {number: called for number, block in enumerate(blocks) if (called := edges.called_by(block)) is not None},
-            frozenset(number for number, operation in enumerate(lasts) if operation == _RET),
+            tuple(edges.successors(block) for block in blocks),
+            {number: callee for number, block in enumerate(blocks) if (callee := edges.callee(block)) is not None},
+            frozenset(number for number, operation in enumerate(last_operations) if operation == _RET),
         )
 
     def block_at(self, index: int) -> int:
         """Return the number of the block that contains an instruction."""
-        return bisect_right(self._starts, index) - 1
+        return bisect_right(self._block_starts, index) - 1
 
     @cached_property
-    def _starts(self) -> list[int]:
+    def _block_starts(self) -> list[int]:
         return [block.start for block in self.blocks]
 
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
         """The blocks that each block may follow."""
-        before: list[list[int]] = [[] for _ in self.blocks]
-        for block, following in enumerate(self.successors):
-            for successor in following:
-                before[successor].append(block)
-        return tuple(tuple(blocks) for blocks in before)
+        predecessors: list[list[int]] = [[] for _ in self.blocks]
+        for block, successors in enumerate(self.successors):
+            for successor in successors:
+                predecessors[successor].append(block)
+        return tuple(tuple(blocks) for blocks in predecessors)
 
     @cached_property
     def returns(self) -> Mapping[int, tuple[int, ...]]:
@@ -184,22 +184,22 @@ class FlowGraph:
 
     def _returning_blocks(self, entry: int) -> tuple[int, ...]:
         """Return the blocks with a ``RET`` of the function that begins with block ``entry``."""
-        seen, pending = {entry}, [entry]
+        visited, pending = {entry}, [entry]
         while pending:
             block = pending.pop()
-            following = {block + 1} if block in self.calls else {*self.successors[block]}
-            pending += following - seen
-            seen |= following
-        return tuple(sorted(seen & self.exits))
+            successors = {block + 1} if block in self.calls else {*self.successors[block]}
+            pending += successors - visited
+            visited |= successors
+        return tuple(sorted(visited & self.exits))
 
     @cached_property
     def continuations(self) -> tuple[tuple[int, ...], ...]:
         """The blocks at which warps may continue behind each block: ``successors``, and those behind calls."""
-        behind: list[set[int]] = [{*following} for following in self.successors]
+        continuations: list[set[int]] = [{*following} for following in self.successors]
         for call_end, returning in self.returns.items():
             for block in returning:
-                behind[block].add(call_end)
-        return tuple(tuple(sorted(following)) for following in behind)
+                continuations[block].add(call_end)
+        return tuple(tuple(sorted(following)) for following in continuations)
 
     @cached_property
     def dominators(self) -> dict[int, int]:
@@ -209,28 +209,30 @@ class FlowGraph:
         """
         order = self._reverse_postorder
         number = {block: index for index, block in enumerate(order)}
-        immediate = {order[0]: order[0]}
-        changed = True
-        while changed:
-            changed = False
+        immediate_dominators = {order[0]: order[0]}
+        has_changed = True
+        while has_changed:
+            has_changed = False
             for block in order[1:]:
-                known = [before for before in self.predecessors[block] if before in immediate]
-                common = known[0]
-                for other in known[1:]:
-                    common = _common_dominator(immediate, number, common, other)
-                if immediate.get(block) != common:
-                    immediate[block] = common
-                    changed = True
-        return immediate
+                processed = [
+                    predecessor for predecessor in self.predecessors[block] if predecessor in immediate_dominators
+                ]
+                common = processed[0]
+                for predecessor in processed[1:]:
+                    common = _common_dominator(immediate_dominators, number, common, predecessor)
+                if immediate_dominators.get(block) != common:
+                    immediate_dominators[block] = common
+                    has_changed = True
+        return immediate_dominators
 
-    def dominates(self, block: int, other: int) -> bool:
-        """Return whether every way from the entry to ``other`` leads through ``block``."""
-        while other in self.dominators:
-            if other == block:
+    def dominates(self, block: int, dominated: int) -> bool:
+        """Return whether every way from the entry to ``dominated`` leads through ``block``."""
+        while dominated in self.dominators:
+            if dominated == block:
                 return True
-            if self.dominators[other] == other:
+            if self.dominators[dominated] == dominated:
                 return False
-            other = self.dominators[other]
+            dominated = self.dominators[dominated]
         return False
 
     @cached_property
@@ -245,16 +247,16 @@ class FlowGraph:
 
     def loops_around(self, block: int) -> tuple[int, ...]:
         """Return the headers of the loops around a block, that of the innermost first."""
-        around = sorted((loop for loop in self.loops if block in loop.blocks), key=lambda loop: len(loop.blocks))
-        return tuple(loop.header for loop in around)
+        loops = sorted((loop for loop in self.loops if block in loop.blocks), key=lambda loop: len(loop.blocks))
+        return tuple(loop.header for loop in loops)
 
-    def _loop_body(self, header: int, last: int) -> set[int]:
-        body, pending = {header}, [last]
+    def _loop_body(self, header: int, tail: int) -> set[int]:
+        body, pending = {header}, [tail]
         while pending:
             block = pending.pop()
             if block not in body:
                 body.add(block)
-                pending += [before for before in self.predecessors[block] if before in self.dominators]
+                pending += [predecessor for predecessor in self.predecessors[block] if predecessor in self.dominators]
         return body
 
     @cached_property
@@ -268,49 +270,51 @@ class FlowGraph:
 
     @cached_property
     def _reverse_postorder(self) -> list[int]:
-        seen, order = {0}, []
+        visited, order = {0}, []
         pending: list[tuple[int, Iterator[int]]] = [(0, iter(self.successors[0]))]
         while pending:
-            block, following = pending[-1]
-            successor = next((other for other in following if other not in seen), None)
+            block, successors = pending[-1]
+            successor = next((candidate for candidate in successors if candidate not in visited), None)
             if successor is None:
                 order.append(block)
                 pending.pop()
             else:
-                seen.add(successor)
+                visited.add(successor)
                 pending.append((successor, iter(self.successors[successor])))
         return order[::-1]
 
 
-def _common_dominator(immediate: dict[int, int], number: dict[int, int], left: int, right: int) -> int:
-    while left != right:
-        while number[left] > number[right]:
-            left = immediate[left]
-        while number[right] > number[left]:
-            right = immediate[right]
-    return left
+def _common_dominator(
+    immediate_dominators: dict[int, int], number: dict[int, int], block: int, other_block: int
+) -> int:
+    while block != other_block:
+        while number[block] > number[other_block]:
+            block = immediate_dominators[block]
+        while number[other_block] > number[block]:
+            other_block = immediate_dominators[other_block]
+    return block
 
 
 class _Edges:
-    """Reads the successors of blocks, which begin at ``starts``."""
+    """Reads the successors of blocks, which begin at ``block_starts``."""
 
-    def __init__(self, target: GraftTarget, starts: Sequence[int]) -> None:
+    def __init__(self, target: GraftTarget, block_starts: Sequence[int]) -> None:
         self._target = target
-        self._numbers = {start: number for number, start in enumerate(starts)}
+        self._numbers = {start: number for number, start in enumerate(block_starts)}
         self._tables = branch_tables(target)
-        self._meeting_points: dict[int, set[int]] = defaultdict(set)
+        self._reconvergence_points: dict[int, set[int]] = defaultdict(set)
         for index, word in enumerate(target.words):
             if word.operation == BSSY_OPERATION:
                 barrier = word.field(*CONVERGENCE_BARRIER)
-                self._meeting_points[barrier].update(jump_targets(target.arch, index, word))
+                self._reconvergence_points[barrier].update(jump_targets(target.arch, index, word))
 
-    def behind(self, block: range) -> tuple[int, ...]:
+    def successors(self, block: range) -> tuple[int, ...]:
         """Return the numbers of the blocks that may follow ``block``."""
         index = block.stop - 1
-        places = self._places(index, self._target.words[index])
-        return tuple(sorted({self._numbers[place] for place in places if place in self._numbers}))
+        targets = self._targets(index, self._target.words[index])
+        return tuple(sorted({self._numbers[place] for place in targets if place in self._numbers}))
 
-    def called_by(self, block: range) -> int | None:
+    def callee(self, block: range) -> int | None:
         """Return the block at which the function begins that a block calls last; None for another end."""
         index = block.stop - 1
         word = self._target.words[index]
@@ -318,11 +322,15 @@ class _Edges:
             return None
         return next(map(self._numbers.get, jump_targets(self._target.arch, index, word)), None)
 
-    def _places(self, index: int, word: Word) -> Iterator[int]:
+    def _targets(self, index: int, word: Word) -> Iterator[int]:
         operation = word.operation
         if operation == BSYNC_OPERATION:
-            meeting = self._meeting_points.get(word.field(*CONVERGENCE_BARRIER), set())
-            yield from {index + 1} if index + 1 in meeting or not meeting else {*meeting, index + 1}
+            reconvergence_points = self._reconvergence_points.get(word.field(*CONVERGENCE_BARRIER), set())
+            yield from (
+                {index + 1}
+                if index + 1 in reconvergence_points or not reconvergence_points
+                else {*reconvergence_points, index + 1}
+            )
             return
         if word.never_runs:
             yield index + 1
@@ -339,6 +347,6 @@ def is_conditional(word: Word) -> bool:
     """Return whether a branch, ``EXIT`` or ``RET`` may be passed by lanes that come to it."""
     return (
         not word.is_unconditional
-        or word.field(*_SECOND_PREDICATE) != ALWAYS
+        or word.field(*_SECOND_PREDICATE) != PT
         or (word.operation == BRA_OPERATION and bool(word.field(*BRANCH_CONDITION)))
     )

@@ -29,11 +29,11 @@ from tui_probe.sass.nv_info import (
 from tui_probe.sass.target import INFO_PREFIX, PARAMETER_BYTES
 from tui_probe.sass.variables import SharedVariables, shared_variables
 from tui_probe.sass.words import (
-    ALWAYS,
     BRA,
     BSYNC,
     CONTROL_FLOW,
     EXIT,
+    PT,
     WORD_BYTES,
     Word,
     branch_target,
@@ -75,18 +75,18 @@ _SHADOW_PREFIXES: Final = (".nv.merc.", ".nv.capmerc")
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """Code to put around the instruction at byte offset ``at`` of a kernel.
+    """Code to put around the instruction at byte offset ``offset`` of a kernel.
 
-    ``before`` runs in all lanes that come there; of an ``EXIT``, in those that its guard lets leave. Behind an ``EXIT``
-    there is no ``after``. ``together``: it runs in all lanes, and minds the guard of the instruction itself. Unless it
-    ``waits``, the branch to it waits for no scoreboard; its code begins a line of the instruction cache then, since a
-    line that has to be fetched would be measured as part of a wait.
+    ``preceding`` runs in the lanes that execute the instruction; at an ``EXIT`` these are the lanes that leave, so it
+    has no ``following`` code. ``runs_in_all_lanes``: the code runs in all lanes that come there, and minds the guard of
+    the instruction itself. Unless it ``waits``, the branch to it waits for no scoreboard; its code begins a line of the
+    instruction cache then, since a line that has to be fetched would be measured as part of a wait.
     """
 
-    at: int
-    before: tuple[Word, ...]
-    after: tuple[Word, ...] = ()
-    together: bool = False
+    offset: int
+    preceding: tuple[Word, ...]
+    following: tuple[Word, ...] = ()
+    runs_in_all_lanes: bool = False
     waits: bool = True
 
 
@@ -100,7 +100,7 @@ class FilePatch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Grafted:
+class GraftedCubin:
     """A cubin with a graft."""
 
     image: bytes
@@ -110,7 +110,7 @@ class Grafted:
     """Byte offset of the added code."""
     registers: int
     """Registers of a thread."""
-    added: int = 0
+    added_count: int = 0
     """Instructions of the added code, without padding."""
     patches: tuple[FilePatch, ...] = ()
     """Addresses of the original module's variables, to be written before the file is loaded."""
@@ -126,23 +126,23 @@ def _append_splices(
     """Append the splices to ``code_words``, each reached by a branch at its place. Return the offsets of exits."""
     exits = dict.fromkeys(target.exits())
     for splice in splices:
-        word = code_words[splice.at // WORD_BYTES]
+        word = code_words[splice.offset // WORD_BYTES]
         _refuse_splice(target, splice, word)
         exit_ = code.add(splice, word)
-        if splice.at in exits:
-            exits[splice.at] = exit_
-        like = word.guarded(ALWAYS) if splice.together else word
-        branch = branch_word(target.arch, splice.at, code.places[splice], like)
-        code_words[splice.at // WORD_BYTES] = branch if splice.waits else branch.with_wait_mask(0)
+        if splice.offset in exits:
+            exits[splice.offset] = exit_
+        template = word.with_guard(PT) if splice.runs_in_all_lanes else word
+        branch = branch_word(target.arch, splice.offset, code.places[splice], template)
+        code_words[splice.offset // WORD_BYTES] = branch if splice.waits else branch.with_wait_mask(0)
     code_words += code.words
     code_words += [nop_word()] * (-len(code_words) % (_CODE_ALIGN // WORD_BYTES))
-    return sorted({at if exit_ is None else exit_ for at, exit_ in exits.items()})
+    return sorted({offset if exit_ is None else exit_ for offset, exit_ in exits.items()})
 
 
 def _append_copies(
     arch: int,
     loops: Sequence[Sequence[range]],
-    added: Mapping[int, Sequence[Word]],
+    added_words: Mapping[int, Sequence[Word]],
     code: _AppendedCode,
     code_words: list[Word],
 ) -> dict[int, int]:
@@ -151,12 +151,12 @@ def _append_copies(
     """
     copies: dict[int, int] = {}
     for blocks in loops:
-        copy = LoopCopy(arch, blocks, code.end, added)
+        copy = LoopCopy(arch, blocks, code.end, added_words)
         copy.write(code_words)
-        copies |= copy.places
+        copies |= copy.copy_offsets
         header = blocks[0].start
-        like = code_words[header].guarded(ALWAYS)
-        code_words[header] = branch_word(arch, header * WORD_BYTES, code.end, like)
+        template = code_words[header].with_guard(PT)
+        code_words[header] = branch_word(arch, header * WORD_BYTES, code.end, template)
         code.words += copy.words
     return copies
 
@@ -169,7 +169,7 @@ def apply_splices(
     rewritten: Mapping[int, Word] | None = None,
     flags: Iterable[Attribute] = (),
     loops: Sequence[Sequence[range]] = (),
-) -> Grafted:
+) -> GraftedCubin:
     """Put splices into a kernel, which gets that many more ``parameters`` of 8 bytes, and ``registers`` at least.
 
     ``rewritten`` are instructions that stay where they are, changed, by byte offset; ``flags`` attributes that the
@@ -177,29 +177,33 @@ def apply_splices(
     """
     _refuse_moved_relocations(target, splices)
     code_words = list(target.words)
-    for at, word in (rewritten or {}).items():
-        code_words[at // WORD_BYTES] = word
+    for offset, word in (rewritten or {}).items():
+        code_words[offset // WORD_BYTES] = word
     code = _AppendedCode(target.arch, target.code.size)
-    copied = {place * WORD_BYTES for blocks in loops for block in blocks for place in block}
-    outside = [splice for splice in splices if splice.at not in copied]
-    inside = {splice.at // WORD_BYTES: splice.before for splice in splices if splice.at in copied}
-    copies = _append_copies(target.arch, loops, inside, code, code_words)
-    places = _append_splices(target, outside, code, code_words)
+    copied_offsets = {index * WORD_BYTES for blocks in loops for block in blocks for index in block}
+    branch_splices = [splice for splice in splices if splice.offset not in copied_offsets]
+    copied_words = {
+        splice.offset // WORD_BYTES: splice.preceding for splice in splices if splice.offset in copied_offsets
+    }
+    copies = _append_copies(target.arch, loops, copied_words, code, code_words)
+    exit_offsets = _append_splices(target, branch_splices, code, code_words)
     count = max(target.registers, registers)
-    shared = shared_variables(target)
-    listed = with_copies_listed(_kernel_attributes(target, places, parameters), copies)
-    image = _write_cubin(target, code_words, [*listed, *_new_flags(target, flags)], parameters, count, shared)
-    branches = [*(splice.at for splice in outside), *(blocks[0].start * WORD_BYTES for blocks in loops)]
-    offsets = {place * WORD_BYTES: at for place, at in copies.items()}
-    patches = _file_patches(image, shared)
-    return Grafted(
+    kernel_variables = shared_variables(target)
+    attributes = with_copies_listed(_kernel_attributes(target, exit_offsets, parameters), copies)
+    image = _write_cubin(
+        target, code_words, [*attributes, *_new_flags(target, flags)], parameters, count, kernel_variables
+    )
+    branches = [*(splice.offset for splice in branch_splices), *(blocks[0].start * WORD_BYTES for blocks in loops)]
+    offsets = {index * WORD_BYTES: copy_offset for index, copy_offset in copies.items()}
+    patches = _file_patches(image, kernel_variables)
+    return GraftedCubin(
         image,
         tuple(sorted(branches)),
         start=target.code.size,
         registers=count,
-        added=len(code.words),
+        added_count=len(code.words),
         patches=patches,
-        constants=shared.constants,
+        constants=kernel_variables.constants,
         copies=offsets,
     )
 
@@ -221,42 +225,42 @@ class _AppendedCode:
     def add(self, splice: Splice, word: Word) -> int | None:
         """Add the code of a splice around ``word``; where its ``EXIT`` is, if it is one."""
         if word.operation == operation_of(EXIT):
-            leaving = without_guard(word).with_wait_mask(0)
-            key = splice.before, leaving
+            final_exit = without_guard(word).with_wait_mask(0)
+            key = splice.preceding, final_exit
             if key not in self._exits:
-                self._exits[key] = self.end, self.end + len(splice.before) * WORD_BYTES
-                self.words += [*splice.before, leaving]
+                self._exits[key] = self.end, self.end + len(splice.preceding) * WORD_BYTES
+                self.words += [*splice.preceding, final_exit]
             self.places[splice], exit_ = self._exits[key]
             return exit_
         if not splice.waits:
             self.words += [nop_word()] * (-len(self.words) % (_CODE_ALIGN // WORD_BYTES))
         self.places[splice] = self.end
         if word.operation == _BRA:
-            word = with_moved_branch(self.arch, word, splice.at, self.end + len(splice.before) * WORD_BYTES)
-        self.words += [*splice.before, word.without_reuse(), *splice.after]
-        self.words.append(branch_word(self.arch, self.end, splice.at + WORD_BYTES))
+            word = with_moved_branch(self.arch, word, splice.offset, self.end + len(splice.preceding) * WORD_BYTES)
+        self.words += [*splice.preceding, word.without_reuse(), *splice.following]
+        self.words.append(branch_word(self.arch, self.end, splice.offset + WORD_BYTES))
         return None
 
 
 def _refuse_splice(target: GraftTarget, splice: Splice, word: Word) -> None:
-    at = f"{splice.at:#06x}"
+    position = f"{splice.offset:#06x}"
     if word.operation == operation_of(EXIT):
-        if splice.after:
+        if splice.following:
             raise UnsupportedKernelError(because("graft-exits"))
         return
-    moves = word.operation in MOVABLE_OPERATIONS and splice.together and not splice.after
-    if (word.operation in CONTROL_FLOW and not moves) or not (word.is_unconditional or splice.together):
-        raise UnsupportedKernelError(because("graft-position", at=at))
-    if splice.at == 0 and any(
+    moves = word.operation in MOVABLE_OPERATIONS and splice.runs_in_all_lanes and not splice.following
+    if (word.operation in CONTROL_FLOW and not moves) or not (word.is_unconditional or splice.runs_in_all_lanes):
+        raise UnsupportedKernelError(because("graft-position", at=position))
+    if splice.offset == 0 and any(
         word.opcode == BRA and branch_target(target.arch, index * WORD_BYTES, word) == 0
         for index, word in enumerate(target.words)
     ):
-        raise UnsupportedKernelError(because("graft-position", at=at))
+        raise UnsupportedKernelError(because("graft-position", at=position))
 
 
 def _refuse_moved_relocations(target: GraftTarget, splices: Sequence[Splice]) -> None:
     """A relocation of an instruction that goes elsewhere would change the branch in its place."""
-    places = {splice.at for splice in splices}
+    places = {splice.offset for splice in splices}
     for section in target.cubin.relocation_sections():
         if section.info == target.code.number:
             for relocation in target.cubin.relocations(section):
@@ -264,22 +268,22 @@ def _refuse_moved_relocations(target: GraftTarget, splices: Sequence[Splice]) ->
                     raise UnsupportedKernelError(because("graft-position", at=f"{relocation.offset:#06x}"))
 
 
-def _file_patches(image: bytes, shared: SharedVariables) -> tuple[FilePatch, ...]:
+def _file_patches(image: bytes, variables: SharedVariables) -> tuple[FilePatch, ...]:
     sections = Cubin.read(image).sections
     return tuple(
         FilePatch(patch.kind, sections[patch.section].offset + patch.offset, patch.addend, patch.name)
-        for patch in shared.patches
+        for patch in variables.patches
     )
 
 
 def _parameter_bytes(target: GraftTarget, parameters: int) -> int:
-    """The bytes of all parameters, with that many added ones."""
-    return target.first_added + parameters * PARAMETER_BYTES if parameters else target.parameter_bytes
+    """Return the bytes of all parameters, with that many added ones."""
+    return target.added_offset + parameters * PARAMETER_BYTES if parameters else target.parameter_bytes
 
 
 def _new_flags(target: GraftTarget, flags: Iterable[Attribute]) -> list[Attribute]:
-    known = {attribute.number for attribute in target.attributes}
-    return [flag for flag in dict.fromkeys(flags) if flag.number not in known]
+    present_numbers = {attribute.number for attribute in target.attributes}
+    return [flag for flag in dict.fromkeys(flags) if flag.number not in present_numbers]
 
 
 def _write_cubin(
@@ -288,7 +292,7 @@ def _write_cubin(
     attributes: list[Attribute],
     parameters: int,
     registers: int,
-    shared: SharedVariables,
+    variables: SharedVariables,
 ) -> bytes:
     cubin = target.cubin
     code = code_of(code_words)
@@ -296,7 +300,7 @@ def _write_cubin(
     if size > (_MANY_PARAMETERS if target.base == _SHORT_BASE else _MOST_PARAMETERS):
         raise UnsupportedKernelError(because("graft-parameters"))
     module = cubin.section(INFO_PREFIX)
-    contents = shared.relocations | {
+    contents = variables.relocations | {
         target.code.number: code,
         target.constants.number: cubin.content(target.constants).ljust(target.base + size, b"\0"),
         target.info.number: attribute_bytes(attributes),
@@ -325,7 +329,7 @@ def _kept_sections(cubin: Cubin) -> int:
 def _kernel_attributes(target: GraftTarget, exits: list[int], parameters: int) -> list[Attribute]:
     """Return the kernel's attributes, with its new parameters and exits."""
     size = _parameter_bytes(target, parameters)
-    added = _added_parameter_attributes(target, parameters)
+    new_attributes = _added_parameter_attributes(target, parameters)
     result = []
     for attribute in target.attributes:
         if attribute.number == nv_info.PARAMETER_BANK:
@@ -336,32 +340,32 @@ def _kernel_attributes(target: GraftTarget, exits: list[int], parameters: int) -
             result.append(words_attribute(attribute.number, *exits))
         else:
             if attribute.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER):
-                result += added
-                added = []
+                result += new_attributes
+                new_attributes = []
             result.append(_long_form(attribute) if size > _MANY_PARAMETERS else attribute)
-    if added:
-        result += added
+    if new_attributes:
+        result += new_attributes
         result += _first_parameter_attributes(target, size)
     return result
 
 
 def _added_parameter_attributes(target: GraftTarget, parameters: int) -> list[Attribute]:
     """Return the attributes of the parameters that are added, the last one first."""
-    first, offset = target.parameters, target.first_added
+    first_number, offset = target.parameters, target.added_offset
     notes = PARAMETER_BYTES << _SIZE_SHIFT | _PARAMETER_NOTES
-    added = [
-        words_attribute(nv_info.PARAMETER, 0, (first + index) | (offset + index * PARAMETER_BYTES) << 16, notes)
+    attributes = [
+        words_attribute(nv_info.PARAMETER, 0, (first_number + index) | (offset + index * PARAMETER_BYTES) << 16, notes)
         for index in reversed(range(parameters))
     ]
     return (
-        [_long_form(attribute) for attribute in added]
+        [_long_form(attribute) for attribute in attributes]
         if offset + parameters * PARAMETER_BYTES > _MANY_PARAMETERS
-        else added
+        else attributes
     )
 
 
 def _long_form(attribute: Attribute) -> Attribute:
-    """An attribute as a kernel with many bytes of parameters has it."""
+    """Return an attribute as a kernel with many bytes of parameters has it."""
     if attribute.number != nv_info.PARAMETER:
         return attribute
     zero, place, notes = attribute.words()
@@ -390,9 +394,9 @@ def _with_registers(content: bytes, symbol: int, registers: int) -> bytes:
 
 
 def _with_size(target: GraftTarget, size: int) -> bytes:
-    """The symbol table with another size of the kernel."""
+    """Return the symbol table with another size of the kernel."""
     table = bytearray(target.cubin.content(target.cubin.symbol_section))
-    at = target.symbol.number * SYMBOL.size
-    fields = SYMBOL.unpack_from(table, at)
-    SYMBOL.pack_into(table, at, *fields[:5], size)
+    entry_offset = target.symbol.number * SYMBOL.size
+    fields = SYMBOL.unpack_from(table, entry_offset)
+    SYMBOL.pack_into(table, entry_offset, *fields[:5], size)
     return bytes(table)

@@ -32,7 +32,7 @@ from tui_probe.sass.words import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from tui_probe.sass.graft import Grafted
+    from tui_probe.sass.graft import GraftedCubin
     from tui_probe.sass.words import Word
 
 _READ_BARRIER: Final = 113
@@ -43,171 +43,191 @@ _TO_UNIFORM: Final = frozenset({0x2CA, 0x3C2})
 _RESULT: Final = 16
 
 
-def refuse_changes(target: GraftTarget, grafted: Grafted, uniform: Collection[int]) -> None:
+def refuse_changes(target: GraftTarget, grafted: GraftedCubin, uniform: Collection[int]) -> None:
     """Raise UnsupportedKernelError where more of a kernel is another than a graft may change.
 
     ``uniform`` are the uniform registers that the added code may use.
     """
-    after = GraftTarget.of(Cubin.read(grafted.image), target.name)
-    _refuse_other_sections(target, after, grafted)
-    _refuse_other_instructions(target, after, grafted)
-    _refuse_lost_waits(target, after, grafted)
-    _refuse_other_copies(target, after, grafted)
-    _refuse_added_code(target, after, grafted, uniform)
+    grafted_target = GraftTarget.from_cubin(Cubin.read(grafted.image), target.name)
+    _refuse_other_sections(target, grafted_target, grafted)
+    _refuse_other_instructions(target, grafted_target, grafted)
+    _refuse_lost_waits(target, grafted_target, grafted)
+    _refuse_other_copies(target, grafted_target, grafted)
+    _refuse_added_code(target, grafted_target, grafted, uniform)
 
 
-def _refuse_other_sections(target: GraftTarget, after: GraftTarget, grafted: Grafted) -> None:
+def _refuse_other_sections(target: GraftTarget, grafted_target: GraftTarget, grafted: GraftedCubin) -> None:
     changed_sections = {target.code.name, target.info.name, target.constants.name, *_TABLES}
     patched = {patch.offset for patch in grafted.patches}
-    for section in after.cubin.sections:
-        before = target.cubin.sections[section.number]
-        if section.name != before.name:
+    for section in grafted_target.cubin.sections:
+        original_section = target.cubin.sections[section.number]
+        if section.name != original_section.name:
             _refuse(f"section {section.name}")
         if section.name in changed_sections or section.name.startswith((".rel.", ".rela.")):
             continue
         is_patched = any(section.offset <= offset < section.end for offset in patched)
-        if not is_patched and after.cubin.content(section) != target.cubin.content(before):
+        if not is_patched and grafted_target.cubin.content(section) != target.cubin.content(original_section):
             _refuse(f"section {section.name}")
-    if after.cubin.content(after.constants)[: target.constants.size] != target.cubin.content(target.constants):
+    if grafted_target.cubin.content(grafted_target.constants)[: target.constants.size] != target.cubin.content(
+        target.constants
+    ):
         _refuse("constants")
 
 
-def _refuse_other_instructions(target: GraftTarget, after: GraftTarget, grafted: Grafted) -> None:
-    replaced = set(grafted.branches)
-    for index, (before, now) in enumerate(zip(target.words, after.words, strict=False)):
-        at = index * WORD_BYTES
-        if at in replaced:
-            if now.opcode != BRA or branch_target(after.arch, at, now) < grafted.start or _changes_lanes(before, now):
-                _refuse(f"the branch at {at:#06x}")
-        elif now != before and not _waits_more(before, now):
-            _refuse(f"the instruction at {at:#06x}")
+def _refuse_other_instructions(target: GraftTarget, grafted_target: GraftTarget, grafted: GraftedCubin) -> None:
+    branch_offsets = set(grafted.branches)
+    for index, (original, current) in enumerate(zip(target.words, grafted_target.words, strict=False)):
+        offset = index * WORD_BYTES
+        if offset in branch_offsets:
+            if (
+                current.opcode != BRA
+                or branch_target(grafted_target.arch, offset, current) < grafted.start
+                or _changes_lanes(original, current)
+            ):
+                _refuse(f"the branch at {offset:#06x}")
+        elif current != original and not _waits_more(original, current):
+            _refuse(f"the instruction at {offset:#06x}")
 
 
-def _refuse_lost_waits(target: GraftTarget, after: GraftTarget, grafted: Grafted) -> None:
+def _refuse_lost_waits(target: GraftTarget, grafted_target: GraftTarget, grafted: GraftedCubin) -> None:
     """Refuse code behind a branch that misses waits of the branch, up to the instruction that the branch replaced."""
-    for at in {*grafted.branches} - grafted.copies.keys():
-        before, branch = target.words[at // WORD_BYTES], after.words[at // WORD_BYTES]
-        missing = before.wait_mask & ~branch.wait_mask
-        index = branch_target(after.arch, at, branch) // WORD_BYTES
-        while missing and index < len(after.words):
-            word = after.words[index]
-            missing &= ~word.wait_mask
-            if word.operation == _BRA or _without_operand_waits(word) == _without_operand_waits(before):
+    for offset in {*grafted.branches} - grafted.copies.keys():
+        original, branch = target.words[offset // WORD_BYTES], grafted_target.words[offset // WORD_BYTES]
+        missing_waits = original.wait_mask & ~branch.wait_mask
+        index = branch_target(grafted_target.arch, offset, branch) // WORD_BYTES
+        while missing_waits and index < len(grafted_target.words):
+            word = grafted_target.words[index]
+            missing_waits &= ~word.wait_mask
+            if word.operation == _BRA or _without_operand_waits(word) == _without_operand_waits(original):
                 break
             index += 1
-        if missing:
-            _refuse(f"the waits at {at:#06x}")
+        if missing_waits:
+            _refuse(f"the waits at {offset:#06x}")
 
 
-def _refuse_other_copies(target: GraftTarget, after: GraftTarget, grafted: Grafted) -> None:
+def _refuse_other_copies(target: GraftTarget, grafted_target: GraftTarget, grafted: GraftedCubin) -> None:
     """Refuse copies of instructions that are others, or that lead elsewhere than to the copy of what they led to."""
-    sources = {to: at for at, to in grafted.copies.items()}
+    sources = {copy_offset: offset for offset, copy_offset in grafted.copies.items()}
     if len(sources) != len(grafted.copies):
         _refuse("two instructions into the same copy")
-    for at, to in grafted.copies.items():
-        before, now = target.words[at // WORD_BYTES], after.words[to // WORD_BYTES]
-        led = [place * WORD_BYTES for place in jump_targets(target.arch, at // WORD_BYTES, before)]
-        leads = [place * WORD_BYTES for place in jump_targets(after.arch, to // WORD_BYTES, now)]
-        falls = before.operation != _BRA or is_conditional(before)
-        expected = [*led, at + WORD_BYTES] if falls else led
-        reached = [*leads, to + WORD_BYTES] if falls else leads
-        pair = [_without_distance(word.without_reuse(), after.arch) for word in (before, now)]
+    for offset, copy_offset in grafted.copies.items():
+        original, copy = target.words[offset // WORD_BYTES], grafted_target.words[copy_offset // WORD_BYTES]
+        original_targets = [place * WORD_BYTES for place in jump_targets(target.arch, offset // WORD_BYTES, original)]
+        copy_targets = [
+            place * WORD_BYTES for place in jump_targets(grafted_target.arch, copy_offset // WORD_BYTES, copy)
+        ]
+        falls = original.operation != _BRA or is_conditional(original)
+        original_successors = [*original_targets, offset + WORD_BYTES] if falls else original_targets
+        copy_successors = [*copy_targets, copy_offset + WORD_BYTES] if falls else copy_targets
+        pair = [_without_distance(word.without_reuse(), grafted_target.arch) for word in (original, copy)]
         is_same = pair[0] == pair[1] or _waits_more(*pair)
-        if not is_same or [_executed_from(after, grafted, sources, place) for place in reached] != expected:
-            _refuse(f"the copy of the instruction at {at:#06x}")
-    for at in grafted.copies.keys() & {*grafted.branches}:
-        branch = after.words[at // WORD_BYTES]
-        entered = _executed_from(after, grafted, sources, branch_target(after.arch, at, branch))
-        if entered != at or target.words[at // WORD_BYTES].wait_mask & ~branch.wait_mask:
-            _refuse(f"the branch at {at:#06x}")
+        if (
+            not is_same
+            or [_executed_from(grafted_target, grafted, sources, place) for place in copy_successors]
+            != original_successors
+        ):
+            _refuse(f"the copy of the instruction at {offset:#06x}")
+    for offset in grafted.copies.keys() & {*grafted.branches}:
+        branch = grafted_target.words[offset // WORD_BYTES]
+        entered = _executed_from(grafted_target, grafted, sources, branch_target(grafted_target.arch, offset, branch))
+        if entered != offset or target.words[offset // WORD_BYTES].wait_mask & ~branch.wait_mask:
+            _refuse(f"the branch at {offset:#06x}")
 
 
-def _executed_from(after: GraftTarget, grafted: Grafted, sources: Mapping[int, int], place: int) -> int | None:
+def _executed_from(
+    grafted_target: GraftTarget, grafted: GraftedCubin, sources: Mapping[int, int], offset: int
+) -> int | None:
     """Return the offset of the instruction of the kernel that is executed first from an offset on; None if added code
     is between that may lead elsewhere. In a copied loop, this is an instruction of the copy.
     """
-    end, skipped = grafted.start + grafted.added * WORD_BYTES, 0
-    for _ in range(grafted.added):
-        if not grafted.start <= place < end or place in sources:
+    end, skip_end = grafted.start + grafted.added_count * WORD_BYTES, 0
+    for _ in range(grafted.added_count):
+        if not grafted.start <= offset < end or offset in sources:
             break
-        word = after.words[place // WORD_BYTES]
+        word = grafted_target.words[offset // WORD_BYTES]
         jumps = word.operation == _BRA and not is_conditional(word)
-        if jumps and place < skipped:  # inside of a snippet, whose lanes meet at its end
+        if jumps and offset < skip_end:  # inside of a snippet, whose lanes meet at its end
             return None
         if word.operation == _BRA and not jumps:
-            skipped = max(skipped, branch_target(after.arch, place, word))
+            skip_end = max(skip_end, branch_target(grafted_target.arch, offset, word))
         elif word.operation in CONTROL_FLOW and not jumps and word.opcode not in (BSSY, BSYNC):
             return None
-        place = branch_target(after.arch, place, word) if jumps else place + WORD_BYTES
-    if skipped > place:
+        offset = branch_target(grafted_target.arch, offset, word) if jumps else offset + WORD_BYTES
+    if skip_end > offset:
         return None
-    if place in sources or place >= grafted.start:
-        return sources.get(place)
-    is_skipped = place in grafted.copies and place not in grafted.branches
-    return None if is_skipped else place
+    if offset in sources or offset >= grafted.start:
+        return sources.get(offset)
+    is_skipped = offset in grafted.copies and offset not in grafted.branches
+    return None if is_skipped else offset
 
 
 def _without_distance(word: Word, arch: int) -> Word:
-    """A branch, or the begin of a convergence region, without the distance that it leads."""
+    """Return a branch, or the begin of a convergence region, without the distance that it leads."""
     if word.operation == _BRA:
         return with_branch_to(arch, word, 0, 0)
     return word.with_field(*BSSY_DISTANCE, 0) if word.opcode == BSSY else word
 
 
-def _changes_lanes(before: Word, now: Word) -> bool:
+def _changes_lanes(original: Word, current: Word) -> bool:
     """Return whether other lanes take the branch than the instruction was for."""
-    return before.operation == operation_of(EXIT) and before.field(12, 4) != now.field(12, 4)
+    return original.operation == operation_of(EXIT) and original.field(12, 4) != current.field(12, 4)
 
 
-def _waits_more(before: Word, now: Word) -> bool:
+def _waits_more(original: Word, current: Word) -> bool:
     """Return whether a word tells when its operands were read, which it did not before, and is the same otherwise."""
-    return before.read_barrier == NO_BARRIER and before.with_field(_READ_BARRIER, 3, now.read_barrier) == now
+    return (
+        original.read_barrier == NO_BARRIER and original.with_field(_READ_BARRIER, 3, current.read_barrier) == current
+    )
 
 
-def _refuse_added_code(target: GraftTarget, after: GraftTarget, grafted: Grafted, uniform: Collection[int]) -> None:
-    back = {at + WORD_BYTES for at in grafted.branches} | _jump_target(target, grafted)
+def _refuse_added_code(
+    target: GraftTarget, grafted_target: GraftTarget, grafted: GraftedCubin, uniform: Collection[int]
+) -> None:
+    return_offsets = {offset + WORD_BYTES for offset in grafted.branches} | _former_targets(target, grafted)
     sources = {to: at for at, to in grafted.copies.items()}
     behind_copies = {at + WORD_BYTES for at in grafted.copies}
-    first = grafted.start // WORD_BYTES
-    moved = {_without_operand_waits(target.words[at // WORD_BYTES]) for at in grafted.branches}
-    added = after.words[first : first + grafted.added]
-    added_end = grafted.start + grafted.added * WORD_BYTES
+    start = grafted.start // WORD_BYTES
+    moved_words = {_without_operand_waits(target.words[at // WORD_BYTES]) for at in grafted.branches}
+    added_words = grafted_target.words[start : start + grafted.added_count]
+    added_end = grafted.start + grafted.added_count * WORD_BYTES
     checked: set[Word] = set()
-    for index, word in enumerate(added, first):
+    for index, word in enumerate(added_words, start):
         at = index * WORD_BYTES
         if at in sources:
             continue
-        if word.operation == _BRA and not _is_expected_target(branch_target(after.arch, at, word), at, added_end, back):
-            leads = _executed_from(after, grafted, sources, branch_target(after.arch, at, word))
-            if leads not in behind_copies:
+        if word.operation == _BRA and not _is_expected_target(
+            branch_target(grafted_target.arch, at, word), at, added_end, return_offsets
+        ):
+            destination = _executed_from(grafted_target, grafted, sources, branch_target(grafted_target.arch, at, word))
+            if destination not in behind_copies:
                 _refuse(f"the branch back at {at:#06x}")
         if word.operation in CONTROL_FLOW and word.operation != _BRA and word.opcode not in (EXIT, BSSY, BSYNC):
             _refuse(f"the path through the added code at {at:#06x}")
         if word in checked:
             continue
         checked.add(word)
-        may_differ = word.operation not in CONTROL_FLOW and _without_operand_waits(word) not in moved
+        may_differ = word.operation not in CONTROL_FLOW and _without_operand_waits(word) not in moved_words
         may_differ = may_differ and word.opcode != MOV_UNIFORM  # which reads what the instruction itself reads
-        if may_differ and not _names_only(word, uniform, after.arch):
+        if may_differ and not _names_only(word, uniform, grafted_target.arch):
             _refuse(f"uniform registers at {at:#06x}")
 
 
 def _without_operand_waits(word: Word) -> Word:
-    """A word without what may change when it is moved: reuse flags, and the barrier it sets for its operands."""
+    """Return a word without what may change when it is moved: reuse flags, and the barrier it sets for its operands."""
     return word.without_reuse().with_read_barrier(NO_BARRIER)
 
 
-def _jump_target(target: GraftTarget, grafted: Grafted) -> set[int]:
+def _former_targets(target: GraftTarget, grafted: GraftedCubin) -> set[int]:
     """Return the former targets of branches of the kernel that are in the added code now."""
-    branches = ((at, target.words[at // WORD_BYTES]) for at in grafted.branches)
+    branches = ((offset, target.words[offset // WORD_BYTES]) for offset in grafted.branches)
     return {branch_target(target.arch, at, word) for at, word in branches if word.operation == _BRA}
 
 
-def _is_expected_target(target: int, at: int, end: int, back: Collection[int]) -> bool:
+def _is_expected_target(target: int, offset: int, end: int, return_offsets: Collection[int]) -> bool:
     """Return whether a branch leads on in the added code, or back to where an instruction was replaced, or where it
     led.
     """
-    return target in back or at < target < end
+    return target in return_offsets or offset < target < end
 
 
 def _names_only(word: Word, uniform: Collection[int], arch: int) -> bool:
@@ -217,5 +237,5 @@ def _names_only(word: Word, uniform: Collection[int], arch: int) -> bool:
     return names is not None and all(number & ~1 in uniform for number in names)
 
 
-def _refuse(what: str) -> None:
-    raise UnsupportedKernelError(because("graft-changed", what=what))
+def _refuse(difference: str) -> None:
+    raise UnsupportedKernelError(because("graft-changed", what=difference))

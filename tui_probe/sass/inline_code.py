@@ -96,7 +96,7 @@ class MarkValue:
     uniform: int | None = None
     number: int = 0
 
-    def move(self, to: int) -> Word:
+    def move(self, destination: int) -> Word:
         """Return the instruction that moves it into a register."""
         if self.register is not None:
             word = _MOVE.with_field(*SOURCE_B, self.register)
@@ -104,7 +104,7 @@ class MarkValue:
             word = _MOVE_UNIFORM.with_field(*SOURCE_B, self.uniform)
         else:
             word = _MOVE_NUMBER.with_field(*IMMEDIATE, self.number & 0xFFFFFFFF)
-        return word.with_field(*DESTINATION, to)
+        return word.with_field(*DESTINATION, destination)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,9 +116,9 @@ class FreeRegisters:
     arch: int
     base: int
     """Offset of a kernel's first parameter in bank 0."""
-    parameters_at: int
+    probe_base: int
     """Offset of the probe's first parameter in bank 0."""
-    first: int
+    first_register: int
     """The register that stands for R0 of a snippet."""
     scratch: int
     """A register outside the snippets', for the saved predicates; the next one holds the flag, if there is one."""
@@ -145,18 +145,18 @@ class InlineCode:
     arch: int
     words: tuple[Word, ...]
     base: int
-    parameters_at: int
+    probe_base: int
     flags: tuple[Attribute, ...] = ()
     """Attributes that the driver needs for it."""
 
     @classmethod
-    def of(cls, cubin: Cubin, name: str, leading: int, *, may_exit: bool = False) -> InlineCode:
-        """Read the code of kernel ``name``, whose first ``leading`` bytes of parameters are not the probe's.
+    def from_cubin(cls, cubin: Cubin, name: str, leading_bytes: int, *, may_exit: bool = False) -> InlineCode:
+        """Read the code of kernel ``name``, whose first ``leading_bytes`` bytes of parameters are not the probe's.
 
         ``may_exit``: lanes may exit before its end, as at exits of the kernel. Raises UnsupportedKernelError for code
         that cannot be grafted.
         """
-        target = GraftTarget.of(cubin, name)
+        target = GraftTarget.from_cubin(cubin, name)
         code = target.words[: target.exits()[-1] // WORD_BYTES]
         if code and code[0].rd == STACK_POINTER and constant_bank(code[0]) == 0:
             code = code[1:]
@@ -164,14 +164,14 @@ class InlineCode:
         for word in code:
             _refuse_unsupported(word)
         exit_operation = operation_of(EXIT)
-        made = tuple(
+        code_words = tuple(
             word
             if may_exit or word.operation != exit_operation
             else branch_word(target.arch, index * WORD_BYTES, end, word)
             for index, word in enumerate(code)
         )
         flags = tuple(attribute for attribute in target.attributes if attribute.format == FLAG_FORMAT)
-        inline = cls(target.arch, _without_waits_for_marks(made), target.base, target.base + leading, flags)
+        inline = cls(target.arch, _without_waits_for_marks(code_words), target.base, target.base + leading_bytes, flags)
         inline.refuse_convergence()
         return inline
 
@@ -184,8 +184,8 @@ class InlineCode:
     def registers(self) -> int:
         """Number of registers it needs: up to the highest that it names, which may be the first of a pair."""
         named_ends = [lane_registers.registers_end(word) for word in self.words if not is_mark(word)]
-        loaded = [word.rd + 1 for word in self.words if word.operation == LOAD_MARK and word.rd != RZ]
-        return max([*named_ends, *loaded], default=1)
+        mark_ends = [word.rd + 1 for word in self.words if word.operation == LOAD_MARK and word.rd != RZ]
+        return max([*named_ends, *mark_ends], default=1)
 
     def uniform_pairs(self) -> set[int]:
         """Return the even numbers of the uniform register pairs that it uses."""
@@ -210,26 +210,26 @@ class InlineCode:
         for index, word in enumerate(self.words):
             if word.operation != operation_of(BRA):
                 continue
-            to = branch_target(self.arch, index * WORD_BYTES, word)
-            if not index * WORD_BYTES < to <= end:
+            destination = branch_target(self.arch, index * WORD_BYTES, word)
+            if not index * WORD_BYTES < destination <= end:
                 raise UnsupportedKernelError(because("graft-snippet", what="a loop"))
-            if any(word.operation in _CONVERGENT for word in self.words[to // WORD_BYTES :]):
+            if any(word.operation in _CONVERGENT for word in self.words[destination // WORD_BYTES :]):
                 raise UnsupportedKernelError(because("graft-snippet", what="a branch from which lanes return"))
 
-    def placed(self, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
+    def place(self, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
         """Return its words in a kernel. ``sources``: the value of each mark. Raises UnsupportedKernelError."""
         if free.base != self.base:
             raise UnsupportedKernelError(because("graft-base", found=free.base, expected=self.base))
-        made = [
-            _with_barriers(self._mark(word, free, sources), free.barriers) if fixed is None else fixed
+        placed_words = [
+            _with_barriers(self._mark_move(word, free, sources), free.barriers) if fixed is None else fixed
             for word, fixed in zip(self.words, _fixed_words(self, free), strict=True)
         ]
         for index, (word, following) in enumerate(itertools.pairwise(self.words)):
             if following.operation == STORE_MARK:  # what it stores may be read by its move earlier than by a store
-                made[index] = made[index].with_stall(max(made[index].stall, SHORT_STALL))
+                placed_words[index] = placed_words[index].with_stall(max(placed_words[index].stall, SHORT_STALL))
             elif word.operation == LOAD_MARK and following.operation == LOAD_MARK:
-                made[index] = made[index].with_stall(_MOVE_STALL)
-        return made
+                placed_words[index] = placed_words[index].with_stall(_MOVE_STALL)
+        return placed_words
 
     def fixed_word(self, word: Word, free: FreeRegisters, uniform: Mapping[int, int]) -> Word:
         """Return one of its words, no mark, as it is everywhere in a kernel.
@@ -240,31 +240,31 @@ class InlineCode:
         word = lane_registers.with_barrier(
             lane_registers.with_uniform_predicates(word, free.predicates), free.convergence_barriers
         )
-        word = lane_registers.with_registers_moved(word, free.first)
-        if constant_bank(word) == 0 and (offset := constant_offset(word)) >= self.parameters_at:
-            word = with_constant_offset(word, offset + free.parameters_at - self.parameters_at)
+        word = lane_registers.with_registers_moved(word, free.first_register)
+        if constant_bank(word) == 0 and (offset := constant_offset(word)) >= self.probe_base:
+            word = with_constant_offset(word, offset + free.probe_base - self.probe_base)
         if word.operation in _STORES and word.read_barrier == NO_BARRIER:
             word = word.with_read_barrier(OPERAND_BARRIER)
         return _with_barriers(word, free.barriers)
 
-    def _mark(self, word: Word, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> Word:
+    def _mark_move(self, word: Word, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> Word:
         """Return the move that replaces a mark: into the snippet's register, or into the one that is kept."""
         source = sources[mark_number(word)]
         if word.operation == LOAD_MARK:
-            move = source.move(word.rd + free.first)
+            move = source.move(word.rd + free.first_register)
         else:
-            stored = RZ if word.rb == RZ else word.rb + free.first
-            move = _stored(stored, source, free.arch)
+            stored_register = RZ if word.rb == RZ else word.rb + free.first_register
+            move = _store_move(stored_register, source, free.arch)
         move = move.with_field(*GUARD, word.field(*GUARD)).with_wait_mask(word.wait_mask)
         return move.with_stall(max(SHORT_STALL, move.stall, word.stall))
 
 
-def _stored(register: int, to: MarkValue, arch: int) -> Word:
+def _store_move(register: int, destination: MarkValue, arch: int) -> Word:
     """Return the move of a register to where a mark keeps it."""
-    if to.uniform is not None:
-        return to_uniform_word(arch, to.uniform, register, _MOVE_BARRIER)
-    assert to.register is not None
-    return MarkValue(register=register).move(to.register)
+    if destination.uniform is not None:
+        return to_uniform_word(arch, destination.uniform, register, _MOVE_BARRIER)
+    assert destination.register is not None
+    return MarkValue(register=register).move(destination.register)
 
 
 @lru_cache(maxsize=_MAX_CACHED)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
-from tui_probe.sass.words import ALWAYS, NO_BARRIER, RZ
+from tui_probe.sass.words import NO_BARRIER, PT, RZ
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ _PREDICATE_RESULTS: Final = ((81, 3), (84, 3))
 _PREDICATE_OPERAND: Final = 87
 _UNIFORM_PATH: Final = range(0x80, 0x100)
 _TO_UNIFORM: Final = frozenset({0x02F, 0x1C2, 0x1C3, 0x1C4})
-_ALL_PREDICATES: Final = frozenset(range(ALWAYS))
+_ALL_PREDICATES: Final = frozenset(range(PT))
 _WRITES_ALL: Final = frozenset({0x0B4, 0x0B5})
 """UR2UP and its kin: which ones they write is in a mask."""
 _BARRIER_PATH: Final = frozenset({0x141, 0x142, 0x145, 0x154, 0x155, 0x156, 0x157, 0x158})
@@ -48,29 +48,31 @@ def late_predicates(words: Iterable[Word]) -> int:
     """
     mask = 0
     for word in words:
-        written = any(word.field(*at) != ALWAYS for at in _PREDICATE_RESULTS) and word.operation not in _WRITES_NONE
-        if word.write_barrier != NO_BARRIER and written:
+        writes_predicate = (
+            any(word.field(*bits) != PT for bits in _PREDICATE_RESULTS) and word.operation not in _WRITES_NONE
+        )
+        if word.write_barrier != NO_BARRIER and writes_predicate:
             mask |= 1 << word.write_barrier
     return mask
 
 
 def uniform_predicates(words: Iterable[Word]) -> frozenset[int]:
-    """The predicates of the uniform path that a kernel may write, and so may need."""
+    """Return the predicates of the uniform path that a kernel may write, and so may need."""
     numbers: set[int] = set()
     for word in words:
         if word.operation in _WRITES_ALL:
             return _ALL_PREDICATES
         if word.operation in _UNIFORM_PATH or word.operation in _TO_UNIFORM:
-            numbers.update(word.field(*at) for at in _PREDICATE_RESULTS)
-    return frozenset(numbers - {ALWAYS})
+            numbers.update(word.field(*bits) for bits in _PREDICATE_RESULTS)
+    return frozenset(numbers - {PT})
 
 
 def snippet_predicates(words: Iterable[Word]) -> list[int]:
-    """The predicates of the uniform path that a snippet writes."""
+    """Return the predicates of the uniform path that a snippet writes."""
     predicates = {
-        word.field(*at) for word in words if word.operation in _WITH_UNIFORM_RESULT for at in _PREDICATE_RESULTS
+        word.field(*bits) for word in words if word.operation in _WITH_UNIFORM_RESULT for bits in _PREDICATE_RESULTS
     }
-    return sorted(predicates - {ALWAYS})
+    return sorted(predicates - {PT})
 
 
 def needs_uniform(word: Word) -> bool:
@@ -79,24 +81,24 @@ def needs_uniform(word: Word) -> bool:
     """
     if word.operation not in _WITH_UNIFORM_RESULT:
         return False
-    written = _PREDICATE_RESULTS if word.operation in _WITH_CARRY else _PREDICATE_RESULTS[:1]
-    reads = word.operation in _WITH_CARRY and bool(word.field(_CARRIES, 1))
-    return reads or any(word.field(*at) != ALWAYS for at in written)
+    result_fields = _PREDICATE_RESULTS if word.operation in _WITH_CARRY else _PREDICATE_RESULTS[:1]
+    reads_carry = word.operation in _WITH_CARRY and bool(word.field(_CARRIES, 1))
+    return reads_carry or any(word.field(*bits) != PT for bits in result_fields)
 
 
 def with_barrier(word: Word, numbers: Mapping[int, int]) -> Word:
-    """A word of a snippet with another convergence barrier."""
+    """Return a word of a snippet with another convergence barrier."""
     if word.operation not in _BARRIER_PATH:
         return word
     return word.with_field(*_BARRIER_FIELDS[0], numbers[word.field(*_BARRIER_FIELDS[0])])
 
 
 def with_uniform_predicates(word: Word, numbers: Mapping[int, int]) -> Word:
-    """A word of a snippet with other predicates of the uniform path."""
+    """Return a word of a snippet with other predicates of the uniform path."""
     if word.operation in _WITH_UNIFORM_RESULT:
-        for at in _PREDICATE_RESULTS:
-            number = word.field(*at)
-            word = word.with_field(*at, numbers.get(number, number))
+        for bits in _PREDICATE_RESULTS:
+            number = word.field(*bits)
+            word = word.with_field(*bits, numbers.get(number, number))
     if word.operation in _WITH_CARRY and word.field(_CARRIES, 1):
         number = word.field(_PREDICATE_OPERAND, 3)
         word = word.with_field(_PREDICATE_OPERAND, 3, numbers.get(number, number))
@@ -104,8 +106,8 @@ def with_uniform_predicates(word: Word, numbers: Mapping[int, int]) -> Word:
 
 
 def used_barriers(words: Iterable[Word]) -> frozenset[int]:
-    """The convergence barriers that may be in use."""
-    return frozenset(word.field(*at) for word in words if word.operation in _BARRIER_PATH for at in _BARRIER_FIELDS)
+    """Return the convergence barriers that may be in use."""
+    return frozenset(word.field(*bits) for word in words if word.operation in _BARRIER_PATH for bits in _BARRIER_FIELDS)
 
 
 def snippet_barriers(words: Iterable[Word]) -> list[int]:
@@ -114,9 +116,9 @@ def snippet_barriers(words: Iterable[Word]) -> list[int]:
 
 
 def free_barriers(words: Iterable[Word], count: int) -> list[int]:
-    """Convergence barriers that a kernel does not use. Raises UnsupportedKernelError if there are not as many."""
-    used = used_barriers(words)
-    free = [number for number in range(_BARRIERS - 1, -1, -1) if number not in used]
+    """Return ``count`` convergence barriers that a kernel does not use. Raises UnsupportedKernelError for too few."""
+    used_numbers = used_barriers(words)
+    free = [number for number in range(_BARRIERS - 1, -1, -1) if number not in used_numbers]
     if len(free) < count:
         raise UnsupportedKernelError(because("graft-convergence"))
     return free[:count]
@@ -186,7 +188,7 @@ _STORE_SIZE_128: Final = 6
 _SHFL: Final = 0x189
 _LANE_IN_REGISTER: Final = 2
 """Form of a ``SHFL`` whose lane is in a register and whose bounds are a number: the only one that is known."""
-_SWAPPED: Final = frozenset({2, 3, 7})
+_SWAPPED_FORMS: Final = frozenset({2, 3, 7})
 """Forms whose bits 63:32 are the third operand, and whose field of the third is the second."""
 
 
@@ -203,26 +205,29 @@ def register_fields(word: Word) -> tuple[int, ...] | None:
     if operation == _SHFL:
         return fields if word.form == _LANE_IN_REGISTER else None
     if _RB in fields and word.form != _REGISTER_FORM and operation not in _STORES:
-        fields = tuple(at for at in fields if at != _RB)
-        if word.form in _SWAPPED and _RC not in fields:
+        fields = tuple(bit for bit in fields if bit != _RB)
+        if word.form in _SWAPPED_FORMS and _RC not in fields:
             fields += (_RC,)
     return fields
 
 
-def with_registers_moved(word: Word, by: int) -> Word:
-    """A word of a snippet with each register's number higher by ``by``. Raises ValueError beyond the last register."""
-    for at in register_fields(word) or ():
-        number = word.field(at, 8)
+def with_registers_moved(word: Word, shift: int) -> Word:
+    """Return a word of a snippet with each register's number higher by ``shift``.
+
+    Raises ValueError beyond the last register.
+    """
+    for bit in register_fields(word) or ():
+        number = word.field(bit, 8)
         if number != RZ:
-            if number + by >= RZ:
-                raise ValueError(f"there is no register {number + by}")
-            word = word.with_field(at, 8, number + by)
+            if number + shift >= RZ:
+                raise ValueError(f"there is no register {number + shift}")
+            word = word.with_field(bit, 8, number + shift)
     return word
 
 
 def registers_end(word: Word) -> int:
-    """The number behind the last register that it may name, 0 for none."""
-    numbers = [word.field(at, 8) for at in register_fields(word) or ()]
+    """Return the number behind the last register that it may name, 0 for none."""
+    numbers = [word.field(bit, 8) for bit in register_fields(word) or ()]
     return max((number + _registers_of_field(word) for number in numbers if number != RZ), default=0)
 
 

@@ -26,40 +26,43 @@ MAX_STEP: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class _Growth:
-    """Bytes inserted at ``at``, the end of section ``section``; what lies behind moves by ``step``."""
+    """Bytes inserted at ``offset``, the end of section ``section``; what lies behind moves by ``step``."""
 
     section: int
-    at: int
-    added: bytes
+    offset: int
+    content: bytes
     step: int
 
 
 def lay_out(
-    cubin: Cubin, contents: Mapping[int, bytes], infos: Mapping[int, int] | None = None, kept: int | None = None
+    cubin: Cubin,
+    contents: Mapping[int, bytes],
+    infos: Mapping[int, int] | None = None,
+    section_count: int | None = None,
 ) -> bytes:
-    """The file with other ``contents`` of some sections, by number, and other ``infos`` of their headers.
+    """Return the file with other ``contents`` of some sections, by number, and other ``infos`` of their headers.
 
-    Of its sections the first ``kept`` stay in the table, all by default. Raises ImageError where sections overlap.
+    The first ``section_count`` sections stay in the table, all by default. Raises ImageError where sections overlap.
     """
     growths = _growths(cubin, contents)
-    out = _grown_image(cubin, contents, growths)
-    count = cubin.header.sections if kept is None else kept
+    image = _grown_image(cubin, contents, growths)
+    count = cubin.header.sections if section_count is None else section_count
     header = cubin.header._replace(
         segments_at=_moved_start(growths, cubin.header.segments_at),
         sections_at=_moved_start(growths, cubin.header.sections_at),
         sections=count,
     )
-    HEADER.pack_into(out, 0, *header)
+    HEADER.pack_into(image, 0, *header)
     for section in cubin.sections[:count]:
-        at = header.sections_at + section.number * SECTION_HEADER.size
-        moved = section._replace(
+        entry_offset = header.sections_at + section.number * SECTION_HEADER.size
+        moved_section = section._replace(
             offset=_moved_start([growth for growth in growths if growth.section != section.number], section.offset),
             size=len(contents.get(section.number, b"")) if section.number in contents else section.size,
             info=(infos or {}).get(section.number, section.info),
         )
-        SECTION_HEADER.pack_into(out, at, moved.name_at, *moved[3:])
-    _move_segments(cubin, growths, out, header.segments_at)
-    return bytes(out)
+        SECTION_HEADER.pack_into(image, entry_offset, moved_section.name_at, *moved_section[3:])
+    _move_segments(cubin, growths, image, header.segments_at)
+    return bytes(image)
 
 
 def _grown_image(cubin: Cubin, contents: Mapping[int, bytes], growths: Sequence[_Growth]) -> bytearray:
@@ -69,15 +72,15 @@ def _grown_image(cubin: Cubin, contents: Mapping[int, bytes], growths: Sequence[
         section = cubin.sections[index]
         image[section.offset : section.offset + min(len(content), section.size)] = content[: section.size]
     pieces: list[bytes | bytearray] = []
-    done = 0
+    end = 0
     for growth in growths:
-        pieces += [image[done : growth.at], growth.added.ljust(growth.step, b"\0")]
-        done = growth.at
-    return bytearray(b"".join([*pieces, image[done:]]))
+        pieces += [image[end : growth.offset], growth.content.ljust(growth.step, b"\0")]
+        end = growth.offset
+    return bytearray(b"".join([*pieces, image[end:]]))
 
 
 def _growths(cubin: Cubin, contents: Mapping[int, bytes]) -> list[_Growth]:
-    """Positions at which bytes are inserted, in the order of the file."""
+    """Return the positions at which bytes are inserted, in the order of the file."""
     aligns = [section.align for section in cubin.sections if section.align]
     step = max([_MIN_STEP, *aligns])
     if step > MAX_STEP or any(step % align for align in aligns):
@@ -87,45 +90,49 @@ def _growths(cubin: Cubin, contents: Mapping[int, bytes]) -> list[_Growth]:
         section = cubin.sections[index]
         if not section.has_bytes:
             raise ImageError(f"section {section.name} of the cubin has no content")
-        added = content[section.size :]
-        if added:
+        added_bytes = content[section.size :]
+        if added_bytes:
             _refuse_overlap(cubin, section)
-            growths.append(_Growth(index, section.end, added, -(-len(added) // step) * step))
-    return sorted(growths, key=lambda growth: growth.at)
+            growths.append(_Growth(index, section.end, added_bytes, -(-len(added_bytes) // step) * step))
+    return sorted(growths, key=lambda growth: growth.offset)
 
 
-def _refuse_overlap(cubin: Cubin, grown: Section) -> None:
+def _refuse_overlap(cubin: Cubin, grown_section: Section) -> None:
     header = cubin.header
     tables = [
         (0, HEADER.size),
         (header.sections_at, header.sections_at + header.sections * SECTION_HEADER.size),
         (header.segments_at, header.segments_at + header.segments * SEGMENT.size),
     ]
-    others = [(section.offset, section.end) for section in cubin.sections if section.number != grown.number]
-    if any(start < grown.end < end for start, end in [*tables, *others]):
-        raise ImageError(f"section {grown.name} of the cubin overlaps another section, which is not supported")
+    other_ranges = [
+        (candidate.offset, candidate.end) for candidate in cubin.sections if candidate.number != grown_section.number
+    ]
+    if any(start < grown_section.end < end for start, end in [*tables, *other_ranges]):
+        raise ImageError(f"section {grown_section.name} of the cubin overlaps another section, which is not supported")
 
 
 def _moved_start(growths: list[_Growth], position: int) -> int:
-    """New start of what began at a position."""
-    return position + sum(growth.step for growth in growths if growth.at <= position)
+    """Return the new start of the data that began at a position."""
+    return position + sum(growth.step for growth in growths if growth.offset <= position)
 
 
 def _moved_end(growths: list[_Growth], position: int) -> int:
-    """New end of what ended at a position."""
-    before = sum(growth.step for growth in growths if growth.at < position)
-    return position + before + sum(len(growth.added) for growth in growths if growth.at == position)
+    """Return the new end of the data that ended at a position."""
+    shift = sum(growth.step for growth in growths if growth.offset < position)
+    return position + shift + sum(len(growth.content) for growth in growths if growth.offset == position)
 
 
-def _move_segments(cubin: Cubin, growths: list[_Growth], out: bytearray, table: int) -> None:
+def _move_segments(cubin: Cubin, growths: list[_Growth], image: bytearray, table: int) -> None:
     header = cubin.header
     if header.segments and header.segment_size != SEGMENT.size:
         raise ImageError(f"the cubin has program headers of {header.segment_size} bytes, so it is corrupt")
     for index in range(header.segments):
-        at = table + index * SEGMENT.size
-        if at + SEGMENT.size > len(out):
+        entry_offset = table + index * SEGMENT.size
+        if entry_offset + SEGMENT.size > len(image):
             raise ImageError("cubin truncated in its program headers: extract or record it again")
-        kind, flags, offset, address, physical, in_file, in_memory, align = SEGMENT.unpack_from(out, at)
+        kind, flags, offset, address, physical, in_file, in_memory, align = SEGMENT.unpack_from(image, entry_offset)
         start = _moved_start(growths, offset)
         size = _moved_end(growths, offset + in_file) - start if in_file else 0
-        SEGMENT.pack_into(out, at, kind, flags, start, address, physical, size, in_memory + size - in_file, align)
+        SEGMENT.pack_into(
+            image, entry_offset, kind, flags, start, address, physical, size, in_memory + size - in_file, align
+        )

@@ -42,7 +42,7 @@ EXITS: Final = 0x1C
 """u32 offset of each EXIT."""
 COOPERATIVE_INSTRUCTIONS: Final = 0x28
 """u32 offset of each instruction that works across a warp."""
-MOST_STACK_SIZE: Final = 0x23
+MAX_STACK_SIZE: Final = 0x23
 """u32 symbol, u32 bytes."""
 REGISTERS: Final = 0x2F
 """u32 symbol, u32 registers of a thread."""
@@ -75,7 +75,7 @@ class Attribute(NamedTuple):
     value: bytes
 
     def words(self) -> list[int]:
-        """The value as 32-bit numbers."""
+        """Return the value as 32-bit numbers."""
         complete = self.value[: len(self.value) // 4 * 4]
         return [number for (number,) in struct.iter_unpack("<I", complete)]
 
@@ -92,41 +92,41 @@ def listed_offsets(attribute: Attribute) -> list[int]:
 
 
 def read_attributes(content: bytes) -> list[Attribute]:
-    """The attributes of a section. Raises ImageError for one that is damaged."""
-    attributes, at = [], 0
-    while at < len(content):
-        if at + _HEAD.size > len(content):
+    """Return the attributes of a section. Raises ImageError for one that is damaged."""
+    attributes, offset = [], 0
+    while offset < len(content):
+        if offset + _HEAD.size > len(content):
             raise ImageError("an .nv.info section of the cubin is truncated: extract or record it again")
-        kind, number, value = _HEAD.unpack_from(content, at)
+        kind, number, value = _HEAD.unpack_from(content, offset)
         if not 1 <= kind <= _LAST_FORMAT:
             raise ImageError(f"an .nv.info section of the cubin has an attribute of the unknown format {kind}")
-        at += _HEAD.size
+        offset += _HEAD.size
         if kind != SIZED_FORMAT:
             attributes.append(Attribute(kind, number, value.to_bytes(2, "little")))
             continue
-        if at + value > len(content):
+        if offset + value > len(content):
             raise ImageError("an .nv.info section of the cubin is truncated: extract or record it again")
-        attributes.append(Attribute(kind, number, content[at : at + value]))
-        at += value
+        attributes.append(Attribute(kind, number, content[offset : offset + value]))
+        offset += value
     return attributes
 
 
 def attribute_bytes(attributes: Iterable[Attribute]) -> bytes:
-    """Attributes as a section holds them."""
+    """Return the bytes of a section of attributes."""
     parts = []
     for kind, number, value in attributes:
-        short = len(value) if kind == SIZED_FORMAT else int.from_bytes(value, "little")
-        parts.append(_HEAD.pack(kind, number, short) + (value if kind == SIZED_FORMAT else b""))
+        short_value = len(value) if kind == SIZED_FORMAT else int.from_bytes(value, "little")
+        parts.append(_HEAD.pack(kind, number, short_value) + (value if kind == SIZED_FORMAT else b""))
     return b"".join(parts)
 
 
 def words_attribute(number: int, *words: int) -> Attribute:
-    """An attribute of 32-bit numbers."""
+    """Return an attribute of 32-bit numbers."""
     return Attribute(SIZED_FORMAT, number, struct.pack(f"<{len(words)}I", *words))
 
 
 def short_attribute(number: int, value: int) -> Attribute:
-    """An attribute of 16 bits."""
+    """Return an attribute of 16 bits."""
     return Attribute(SHORT_FORMAT, number, value.to_bytes(2, "little"))
 
 
@@ -157,7 +157,7 @@ class CallGraph:
     has_addressed: bool
 
     @classmethod
-    def of(cls, cubin: Cubin) -> CallGraph:
+    def from_cubin(cls, cubin: Cubin) -> CallGraph:
         """Read the table of a cubin, empty if it has none. Raises ImageError for symbols that are not there."""
         calls: dict[int, set[int]] = {}
         by_address: set[int] = set()
@@ -169,21 +169,21 @@ class CallGraph:
                 by_address.add(cubin.symbol(caller).section)
             has_addressed |= mark == ADDRESSED
         return cls(
-            {caller: frozenset(called) for caller, called in calls.items()}, frozenset(by_address), has_addressed
+            {caller: frozenset(callees) for caller, callees in calls.items()}, frozenset(by_address), has_addressed
         )
 
 
 def grouped_calls(cubin: Cubin) -> Iterator[tuple[int, int, int]]:
-    """The pairs of a call graph, each behind the mark of its group, 0 for one before the first mark."""
+    """Yield the pairs of a call graph, each behind the mark of its group, 0 for one before the first mark."""
     section = cubin.find(CALL_GRAPH_SECTION)
     mark = 0
-    for first, second in read_pairs(cubin.content(section)) if section else ():
-        if second >= FIRST_MARK:
-            mark = second
+    for caller, callee in read_pairs(cubin.content(section)) if section else ():
+        if callee >= FIRST_MARK:
+            mark = callee
         else:
-            yield mark, first, second
+            yield mark, caller, callee
 
 
 def read_pairs(content: bytes) -> list[tuple[int, int]]:
-    """A section of pairs of numbers."""
+    """Return the pairs of numbers in a section."""
     return list(CALL_PAIR.iter_unpack(content[: len(content) // CALL_PAIR.size * CALL_PAIR.size]))

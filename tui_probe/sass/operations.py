@@ -132,8 +132,8 @@ _NARROW_SUFFIXES: Final = {1: ".8", 2: ".16"}
 def operation_name(word: Word, arch: int) -> str:
     """Return the name up to the first dot, e.g. ``HFMA2``; "" for an unknown operation."""
     if word.operation in _CHANGED_NAMES:
-        before, first, since = _CHANGED_NAMES[word.operation]
-        return since if arch >= first else before
+        earlier_name, reused_from, later_name = _CHANGED_NAMES[word.operation]
+        return later_name if arch >= reused_from else earlier_name
     return _OPERATION_NAMES.get(word.operation, "")
 
 
@@ -145,24 +145,24 @@ def operation_class(word: Word, arch: int) -> str:
 
 
 class MatrixProduct(NamedTuple):
-    """``share``: multiply-adds per lane. ``of_group``: the four warps of a warp group work together."""
+    """``share``: multiply-adds per lane. ``is_of_warpgroup``: the four warps of a warp group work together."""
 
     share: int
-    of_group: bool
+    is_of_warpgroup: bool
 
 
 def matrix_product(word: Word, arch: int) -> MatrixProduct:
     """Return the product of one of ``PRODUCT_OPERATIONS``. Raises UnsupportedKernelError for an unknown shape."""
     if word.operation == _DMMA and arch != _WIDE_DMMA:
-        return MatrixProduct(8 * 8 * 4 // _WARP, of_group=False)
+        return MatrixProduct(8 * 8 * 4 // _WARP, is_of_warpgroup=False)
     if word.operation in (_HGMMA, _QGMMA):
         n = (word.field(_GROUP_N_AT, _GROUP_N_BITS) + 1) * _GROUP_N_UNIT
-        return MatrixProduct(_WARPGROUP_M * n * _group_k(word) // _WARPGROUP, of_group=True)
+        return MatrixProduct(_WARPGROUP_M * n * _group_k(word) // _WARPGROUP, is_of_warpgroup=True)
     bits, shapes = _SHAPES.get(word.operation, ((), {}))
     products = shapes.get(tuple(word.field(bit, 1) for bit in bits))
     if not products or any(word.field(bit, 1) for bit in _NEVER_SET.get(word.operation, ())):
         raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
-    return MatrixProduct(products // _WARP, of_group=False)
+    return MatrixProduct(products // _WARP, is_of_warpgroup=False)
 
 
 def _group_k(word: Word) -> int:

@@ -52,7 +52,7 @@ _OBJECTS: Final = frozenset({1, 13})
 
 
 def prune_cubin(cubin: Cubin, name: str, cut_lines: CutLines) -> Cubin:
-    """The cubin with one kernel only, or itself if there is nothing but the kernel in it.
+    """Return the cubin with one kernel only, or itself if there is nothing but the kernel in it.
 
     ``cut_lines`` gets a line table, the places in it where addresses of code are stored, and those of them to keep; it
     gives the shorter table, and the new place of each that was kept, or raises ImageError.
@@ -69,7 +69,7 @@ class _Pruner:
     cut_lines: CutLines
     _contents: dict[int, bytes] = field(default_factory=dict)
     _relocations: dict[int, list[Relocation]] = field(default_factory=dict)
-    _named: set[int] = field(default_factory=set)
+    _named_symbols: set[int] = field(default_factory=set)
     """Symbols that something taken names."""
 
     def excerpt(self) -> Excerpt:
@@ -89,33 +89,33 @@ class _Pruner:
 
     @cached_property
     def _graph(self) -> CallGraph:
-        return CallGraph.of(self.cubin)
+        return CallGraph.from_cubin(self.cubin)
 
     @cached_property
-    def _reached(self) -> dict[int, Section]:
+    def _reached_code(self) -> dict[int, Section]:
         """The code sections of the kernel and of all that it calls, by number."""
-        reached: dict[int, Section] = {}
+        code_sections: dict[int, Section] = {}
         pending = [self.cubin.kernel_symbol(self.name)]
         while pending:
             symbol = pending.pop()
-            self._named.add(symbol.number)
-            if not symbol.section or symbol.section in reached:
+            self._named_symbols.add(symbol.number)
+            if not symbol.section or symbol.section in code_sections:
                 continue
             code = self._code.get(symbol.section)
             if code is None or code.name != CODE_PREFIX + symbol.name:
                 raise KeptWholeError(f"function {symbol.name} has no section of its own")
-            reached[code.number] = code
+            code_sections[code.number] = code
             pending += [self.cubin.symbol(number) for number in self._graph.calls.get(code.number, ())]
-        return reached
+        return code_sections
 
     @cached_property
     def _calls_by_address(self) -> bool:
-        return not self._graph.by_address.isdisjoint(self._reached)
+        return not self._graph.by_address.isdisjoint(self._reached_code)
 
     def _refuse_unseen_exits(self) -> None:
         """A function that is left out must not end the kernel, since no one could record that."""
         for section in functions_of(self.cubin) if self._calls_by_address else ():
-            if section.number not in self._reached and may_exit(self.cubin.content(section)):
+            if section.number not in self._reached_code and may_exit(self.cubin.content(section)):
                 raise KeptWholeError(f"{section.name} has an EXIT and may be called by address")
 
     @cached_property
@@ -124,7 +124,7 @@ class _Pruner:
 
     @cached_property
     def _code_words(self) -> list[Word]:
-        return [word for section in self._reached.values() for word in words_of(self.cubin.content(section))]
+        return [word for section in self._reached_code.values() for word in words_of(self.cubin.content(section))]
 
     def _is_taken(self, section: Section) -> bool:
         """Raise KeptWholeError for a section that is not known."""
@@ -132,13 +132,13 @@ class _Pruner:
         if _FOR_ALL.fullmatch(name):
             return True
         if section.number in self._code:
-            return section.number in self._reached
+            return section.number in self._reached_code
         if match := _FUNCTION_SECTIONS.fullmatch(name):
             return self._is_of_reached(section, match[1])
         if match := _RELOCATIONS.fullmatch(name):
-            of = self.cubin.sections[section.info] if section.info < len(self.cubin.sections) else None
-            if of is not None and of.name == match[1] and of.number != section.number:
-                return self._is_taken(of)
+            owner = self.cubin.sections[section.info] if section.info < len(self.cubin.sections) else None
+            if owner is not None and owner.name == match[1] and owner.number != section.number:
+                return self._is_taken(owner)
         if name.startswith(_OMITTED_PREFIXES):
             return False
         raise KeptWholeError(f"unknown section {name}")
@@ -146,27 +146,31 @@ class _Pruner:
     def _is_of_reached(self, section: Section, function: str) -> bool:
         """Return whether a section that is a function's is one of those that are taken. Raises KeptWholeError."""
         if section.flags & INFO_LINK:
-            return section.info in self._reached
-        named = [section for section in self._code.values() if section.name == CODE_PREFIX + function]
-        if len(named) != 1:
+            return section.info in self._reached_code
+        functions = [section for section in self._code.values() if section.name == CODE_PREFIX + function]
+        if len(functions) != 1:
             raise KeptWholeError(f"section {section.name} belongs to no function or to several functions")
-        return named[0].number in self._reached
+        return functions[0].number in self._reached_code
 
-    def _take_relocations(self, table: Section, taken: set[int]) -> None:
+    def _take_relocations(self, table: Section, sections: set[int]) -> None:
         section = self.cubin.sections[table.info]
-        held, has_dropped = [], False
+        relocations, has_dropped = [], False
         for relocation in self.cubin.relocations(table):
             symbol = self.cubin.symbol(relocation.symbol)
-            if symbol.section in taken or not 0 < symbol.section < _SPECIAL_SECTIONS or self._calls_it(section, symbol):
-                self._named.add(symbol.number)
-                held.append(relocation)
+            if (
+                symbol.section in sections
+                or not 0 < symbol.section < _SPECIAL_SECTIONS
+                or self._calls_it(section, symbol)
+            ):
+                self._named_symbols.add(symbol.number)
+                relocations.append(relocation)
             elif self._may_use(section, relocation):
                 if not self._is_of_original(section, relocation):
                     raise KeptWholeError(f"{section.name} contains the address of {symbol.name}")
                 has_dropped = True
-        if has_dropped and (pointer := self._own_pointer(section, held)):
+        if has_dropped and (pointer := self._own_pointer(section, relocations)):
             raise KeptWholeError(f"{section.name} contains the address of {pointer}")
-        self._relocations[table.number] = held
+        self._relocations[table.number] = relocations
 
     def _is_of_original(self, section: Section, relocation: Relocation) -> bool:
         """Return whether a relocation is for a variable that the original replaces, so that this one is never
@@ -177,9 +181,9 @@ class _Pruner:
         variable = variable_at(self.cubin, section.number, relocation.offset)
         return variable is not None and is_shared(self.cubin, variable)
 
-    def _own_pointer(self, section: Section, held: list[Relocation]) -> str:
-        """The name of a variable whose address something that is not shared holds, "" for none."""
-        for relocation in held:
+    def _own_pointer(self, section: Section, relocations: list[Relocation]) -> str:
+        """Return the name of a variable whose address something that is not shared holds, "" for none."""
+        for relocation in relocations:
             symbol = self.cubin.symbol(relocation.symbol)
             is_variable = symbol.section in self._variables or symbol.kind in _OBJECTS
             if is_variable and not self._is_of_original(section, relocation):
@@ -187,13 +191,13 @@ class _Pruner:
         return ""
 
     def _calls_it(self, section: Section, symbol: Symbol) -> bool:
-        return section.number in self._reached and symbol.section in self._reached
+        return section.number in self._reached_code and symbol.section in self._reached_code
 
     def _may_use(self, section: Section, relocation: Relocation) -> bool:
         """Return whether the kernel may come to know what a relocation writes."""
         if section.name == ADDRESS_SECTION:
-            read = None if self._calls_by_address else address_offsets(self._code_words)
-            return read is None or overlaps(relocation.offset, read)
+            read_offsets = None if self._calls_by_address else address_offsets(self._code_words)
+            return read_offsets is None or overlaps(relocation.offset, read_offsets)
         return section.name not in VARIABLES or section.number in self._read_variables
 
     @cached_property
@@ -210,53 +214,57 @@ class _Pruner:
         return frozenset(variables)
 
     def _with_lines(self, sections: list[int]) -> list[int]:
-        """The sections, and the line table with the lines of the taken code only, if there are any."""
+        """Return the sections, and the line table with the lines of the taken code only, if there are any."""
         lines = self.cubin.find(_LINE_SECTION)
         tables = [table for table in self.cubin.relocation_sections() if lines and table.info == lines.number]
         if lines is None or len(tables) != 1:
             return sections
         relocations = self.cubin.relocations(tables[0])
-        own = [
-            relocation for relocation in relocations if self.cubin.symbol(relocation.symbol).section in self._reached
+        code_relocations = [
+            relocation
+            for relocation in relocations
+            if self.cubin.symbol(relocation.symbol).section in self._reached_code
         ]
-        if not own:
+        if not code_relocations:
             return sections
         try:
             content, places = self.cut_lines(
                 self.cubin.content(lines),
                 [relocation.offset for relocation in relocations],
-                [relocation.offset for relocation in own],
+                [relocation.offset for relocation in code_relocations],
             )
         except ImageError:  # a damaged line table takes nothing but the lines
             return sections
         self._contents[lines.number] = content
         self._relocations[tables[0].number] = [
-            relocation._replace(offset=places[relocation.offset]) for relocation in own
+            relocation._replace(offset=places[relocation.offset]) for relocation in code_relocations
         ]
-        self._named.update(relocation.symbol for relocation in own)
+        self._named_symbols.update(relocation.symbol for relocation in code_relocations)
         return sorted([*sections, lines.number, tables[0].number])
 
     def _symbols(self, sections: set[int]) -> Iterator[int]:
         """Return the symbols in the sections that are taken, those that something names, and those that stand for all
         kernels.
         """
-        named = self._named | self._externs() | {0}
-        left: set[str] = set()
-        variables: set[str] = set()
+        named_symbols = self._named_symbols | self._externs() | {0}
+        dropped_names: set[str] = set()
+        kept_names: set[str] = set()
         for symbol in self.cubin.symbols:
             is_everywhere = symbol.section >= _SPECIAL_SECTIONS or (
                 not symbol.section and symbol.name.startswith(_RESERVED)
             )
-            is_taken = symbol.number in named or (symbol.section and symbol.section in sections) or is_everywhere
+            is_taken = (
+                symbol.number in named_symbols or (symbol.section and symbol.section in sections) or is_everywhere
+            )
             if symbol.kind in _OBJECTS:
-                (variables if is_taken else left).add(symbol.name)
+                (kept_names if is_taken else dropped_names).add(symbol.name)
             if is_taken:
                 yield symbol.number
-        if both := left & variables:
-            raise KeptWholeError(f"several variables have the name {min(both)}")
+        if ambiguous_names := dropped_names & kept_names:
+            raise KeptWholeError(f"several variables have the name {min(ambiguous_names)}")
 
     def _externs(self) -> set[int]:
-        """The functions that the attributes of the taken functions name."""
+        """Return the functions that the attributes of the taken functions name."""
         externs: set[int] = set()
         for section in self.cubin.sections:
             if section.name.startswith(INFO + ".") and self._is_taken(section):
@@ -265,22 +273,22 @@ class _Pruner:
         return externs
 
 
-def kernel_cubin(cubin: Cubin, name: str, wrong: str) -> tuple[Cubin, str]:
-    """The cubin of a kernel out of one that may have others, and what to say of it in process.log, "" for nothing.
+def kernel_cubin(cubin: Cubin, name: str, fault: str) -> tuple[Cubin, str]:
+    """Return the cubin of a kernel out of one that may have others, and a line for process.log; "" for none.
 
-    ``wrong`` is what went wrong in the trial of pruned cubins: unless it is empty, the cubin stays whole.
+    ``fault`` is that of the self-test of pruned cubins: unless it is empty, the cubin stays whole.
     """
-    if wrong:
+    if fault:
         return (
             cubin,
             "[prune] pruned.bin is the whole cubin, because the self-test of pruned cubins failed on this GPU:"
-            f" {wrong}",
+            f" {fault}",
         )
     try:
-        pruned = prune_cubin(cubin, name, cut_table)
+        pruned_cubin = prune_cubin(cubin, name, cut_table)
     except (KeptWholeError, ImageError) as error:
         return cubin, f"[prune] pruned.bin is the whole cubin: {error}"
-    if pruned is cubin:
+    if pruned_cubin is cubin:
         return cubin, ""
-    sizes = f"{len(pruned.image)} of {len(cubin.image)} bytes"
-    return pruned, f"[prune] pruned.bin contains one of {len(cubin.kernels)} kernels: {sizes}"
+    sizes = f"{len(pruned_cubin.image)} of {len(cubin.image)} bytes"
+    return pruned_cubin, f"[prune] pruned.bin contains one of {len(cubin.kernels)} kernels: {sizes}"

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.sass.inline_code import MarkValue
-from tui_probe.sass.wait_probe import clock_word, plus_number, uniform_sum
+from tui_probe.sass.wait_probe import clock_word, uniform_plus_number, uniform_sum
 from tui_probe.sass.words import DESTINATION, IMMEDIATE, SOURCE_A, YIELD, Word, new_word, nop_word
 
 if TYPE_CHECKING:
@@ -84,12 +84,12 @@ class RecordRegisters:
 @dataclass(frozen=True, slots=True)
 class OperandWait:
     """The waits of a record: the scoreboard ``barrier`` of its operands, the mask of the barriers of earlier records
-    that are waited for ``before`` it, and whether it waits for its own ``behind`` it.
+    that are waited for ``earlier_barriers`` it, and whether it waits for its own ``waits_itself`` it.
     """
 
     barrier: int
-    before: int
-    behind: bool
+    earlier_barriers: int
+    waits_itself: bool
 
 
 def record_words(
@@ -101,69 +101,69 @@ def record_words(
     Each result is read as many cycles later as in code of ptxas for sm_90: 4 or 5, and 6 from a uniform register.
     """
     word, until_count = registers.value + 1, max(1, _TO_COUNT - cycles_behind)
-    vote = _made(_VOTEU_ANY, registers.step, stall=_TO_PRODUCT - 1)
+    vote = _word(_VOTEU_ANY, registers.step, stall=_TO_PRODUCT - 1)
     code = [
         *_begin_record(registers, cap, _RECORD_BYTES, [vote]),
         MarkValue(number=line).move(word).with_stall(1),
-        _made(_ULOP3_AND, registers.step, registers.step, 1, stall=_TO_STORE - 1),
-        _made(_STG_64, 0, registers.address, registers.value, stall=1).with_read_barrier(wait.barrier),
+        _word(_ULOP3_AND, registers.step, registers.step, 1, stall=_TO_STORE - 1),
+        _word(_STG_64, 0, registers.address, registers.value, stall=1).with_read_barrier(wait.barrier),
         uniform_sum(registers.count, registers.count, registers.step, arch).with_stall(until_count),
     ]
-    return _finished_record(code, wait)
+    return _finish_record(code, wait)
 
 
 def _begin_record(
-    registers: RecordRegisters, cap: int, record_bytes: int, meanwhile: Sequence[Word] = ()
+    registers: RecordRegisters, cap: int, record_bytes: int, product_delay: Sequence[Word] = ()
 ) -> list[Word]:
     """Return the code that reads the clock and computes the address of the next record.
 
-    ``meanwhile`` is code that runs until the product can read the record's number.
+    ``product_delay`` is code that runs until the product can read the record's number.
     """
     word, address = registers.value + 1, registers.address
-    high, low = (MarkValue(uniform=registers.base[half]).move(address + half) for half in (1, 0))
+    high_move, low_move = (MarkValue(uniform=registers.base[half]).move(address + half) for half in (1, 0))
     return [
         MarkValue(uniform=registers.count).move(word).with_stall(1),
         clock_word(registers.value, 1),
-        high.with_stall(1),
-        low.with_stall(1),
-        _made(_VIMNMX, word, word, cap, stall=_TO_PRODUCT - sum(other.stall for other in meanwhile)),
-        *meanwhile,
-        _made(_IMAD_WIDE, address, word, record_bytes, address, stall=1),
+        high_move.with_stall(1),
+        low_move.with_stall(1),
+        _word(_VIMNMX, word, word, cap, stall=_TO_PRODUCT - sum(delay.stall for delay in product_delay)),
+        *product_delay,
+        _word(_IMAD_WIDE, address, word, record_bytes, address, stall=1),
     ]
 
 
-def _finished_record(code: list[Word], wait: OperandWait) -> list[Word]:
+def _finish_record(code: list[Word], wait: OperandWait) -> list[Word]:
     code = [word.with_field(YIELD, 1, int(word.stall < _FIRST_YIELDING)) for word in code]
-    code[0] = code[0].with_wait_mask(wait.before)
-    if wait.behind:
+    code[0] = code[0].with_wait_mask(wait.earlier_barriers)
+    if wait.waits_itself:
         code.append(nop_word().with_stall(1).with_wait_mask(1 << wait.barrier))
     return code
 
 
 def copy_record_words(
-    registers: RecordRegisters, at: int, values: Sequence[int], cap: int, wait: OperandWait, copy: Word, arch: int
+    registers: RecordRegisters, offset: int, values: Sequence[int], cap: int, wait: OperandWait, copy: Word, arch: int
 ) -> list[Word]:
-    """Return the code for the record of a bulk copy at byte offset ``at``: one or two of 16 bytes, of up to ``cap`` in
-    a warp. ``values`` are up to five uniform registers, ``copy`` is the instruction.
+    """Return the code for the record of a bulk copy at a byte ``offset``: one or two of 16 bytes, of up to ``cap`` in a
+    warp. ``values`` are up to five uniform registers, ``copy`` is the instruction.
     """
     word, records = registers.value + 1, records_of_copy(len(values))
     uniform = [MarkValue(uniform=number) for number in values]
     code = [
         *_begin_record(registers, cap, COPY_RECORD_BYTES),
-        MarkValue(number=at).move(word).with_stall(_TO_STORE),
+        MarkValue(number=offset).move(word).with_stall(_TO_STORE),
         _store_piece(registers, 0, wait),
     ]
     pieces = [uniform[:_COPY_VALUES]]
     if records > 1:
-        pieces += [[uniform[_COPY_VALUES], MarkValue(number=at | 1)], uniform[_COPY_VALUES + 1 :]]
+        pieces += [[uniform[_COPY_VALUES], MarkValue(number=offset | 1)], uniform[_COPY_VALUES + 1 :]]
     for number, piece in enumerate(filter(None, pieces), 1):
-        moved = [value.move(registers.value + half).with_stall(1) for half, value in enumerate(piece)]
-        moved[0] = moved[0].with_wait_mask(1 << wait.barrier)
-        moved[-1] = moved[-1].with_stall(_TO_STORE)
-        code += [*moved, _store_piece(registers, number, wait)]
-    counted = plus_number(registers.count, registers.count, records, arch).with_stall(_TO_COUNT)
-    code.append(counted.guarded(copy.guard, negated=copy.guard_negated))
-    return _finished_record(code, wait)
+        moves = [value.move(registers.value + half).with_stall(1) for half, value in enumerate(piece)]
+        moves[0] = moves[0].with_wait_mask(1 << wait.barrier)
+        moves[-1] = moves[-1].with_stall(_TO_STORE)
+        code += [*moves, _store_piece(registers, number, wait)]
+    count_word = uniform_plus_number(registers.count, registers.count, records, arch).with_stall(_TO_COUNT)
+    code.append(count_word.with_guard(copy.guard, negated=copy.guard_negated))
+    return _finish_record(code, wait)
 
 
 def records_of_copy(values: int) -> int:
@@ -173,13 +173,21 @@ def records_of_copy(values: int) -> int:
 
 def _store_piece(registers: RecordRegisters, number: int, wait: OperandWait) -> Word:
     """Return the store of a pair to the piece of a record."""
-    stored = _made(_STG_64, 0, registers.address, registers.value, stall=_TO_WAIT)
-    return stored.with_field(*_OFFSET_IN_STORE, number * _PIECE_BYTES).with_read_barrier(wait.barrier)
+    store = _word(_STG_64, 0, registers.address, registers.value, stall=_TO_WAIT)
+    return store.with_field(*_OFFSET_IN_STORE, number * _PIECE_BYTES).with_read_barrier(wait.barrier)
 
 
-def _made(bits: int, to: int, source: int = 0, second: int = 0, third: int | None = None, *, stall: int) -> Word:
-    """Return an instruction with its registers; ``second`` may be a number."""
+def _word(
+    bits: int,
+    destination: int,
+    first_source: int = 0,
+    second_source: int = 0,
+    third_source: int | None = None,
+    *,
+    stall: int,
+) -> Word:
+    """Return an instruction with its registers; ``second_source`` may be a number."""
     word = new_word(0, stall)
-    word = Word(word.bits | bits).with_field(*DESTINATION, to).with_field(*SOURCE_A, source)
-    word = word.with_field(*IMMEDIATE, second & 0xFFFFFFFF)
-    return word if third is None else word.with_field(64, 8, third)
+    word = Word(word.bits | bits).with_field(*DESTINATION, destination).with_field(*SOURCE_A, first_source)
+    word = word.with_field(*IMMEDIATE, second_source & 0xFFFFFFFF)
+    return word if third_source is None else word.with_field(64, 8, third_source)

@@ -48,18 +48,18 @@ _COLUMNS: Final = 53, 5
 """Field of N / 8 - 1."""
 _TENSOR_MEMORY: Final = range(0x1E0, 0x1F0)
 """Loads and stores of tensor memory, and instructions of tcgen05."""
-_MOST_OF_TENSOR_MEMORY: Final = 128
+_MAX_TENSOR_REGISTERS: Final = 128
 """Registers of a thread that one load or store of tensor memory names at most."""
 WITHOUT_SCOREBOARD: Final = frozenset({*_WARPGROUP_PRODUCTS, *_TENSOR_MEMORY})
 """Operations whose registers are in use until a wait of another kind than for a scoreboard."""
-_NARROW: Final = frozenset(
+_SINGLE_REGISTER: Final = frozenset(
     {0x002, 0x007, 0x008, 0x009, 0x00A, 0x010, 0x011, 0x012, 0x013, 0x016, 0x017, 0x019, 0x01A, 0x01B, 0x020, 0x021}
     | {0x023, 0x024, 0x030, 0x031, 0x032, 0x036, 0x03E, 0x045, 0x048, 0x108}
 )
 """MOV, SEL, FSEL, FMNMX, FSET, IADD3, LEA, LOP3, IABS, PRMT, IMNMX, SHF, SGXT, BMSK, FMUL, FADD, FFMA, IMAD, HADD2,
 HFMA2, HMUL2, VIADD, F2FP, I2FP, VIMNMX, MUFU: each operand and the result are one register.
 """
-_NARROW_TESTS: Final = frozenset({0x00B, 0x00C})
+_SINGLE_REGISTER_TESTS: Final = frozenset({0x00B, 0x00C})
 """FSETP, ISETP: each operand is one register, and there is no result in one."""
 _LOADS: Final = frozenset({0x180, 0x181, 0x183, 0x184})
 """LD, LDG, LDL, LDS: an address of up to two registers, and a result as wide as the access."""
@@ -72,7 +72,7 @@ _SIZE_REGISTERS: Final = (1, 1, 1, 1, 1, 2, 4, 4)
 """Registers by value of the field: U8, S8, U16, S16, 32, 64, 128 bits."""
 PAIR: Final = 2
 _QUAD: Final = 4
-_LONGEST, _LONGEST_FROM_100, _NEW_FORMS_FROM = 4, 8, 100
+_MAX_OPERAND, _MAX_OPERAND_FROM_100, _NEW_FORMS_FROM = 4, 8, 100
 """Registers of the longest operand of another operation, and the first architecture with eight."""
 
 
@@ -82,17 +82,17 @@ class Operands:
     certainly writes in all lanes.
     """
 
-    reads: int
-    writes: int
-    kills: int
+    read_mask: int
+    write_mask: int
+    kill_mask: int
 
 
 class _Widths(NamedTuple):
     """Numbers of registers: of an operand at most, of the result at least and at most."""
 
     operand: int
-    least_result: int
-    most_result: int
+    min_result: int
+    max_result: int
 
 
 def operands_of(word: Word, arch: int) -> Operands:
@@ -102,41 +102,43 @@ def operands_of(word: Word, arch: int) -> Operands:
         return Operands(ALL_REGISTERS, 0, 0)
     if operation in _WITHOUT_REGISTERS or operation in _UNIFORM_PATH:
         return Operands(_mask(word.ra, 1) if operation in _FROM_ORDINARY else 0, 0, 0)
-    longest = _LONGEST_FROM_100 if arch >= _NEW_FORMS_FROM else _LONGEST
-    widths = _widths(word, longest)
-    reads = reduce(or_, (_mask(word.field(at, 8), widths.operand) for at in _sources(word, arch)), 0)
+    max_operand = _MAX_OPERAND_FROM_100 if arch >= _NEW_FORMS_FROM else _MAX_OPERAND
+    widths = _widths(word, max_operand)
+    read_mask = reduce(or_, (_mask(word.field(bit, 8), widths.operand) for bit in _sources(word, arch)), 0)
     if operation in WITHOUT_SCOREBOARD:
-        reads |= _matrix_operands(word)
-    elif not widths.least_result and operation not in _NARROW_TESTS:  # the field may name what is read, or no register
-        reads |= _mask(word.rd, longest)
-    kills = _mask(word.rd, widths.least_result) if word.is_unconditional else 0
-    return Operands(reads, _mask(word.rd, widths.most_result), kills)
+        read_mask |= _matrix_operands(word)
+    elif (
+        not widths.min_result and operation not in _SINGLE_REGISTER_TESTS
+    ):  # the field may name what is read, or no register
+        read_mask |= _mask(word.rd, max_operand)
+    kill_mask = _mask(word.rd, widths.min_result) if word.is_unconditional else 0
+    return Operands(read_mask, _mask(word.rd, widths.max_result), kill_mask)
 
 
-def _widths(word: Word, longest: int) -> _Widths:
+def _widths(word: Word, max_operand: int) -> _Widths:
     operation = word.operation
-    if operation in _NARROW:
+    if operation in _SINGLE_REGISTER:
         return _Widths(1, 1, 1)
-    if operation in _NARROW_TESTS:
+    if operation in _SINGLE_REGISTER_TESTS:
         return _Widths(1, 0, 0)
     if operation in _LOADS:
         size = _SIZE_REGISTERS[word.field(*_ACCESS_SIZE)]
         return _Widths(PAIR, size, size)
     if operation in (_HMMA, _WIDE_IMAD):
         return _Widths(_QUAD, PAIR, _QUAD)
-    return _Widths(longest, 1 if operation in _OTHER_RESULTS else 0, longest)
+    return _Widths(max_operand, 1 if operation in _OTHER_RESULTS else 0, max_operand)
 
 
 def _matrix_operands(word: Word) -> int:
     """Return the mask of the registers that a product or an access of tensor memory may use, results included."""
     if word.operation in _TENSOR_MEMORY:
-        return _mask(word.rd, _MOST_OF_TENSOR_MEMORY) | _mask(word.rb, _MOST_OF_TENSOR_MEMORY)
+        return _mask(word.rd, _MAX_TENSOR_REGISTERS) | _mask(word.rb, _MAX_TENSOR_REGISTERS)
     return _mask(word.rd, 4 * (1 + word.field(*_COLUMNS))) | _mask(word.field(*_METADATA), 1)
 
 
-def _mask(first: int, count: int) -> int:
+def _mask(register: int, count: int) -> int:
     """Return the mask of registers in a row; 0 for RZ, which holds nothing."""
-    return 0 if first == RZ else ((1 << count) - 1) << first & ALL_REGISTERS
+    return 0 if register == RZ else ((1 << count) - 1) << register & ALL_REGISTERS
 
 
 def _sources(word: Word, arch: int) -> Iterator[int]:

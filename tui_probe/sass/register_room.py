@@ -22,7 +22,7 @@ from tui_probe.sass.lane_registers import align_register
 from tui_probe.sass.record_code import OperandWait
 from tui_probe.sass.register_operands import ALL_REGISTERS, PAIR, WITHOUT_SCOREBOARD, operands_of
 from tui_probe.sass.scoreboards import least_used_barriers, pending_scoreboards
-from tui_probe.sass.target import FEWEST_REGISTERS, SET_REGISTERS
+from tui_probe.sass.target import MIN_REGISTERS, SET_REGISTERS
 from tui_probe.sass.words import BARRIER_COUNT, MAX_REGISTERS, NO_BARRIER, RESERVED, RZ, WORD_BYTES
 
 if TYPE_CHECKING:
@@ -45,39 +45,47 @@ _VARIABLE_LATENCY: Final = frozenset({0x028, 0x029, 0x02A, 0x02B, 0x03B, 0x03F, 
 
 
 @dataclass(frozen=True, slots=True)
-class _UnderWay:
-    """Registers that instructions under way may name, by scoreboard; ``read`` and ``written`` are without one."""
+class _PendingAccesses:
+    """Masks of the registers that pending instructions may read or write: by scoreboard, and of those without one."""
 
     scoreboards: tuple[int, ...] = (0,) * BARRIER_COUNT
-    read: int = 0
-    written: int = 0
+    read_mask: int = 0
+    write_mask: int = 0
 
     @property
-    def all(self) -> int:
+    def all_registers(self) -> int:
         """All of them."""
-        return reduce(or_, self.scoreboards, self.read | self.written)
+        return reduce(or_, self.scoreboards, self.read_mask | self.write_mask)
 
-    def joined(self, other: _UnderWay) -> _UnderWay:
+    def join(self, alternative: _PendingAccesses) -> _PendingAccesses:
         """Return those of either way to an instruction."""
-        pairs = zip(self.scoreboards, other.scoreboards, strict=True)
-        return _UnderWay(tuple(one | two for one, two in pairs), self.read | other.read, self.written | other.written)
+        pairs = zip(self.scoreboards, alternative.scoreboards, strict=True)
+        return _PendingAccesses(
+            tuple(mask | other_mask for mask, other_mask in pairs),
+            self.read_mask | alternative.read_mask,
+            self.write_mask | alternative.write_mask,
+        )
 
-    def behind(self, word: Word, own: Operands) -> _UnderWay:
+    def after_issue(self, word: Word, operands: Operands) -> _PendingAccesses:
         """Return those when an instruction has been issued."""
         scoreboards = [
-            0 if word.wait_mask >> number & 1 else mask & ~own.kills for number, mask in enumerate(self.scoreboards)
+            0 if word.wait_mask >> number & 1 else mask & ~operands.kill_mask
+            for number, mask in enumerate(self.scoreboards)
         ]
-        read, written = self.read & ~own.kills, self.written & ~(own.kills | own.reads)
+        pending_reads, pending_writes = (
+            self.read_mask & ~operands.kill_mask,
+            self.write_mask & ~(operands.kill_mask | operands.read_mask),
+        )
         if word.operation not in _FIXED_LATENCY or word.operation in _VARIABLE_LATENCY:
-            reads, writes = own.reads, own.writes
+            read_mask, write_mask = operands.read_mask, operands.write_mask
             if word.write_barrier != NO_BARRIER:  # a result comes when the operands were read
-                scoreboards[word.write_barrier] |= reads | writes
+                scoreboards[word.write_barrier] |= read_mask | write_mask
             elif word.read_barrier != NO_BARRIER:
-                scoreboards[word.read_barrier] |= reads
-                written |= writes
+                scoreboards[word.read_barrier] |= read_mask
+                pending_writes |= write_mask
             else:
-                read, written = read | reads, written | writes
-        return _UnderWay(tuple(scoreboards), read, written)
+                pending_reads, pending_writes = pending_reads | read_mask, pending_writes | write_mask
+        return _PendingAccesses(tuple(scoreboards), pending_reads, pending_writes)
 
 
 class RegisterRoom:
@@ -87,108 +95,108 @@ class RegisterRoom:
         self._words, self._graph = target.words, graph
         self._operands = [operands_of(word, target.arch) for word in target.words]
         self._limits = _limits(target, graph)
-        nothing = [_UnderWay() for _ in graph.blocks]
-        self._live_behind = _fixpoint([0] * len(graph.blocks), graph.predecessors, self._live_before, or_)
-        self._products = _fixpoint([0] * len(graph.blocks), graph.continuations, self._products_behind, or_)
-        self._under_way = _fixpoint(nothing, graph.continuations, self._under_way_behind, _UnderWay.joined)
+        nothing = [_PendingAccesses() for _ in graph.blocks]
+        self._live_after = _fixpoint([0] * len(graph.blocks), graph.predecessors, self._live_before, or_)
+        self._products = _fixpoint([0] * len(graph.blocks), graph.continuations, self._products_after, or_)
+        self._pending = _fixpoint(nothing, graph.continuations, self._pending_after, _PendingAccesses.join)
 
     def free(self, index: int) -> list[int]:
         """Return the registers that code at an instruction may use, also behind it."""
         block = self._graph.block_at(index)
         live = self._live(block, index)
-        under_way = self._under_way[block]
-        for place in range(self._graph.blocks[block].start, index):
-            under_way = under_way.behind(self._words[place], self._operands[place])
+        pending = self._pending[block]
+        for preceding in range(self._graph.blocks[block].start, index):
+            pending = pending.after_issue(self._words[preceding], self._operands[preceding])
         operands = self._operands[index]
         products = self._products_until(block, index, self._products[block])
-        used = live | under_way.all | operands.reads | operands.writes | products
-        return [number for number in range(self.limit(index) - RESERVED) if not used >> number & 1]
+        used_mask = live | pending.all_registers | operands.read_mask | operands.write_mask | products
+        return [number for number in range(self.limit(index) - RESERVED) if not used_mask >> number & 1]
 
     def pairs(self, index: int) -> list[int]:
         """Return the even numbers of the pairs of registers that code at an instruction may use."""
         free = set(self.free(index))
         return [number for number in sorted(free) if not number % PAIR and number + 1 in free]
 
-    def named(self, index: int) -> int:
+    def named_mask(self, index: int) -> int:
         """Return the mask of the registers that an instruction names or gives away."""
         operands, word = self._operands[index], self._words[index]
-        given = ALL_REGISTERS & ~((1 << _new_limit(word)) - 1) if word.operation == SET_REGISTERS else 0
-        return operands.reads | operands.writes | given
+        released_mask = ALL_REGISTERS & ~((1 << _new_limit(word)) - 1) if word.operation == SET_REGISTERS else 0
+        return operands.read_mask | operands.write_mask | released_mask
 
     def limit(self, index: int) -> int:
         """Return the smallest number of registers that a warp has at an instruction."""
         return self._limits[self._graph.block_at(index)]
 
-    def _live_before(self, block: int, behind: int) -> int:
-        return self._live(block, self._graph.blocks[block].start, behind)
+    def _live_before(self, block: int, live_after: int) -> int:
+        return self._live(block, self._graph.blocks[block].start, live_after)
 
-    def _live(self, block: int, index: int, behind: int | None = None) -> int:
+    def _live(self, block: int, index: int, live_after: int | None = None) -> int:
         """Return the registers that are read from an instruction of a block on before they are written."""
-        live = self._live_behind[block] if behind is None else behind
-        for place in range(self._graph.blocks[block].stop - 1, index - 1, -1):
-            live = live & ~self._operands[place].kills | self._operands[place].reads
+        live = self._live_after[block] if live_after is None else live_after
+        for number in range(self._graph.blocks[block].stop - 1, index - 1, -1):
+            live = live & ~self._operands[number].kill_mask | self._operands[number].read_mask
         return live & ALL_REGISTERS
 
-    def _products_behind(self, block: int, before: int) -> int:
-        return self._products_until(block, self._graph.blocks[block].stop - 1, before)
+    def _products_after(self, block: int, product_mask: int) -> int:
+        return self._products_until(block, self._graph.blocks[block].stop - 1, product_mask)
 
-    def _products_until(self, block: int, index: int, before: int) -> int:
+    def _products_until(self, block: int, index: int, product_mask: int) -> int:
         """Return the registers that products of a block up to an instruction, inclusive, name, besides those of
-        products ``before`` the block.
+        products ``product_mask`` the block.
         """
-        for place in range(self._graph.blocks[block].start, index + 1):
-            if self._words[place].operation in WITHOUT_SCOREBOARD:
-                before |= self._operands[place].reads | self._operands[place].writes
-        return before
+        for number in range(self._graph.blocks[block].start, index + 1):
+            if self._words[number].operation in WITHOUT_SCOREBOARD:
+                product_mask |= self._operands[number].read_mask | self._operands[number].write_mask
+        return product_mask
 
-    def _under_way_behind(self, block: int, before: _UnderWay) -> _UnderWay:
+    def _pending_after(self, block: int, pending: _PendingAccesses) -> _PendingAccesses:
         for place in self._graph.blocks[block]:
-            before = before.behind(self._words[place], self._operands[place])
-        return before
+            pending = pending.after_issue(self._words[place], self._operands[place])
+        return pending
 
 
 def _fixpoint(
     states: list[_State],
-    led_to: Sequence[Sequence[int]],
+    edges: Sequence[Sequence[int]],
     step: Callable[[int, _State], _State],
     join: Callable[[_State, _State], _State],
 ) -> list[_State]:
-    """Join what each block makes of its state into the states of those of ``led_to``, until nothing changes."""
+    """Join what each block makes of its state into the states of those of ``edges``, until nothing changes."""
     pending = list(range(len(states)))
     while pending:
         block = pending.pop()
-        following = step(block, states[block])
-        for other in led_to[block]:
-            joined = join(states[other], following)
-            if joined != states[other]:
-                states[other] = joined
-                pending.append(other)
+        next_state = step(block, states[block])
+        for successor in edges[block]:
+            joined_state = join(states[successor], next_state)
+            if joined_state != states[successor]:
+                states[successor] = joined_state
+                pending.append(successor)
     return states
 
 
 def _limits(target: GraftTarget, graph: FlowGraph) -> list[int]:
     """Return the smallest limit with which a warp is in each block, also before a change inside it."""
-    code_words = [[target.words[at] for at in block] for block in graph.blocks]
+    code_words = [[target.words[index] for index in block] for block in graph.blocks]
     changes = [[_new_limit(word) for word in block if word.operation == SET_REGISTERS] for block in code_words]
     unreached = max(RZ, target.registers)
-    inside = [min(block, default=unreached) for block in changes]
-    entering = [unreached] * len(graph.blocks)
-    entering[graph.block_at(0)] = target.registers
+    block_minima = [min(block, default=unreached) for block in changes]
+    entry_limits = [unreached] * len(graph.blocks)
+    entry_limits[graph.block_at(0)] = target.registers
     pending = [graph.block_at(0)]
-    seen = set(pending)
+    visited = set(pending)
     while pending:
         block = pending.pop()
-        leaving = changes[block][-1] if changes[block] else entering[block]
-        for other in graph.successors[block]:
-            if other not in seen or leaving < entering[other]:
-                seen.add(other)
-                entering[other] = min(entering[other], leaving)
-                pending.append(other)
-    return [min(pair) for pair in zip(entering, inside, strict=True)]
+        exit_limit = changes[block][-1] if changes[block] else entry_limits[block]
+        for successor in graph.successors[block]:
+            if successor not in visited or exit_limit < entry_limits[successor]:
+                visited.add(successor)
+                entry_limits[successor] = min(entry_limits[successor], exit_limit)
+                pending.append(successor)
+    return [min(pair) for pair in zip(entry_limits, block_minima, strict=True)]
 
 
 def _new_limit(word: Word) -> int:
-    return word.field(32, 32) if word.form == _NUMBER_FORM else FEWEST_REGISTERS
+    return word.field(32, 32) if word.form == _NUMBER_FORM else MIN_REGISTERS
 
 
 @dataclass(frozen=True)
@@ -197,17 +205,17 @@ class RecordRoom:
 
     target: GraftTarget
     graph: FlowGraph
-    inside: RegisterRoom | None
+    register_room: RegisterRoom | None
 
     @classmethod
-    def of(cls, target: GraftTarget) -> RecordRoom:
-        graph = FlowGraph.of(target)
-        return cls(target, graph, None if cls.grows(target) else RegisterRoom(target, graph))
+    def from_target(cls, target: GraftTarget) -> RecordRoom:
+        graph = FlowGraph.from_target(target)
+        return cls(target, graph, None if cls.can_grow(target) else RegisterRoom(target, graph))
 
     @classmethod
-    def grows(cls, target: GraftTarget) -> bool:
+    def can_grow(cls, target: GraftTarget) -> bool:
         """Return whether a kernel may have more registers."""
-        return target.fewest_registers == target.registers and cls._end(target) <= MAX_REGISTERS
+        return target.min_registers == target.registers and cls._end(target) <= MAX_REGISTERS
 
     @staticmethod
     def _end(target: GraftTarget) -> int:
@@ -215,30 +223,30 @@ class RecordRoom:
 
     def pairs(self, index: int) -> list[int]:
         """Return the even numbers of pairs of registers for a record at an instruction."""
-        if self.inside is not None:
-            return self.inside.pairs(index)
-        first = align_register(self.target.registers - RESERVED)
-        return list(range(first, first + 2 * PAIRS_OF_RECORD, 2))
+        if self.register_room is not None:
+            return self.register_room.pairs(index)
+        first_register = align_register(self.target.registers - RESERVED)
+        return list(range(first_register, first_register + 2 * PAIRS_OF_RECORD, 2))
 
     def has_pairs(self, index: int) -> bool:
         """Return whether an instruction leaves enough."""
         return len(self.pairs(index)) >= PAIRS_OF_RECORD
 
-    def cycles_behind(self, index: int, records: Collection[int]) -> int:
+    def cycles_after(self, index: int, records: Collection[int]) -> int:
         """Return the stall cycles from an instruction to the next one with a record, or to the end of its block."""
         block = self.graph.blocks[self.graph.block_at(index)]
-        end = next((place for place in range(index + 1, block.stop) if place in records), block.stop)
+        end = next((number for number in range(index + 1, block.stop) if number in records), block.stop)
         return sum(word.stall for word in self.target.words[index:end])
 
-    def registers(self, around: int) -> int | None:
+    def registers(self, needed_at_ends: int) -> int | None:
         """Return the registers that the kernel must request, with that many for its entry and exits; None if some warp
         has fewer there.
         """
-        if self.inside is None:
-            needed = max(around, self._end(self.target))
-            return needed if needed <= MAX_REGISTERS else None
-        limits = (self.inside.limit(at // WORD_BYTES) for at in self.target.exits())
-        return self.target.registers if around <= min(self.target.registers, *limits) else None
+        if self.register_room is None:
+            needed_registers = max(needed_at_ends, self._end(self.target))
+            return needed_registers if needed_registers <= MAX_REGISTERS else None
+        limits = (self.register_room.limit(offset // WORD_BYTES) for offset in self.target.exits())
+        return self.target.registers if needed_at_ends <= min(self.target.registers, *limits) else None
 
     def records(self, rewritten: Mapping[int, Word], places: Sequence[int]) -> list[tuple[list[int], OperandWait]]:
         """Return the pairs of registers and the waits of the record at each of some instructions, which are
@@ -249,39 +257,43 @@ class RecordRoom:
         waited for, if possible.
         """
         code_words = [rewritten.get(index * WORD_BYTES, word) for index, word in enumerate(self.target.words)]
-        pending = pending_scoreboards(code_words, self.graph).ahead
-        held = {place: pending[place] & ~code_words[place].wait_mask for place in places}
+        pending = pending_scoreboards(code_words, self.graph).before_wait
+        pending_masks = {place: pending[place] & ~code_words[place].wait_mask for place in places}
         order = least_used_barriers(self.target.all_words())
-        before, plans = dict.fromkeys(places, 0), []
+        earlier_barriers, plans = dict.fromkeys(places, 0), []
         for place in places:
-            named, following = self._up_to_records(place, held.keys())
-            pairs = sorted(self.pairs(place), key=lambda pair: named >> pair & 0b11 != 0)[:PAIRS_OF_RECORD]
-            own = next((number for number in order if not held[place] >> number & 1), order[0])
-            later = [number for number in order if not any(held[at] >> number & 1 for at in (place, *following))]
-            waits_later = bool(later) and not any(named >> pair & 0b11 for pair in pairs)
-            barrier = later[0] if waits_later else own
-            for at in following if waits_later else ():
-                before[at] |= 1 << barrier
+            named_mask, next_records = self._search_next_records(place, pending_masks.keys())
+            pairs = sorted(self.pairs(place), key=lambda pair: named_mask >> pair & 0b11 != 0)[:PAIRS_OF_RECORD]
+            own_barrier = next((number for number in order if not pending_masks[place] >> number & 1), order[0])
+            later_barriers = [
+                number
+                for number in order
+                if not any(pending_masks[record] >> number & 1 for record in (place, *next_records))
+            ]
+            waits_later = bool(later_barriers) and not any(named_mask >> pair & 0b11 for pair in pairs)
+            barrier = later_barriers[0] if waits_later else own_barrier
+            for record in next_records if waits_later else ():
+                earlier_barriers[record] |= 1 << barrier
             plans.append((pairs, barrier, not waits_later))
         return [
-            (pairs, OperandWait(barrier, before[place], behind))
-            for place, (pairs, barrier, behind) in zip(places, plans, strict=True)
+            (pairs, OperandWait(barrier, earlier_barriers[place], waits_itself))
+            for place, (pairs, barrier, waits_itself) in zip(places, plans, strict=True)
         ]
 
-    def _up_to_records(self, place: int, records: Collection[int]) -> tuple[int, set[int]]:
+    def _search_next_records(self, place: int, records: Collection[int]) -> tuple[int, set[int]]:
         """Return the mask of the registers that are named or given away from a record to the next ones, and these."""
-        named, following = 0, set[int]()
+        named_mask, next_records = 0, set[int]()
         block = self.graph.block_at(place)
-        waiting, seen = [(block, range(place, self.graph.blocks[block].stop))], set[int]()
-        while waiting:
-            block, code = waiting.pop()
+        pending, visited = [(block, range(place, self.graph.blocks[block].stop))], set[int]()
+        while pending:
+            block, code = pending.pop()
             for index in code:
-                if index in records and (index != place or block in seen):
-                    following.add(index)
+                if index in records and (index != place or block in visited):
+                    next_records.add(index)
                     break
-                named |= 0 if self.inside is None else self.inside.named(index)
+                named_mask |= 0 if self.register_room is None else self.register_room.named_mask(index)
             else:
-                fresh = {*self.graph.continuations[block]} - seen
-                seen |= fresh
-                waiting += [(other, self.graph.blocks[other]) for other in fresh]
-        return named, following
+                unvisited = {*self.graph.continuations[block]} - visited
+                visited |= unvisited
+                pending += [(successor, self.graph.blocks[successor]) for successor in unvisited]
+        return named_mask, next_records

@@ -84,30 +84,30 @@ def _barriers_by_use(words: Iterable[Word]) -> list[int]:
 class PendingScoreboards(NamedTuple):
     """The scoreboards that may be set and not waited for, as masks by instruction."""
 
-    ahead: list[int]
+    before_wait: list[int]
     """Masks in front of each instruction, before it waits."""
-    behind: list[int]
+    after_issue: list[int]
     """Masks when each instruction has been issued."""
 
 
 def pending_scoreboards(words: Sequence[Word], graph: FlowGraph) -> PendingScoreboards:
     """Return the scoreboards that may be pending around each instruction, those of functions that returned included."""
     pending = PendingScoreboards([0] * len(words), [0] * len(words))
-    entering = [0] * len(graph.blocks)
-    waiting = list(range(len(graph.blocks)))
-    while waiting:
-        block = waiting.pop()
-        mask = entering[block]
+    block_masks = [0] * len(graph.blocks)
+    blocks = list(range(len(graph.blocks)))
+    while blocks:
+        block = blocks.pop()
+        mask = block_masks[block]
         for index in graph.blocks[block]:
             word = words[index]
-            pending.ahead[index] = mask
+            pending.before_wait[index] = mask
             mask &= ~word.wait_mask
             mask |= sum(1 << barrier for barrier in {word.write_barrier, word.read_barrier} if barrier < BARRIER_COUNT)
-            pending.behind[index] = mask
-        for following in graph.continuations[block]:
-            if mask & ~entering[following]:
-                entering[following] |= mask
-                waiting.append(following)
+            pending.after_issue[index] = mask
+        for successor in graph.continuations[block]:
+            if mask & ~block_masks[successor]:
+                block_masks[successor] |= mask
+                blocks.append(successor)
     return pending
 
 
@@ -130,7 +130,7 @@ class Producer:
     """True if no later group is awaited."""
 
     @property
-    def at(self) -> int:
+    def offset(self) -> int:
         """Byte offset in the kernel's code."""
         return self.index * WORD_BYTES
 
@@ -151,7 +151,7 @@ class _GroupCount(NamedTuple):
 
     limit: int
     """Groups that it waits for or leaves pending, counted from the newest; fewer behind another wait for groups."""
-    ended: int = 0
+    end_count: int = 0
     """Groups whose end was passed."""
     is_complete: bool = False
     """True where all earlier groups are complete."""
@@ -164,46 +164,48 @@ class ProducerSearch:
     target: GraftTarget
     graph: FlowGraph
 
-    def of_masks(self, index: int, barriers: Iterable[int]) -> dict[int, Producer]:
+    def scoreboard_producers(self, index: int, barriers: Iterable[int]) -> dict[int, Producer]:
         """Return what sets scoreboards before instruction ``index`` waits for them. A producer may set two of them:
         its result comes after it has read its operands.
         """
         producers: dict[int, Producer] = {}
         for barrier in barriers:
-            for producer in self.of_mask(index, barrier):
+            for producer in self._barrier_producers(index, barrier):
                 if producers.get(producer.index, producer).kind in (OPERANDS, producer.kind):
                     producers[producer.index] = producer
         return producers
 
-    def of_mask(self, index: int, barrier: int) -> Iterator[Producer]:
+    def _barrier_producers(self, index: int, barrier: int) -> Iterator[Producer]:
         """Yield what sets a scoreboard before instruction ``index`` waits for it."""
         words, arch = self.target.words, self.target.arch
 
-        def until_waited(at: int, has_waited: bool) -> bool | None:
-            return None if has_waited else waits_for_all(words[at], barrier)
+        def until_waited(number: int, has_waited: bool) -> bool | None:
+            return None if has_waited else waits_for_all(words[number], barrier)
 
-        passed = self._walk_back(index, False, until_waited)
-        queues = {in_order_queue(words[at], arch) for at, _, _ in passed if words[at].write_barrier == barrier}
-        for at, _, is_previous in passed:
-            word = words[at]
+        path = self._walk_back(index, False, until_waited)
+        queues = {
+            in_order_queue(words[number], arch) for number, _, _ in path if words[number].write_barrier == barrier
+        }
+        for number, _, is_previous in path:
+            word = words[number]
             if word.write_barrier == barrier:
                 is_read = _reads_result(words[index], word)
-                yield Producer(at, produced_class(word, arch), is_read, is_previous, self._depth(index, at))
+                yield Producer(number, produced_class(word, arch), is_read, is_previous, self._depth(index, number))
             elif word.read_barrier == barrier:
-                yield Producer(at, released_class(word, arch), False, is_previous, self._depth(index, at))
+                yield Producer(number, released_class(word, arch), False, is_previous, self._depth(index, number))
             elif self._is_of_queue(word, queues) and _reads_result(words[index], word):
-                yield Producer(at, produced_class(word, arch), True, is_previous, self._depth(index, at))
+                yield Producer(number, produced_class(word, arch), True, is_previous, self._depth(index, number))
 
     def _depth(self, index: int, producer: int) -> int:
         """Return the number of loops that two instructions are in."""
-        around, of_producer = (self.graph.loops_around(self.graph.block_at(at)) for at in (index, producer))
-        return len({*around} & {*of_producer})
+        loops, producer_loops = (self.graph.loops_around(self.graph.block_at(number)) for number in (index, producer))
+        return len({*loops} & {*producer_loops})
 
     def _is_of_queue(self, word: Word, queues: Container[str | None]) -> bool:
         queue = in_order_queue(word, self.target.arch)
         return queue is not None and queue in queues and word.write_barrier == NO_BARRIER
 
-    def of_groups(self, index: int) -> Iterator[Producer]:
+    def group_producers(self, index: int) -> Iterator[Producer]:
         """Yield the instructions of the newest group that a ``DEPBAR`` or ``WARPGROUP.DEPBAR`` waits for.
 
         Products are computed one after the other: those of the group before it are awaited, too, unless an earlier
@@ -214,72 +216,76 @@ class ProducerSearch:
         ends_group = group_end(words[index])
         if ends_group is None:
             return
-        kinds, newest = group_classes(words[index]), pending_groups(words[index]) + 1
+        kinds, newest_group = group_classes(words[index]), pending_groups(words[index]) + 1
 
-        def until_previous_group(at: int, count: _GroupCount) -> _GroupCount | None:
+        def until_previous_group(number: int, count: _GroupCount) -> _GroupCount | None:
             if count.is_complete:
                 return None
-            limit, ended = count.limit, count.ended
-            if own_wait(words[at]) == "wgmma":
-                limit = min(limit, max(newest, ended + pending_groups(words[at])))
-            if ends_group(words[at]):
-                ended += 1
-            if ended > limit:
+            limit, end_count = count.limit, count.end_count
+            if own_wait(words[number]) == "wgmma":
+                limit = min(limit, max(newest_group, end_count + pending_groups(words[number])))
+            if ends_group(words[number]):
+                end_count += 1
+            if end_count > limit:
                 return None
-            return _GroupCount(limit, ended, completes_groups(words[index], words[at]))
+            return _GroupCount(limit, end_count, completes_groups(words[index], words[number]))
 
-        first = _GroupCount(newest + 1 if kinds == {"wgmma"} else newest)
-        passed = [way for way in self._walk_back(index, first, until_previous_group) if way.state.ended >= newest]
-        classes = {at: group_class(words[at], arch) for at, _, _ in passed}
-        has_copies = any(ends_group(words[at]) and classes[at] in kinds for at, _, _ in passed)
-        for at, count, is_previous in passed:
+        start_count = _GroupCount(newest_group + 1 if kinds == {"wgmma"} else newest_group)
+        path = [
+            instruction
+            for instruction in self._walk_back(index, start_count, until_previous_group)
+            if instruction.state.end_count >= newest_group
+        ]
+        classes = {at: group_class(words[at], arch) for at, _, _ in path}
+        has_copies = any(ends_group(words[at]) and classes[at] in kinds for at, _, _ in path)
+        for at, count, is_previous in path:
             is_end = ends_group(words[at])
             if is_end or (has_copies and classes[at] in kinds and own_wait(words[at]) is None):
-                depth, is_newest = self._depth(index, at), count.ended == newest
+                depth, is_newest = self._depth(index, at), count.end_count == newest_group
                 yield Producer(at, classes[at], not is_end, is_previous, depth, is_newest)
 
     def _walk_back(
-        self, index: int, first: _State, rule: Callable[[int, _State], _State | None]
+        self, index: int, start_state: _State, rule: Callable[[int, _State], _State | None]
     ) -> list[_PassedInstruction[_State]]:
-        """Walk back from instruction ``index`` on all ways, with the state ``first``.
+        """Walk back from instruction ``index`` on all ways, with the state ``start_state``.
 
         ``rule`` gets an instruction and the state behind it; it returns the state before it, or None to stop without
         it. Returns each instruction with each state before it.
         """
-        passed: dict[tuple[int, _State], bool] = {}
-        seen: set[tuple[int, int, _State, bool]] = set()
-        ways = [(self.graph.block_at(index), index, first, False)]
-        ways_over_back_edges: list[tuple[int, int, _State, bool]] = []
-        while ways or ways_over_back_edges:
-            is_previous = not ways
-            way = (ways or ways_over_back_edges).pop()
-            if way in seen:
+        instructions: dict[tuple[int, _State], bool] = {}
+        visited: set[tuple[int, int, _State, bool]] = set()
+        pending = [(self.graph.block_at(index), index, start_state, False)]
+        back_edge_pending: list[tuple[int, int, _State, bool]] = []
+        while pending or back_edge_pending:
+            is_previous = not pending
+            path = (pending or back_edge_pending).pop()
+            if path in visited:
                 continue
-            seen.add(way)
-            block, end, state, in_called = way
-            for at in range(end - 1, self.graph.blocks[block].start - 1, -1):
-                following = rule(at, state)
-                if following is None:
+            visited.add(path)
+            block, end, state, in_callee = path
+            for number in range(end - 1, self.graph.blocks[block].start - 1, -1):
+                earlier_state = rule(number, state)
+                if earlier_state is None:
                     break
-                state = following
-                passed.setdefault((at, state), is_previous)
+                state = earlier_state
+                instructions.setdefault((number, state), is_previous)
             else:
-                for before, is_in_called in self._blocks_before(block, in_called=in_called):
-                    is_back_edge = is_previous or self.graph.dominates(block, before)
-                    following_way = before, self.graph.blocks[before].stop, state, is_in_called
-                    (ways_over_back_edges if is_back_edge else ways).append(following_way)
-        return [_PassedInstruction(at, state, is_previous) for (at, state), is_previous in passed.items()]
+                for predecessor, predecessor_in_callee in self._blocks_before(block, in_callee=in_callee):
+                    is_back_edge = is_previous or self.graph.dominates(block, predecessor)
+                    longer_path = predecessor, self.graph.blocks[predecessor].stop, state, predecessor_in_callee
+                    (back_edge_pending if is_back_edge else pending).append(longer_path)
+        return [_PassedInstruction(at, state, is_previous) for (at, state), is_previous in instructions.items()]
 
-    def _blocks_before(self, block: int, *, in_called: bool) -> Iterator[tuple[int, bool]]:
+    def _blocks_before(self, block: int, *, in_callee: bool) -> Iterator[tuple[int, bool]]:
         """Yield the blocks before one, and whether they are of a function that has returned: the way through it ends at
         its first instruction, since another one leads around the call.
         """
-        for before in self.graph.predecessors[block]:
-            if before in self.graph.dominators and not (in_called and self.graph.calls.get(before) == block):
-                yield before, in_called
-        for before in self.graph.returns.get(block, ()):
-            if before in self.graph.dominators:
-                yield before, True
+        for predecessor in self.graph.predecessors[block]:
+            if predecessor in self.graph.dominators and not (in_callee and self.graph.calls.get(predecessor) == block):
+                yield predecessor, in_callee
+        for predecessor in self.graph.returns.get(block, ()):
+            if predecessor in self.graph.dominators:
+                yield predecessor, True
 
 
 def _reads_result(reader: Word, producer: Word) -> bool:

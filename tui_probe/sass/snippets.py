@@ -73,7 +73,7 @@ _STORES: Final = frozenset({0x185, 0x186, 0x18E, 0x1A6, 0x1A8, 0x1A9, 0x18A, 0x1
 _MOVE_STALL: Final = 12
 """Cycles after which any instruction can read the result of a move."""
 _UMOV: Final = 0xC82
-_STORED: Final = 64
+_STORED_REGISTER: Final = 64
 """Lowest bit of the uniform register whose value a mark stores."""
 
 
@@ -89,24 +89,24 @@ def mark_number(word: Word) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """The code of a snippet. ``base`` and ``parameters_at`` say where its kernel's parameters, and the probe's among
+    """The code of a snippet. ``base`` and ``probe_base`` say where its kernel's parameters, and the probe's among
     them, are in bank 0; ``registers`` are those that its kernel needs, ``flags`` further attributes for the driver.
     """
 
     arch: int
     words: tuple[Word, ...]
     base: int
-    parameters_at: int
+    probe_base: int
     registers: int
     flags: tuple[Attribute, ...]
 
     @classmethod
-    def of(cls, cubin: Cubin, name: str, leading: int, *, may_exit: bool) -> Snippet:
-        """Read the code of kernel ``name``, whose first ``leading`` bytes of parameters are not the probe's.
+    def from_cubin(cls, cubin: Cubin, name: str, leading_bytes: int, *, may_exit: bool) -> Snippet:
+        """Read the code of kernel ``name``, whose first ``leading_bytes`` bytes of parameters are not the probe's.
 
         ``may_exit`` allows lanes to exit before its end. Raises UnsupportedKernelError for code that cannot be grafted.
         """
-        target = GraftTarget.of(cubin, name)
+        target = GraftTarget.from_cubin(cubin, name)
         _refuse_stack(cubin)
         code = target.words[: target.exits()[-1] // WORD_BYTES]
         if code and code[0].rd == STACK_POINTER and _parameter_offset(code[0]) is not None:
@@ -115,20 +115,20 @@ class Snippet:
             _refuse(word, may_exit=may_exit)
         registers = target.registers
         if may_exit:
-            made, registers = without_uniform(code, registers, target.arch)
-            code = tuple(made)
+            ordinary_code, registers = without_uniform(code, registers, target.arch)
+            code = tuple(ordinary_code)
         flags = tuple(attribute for attribute in target.attributes if attribute.format == nv_info.FLAG_FORMAT)
-        return cls(target.arch, code, target.base, target.base + leading, registers, flags)
+        return cls(target.arch, code, target.base, target.base + leading_bytes, registers, flags)
 
     def uniform_pairs(self) -> list[int]:
-        """The even numbers of the pairs of uniform registers that it uses."""
+        """Return the even numbers of the pairs of uniform registers that it uses."""
         pairs = {number & ~1 for word in self.words for number in named_uniform_registers(word, self.arch) or ()}
         return sorted(pairs)
 
-    def placed(
-        self, base: int, parameters_at: int, uniform: Mapping[int, int], carried: Sequence[KeptRegister]
+    def place(
+        self, base: int, probe_base: int, uniform: Mapping[int, int], carried: Sequence[KeptRegister]
     ) -> list[Word]:
-        """Return its words in a kernel whose parameters begin at ``base`` and the probe's at ``parameters_at``.
+        """Return its words in a kernel whose parameters begin at ``base`` and the probe's at ``probe_base``.
 
         ``uniform`` says which even register stands for each of ``uniform_pairs``; ``carried`` are those that keep what
         lives from the entry to the exits. Raises UnsupportedKernelError if the kernel is for another ABI.
@@ -136,22 +136,22 @@ class Snippet:
         if base != self.base:
             raise UnsupportedKernelError(because("graft-base", found=base, expected=self.base))
         numbers = {number: uniform[number & ~1] | number & 1 for pair in uniform for number in (pair, pair + 1)}
-        shift = parameters_at - self.parameters_at
+        shift = probe_base - self.probe_base
         code = []
         for word in self.words:
-            moved = with_uniform_registers(word, numbers, self.arch) if not is_mark(word) else word
-            code.append(_mark_move(word, numbers, carried, self.arch) or self._shifted(moved, shift))
+            renumbered = with_uniform_registers(word, numbers, self.arch) if not is_mark(word) else word
+            code.append(_mark_move(word, numbers, carried, self.arch) or self._shift_parameter(renumbered, shift))
         return _with_store_barriers(code)
 
-    def reads_as(self, other: Snippet) -> bool:
-        """Return whether ``other``, whose parameters lie elsewhere, is this code with its parameters there."""
-        shift = other.parameters_at - self.parameters_at
-        return other.words == tuple(self._shifted(word, shift) for word in self.words)
+    def reads_as(self, moved_snippet: Snippet) -> bool:
+        """Return whether ``moved_snippet``, whose parameters lie elsewhere, is this code with its parameters there."""
+        shift = moved_snippet.probe_base - self.probe_base
+        return moved_snippet.words == tuple(self._shift_parameter(word, shift) for word in self.words)
 
-    def _shifted(self, word: Word, shift: int) -> Word:
-        """A word that reads a parameter of the probe's where it lies now."""
+    def _shift_parameter(self, word: Word, shift: int) -> Word:
+        """Return a word whose parameter of the probe lies ``shift`` bytes further."""
         offset = _parameter_offset(word)
-        if offset is None or offset < self.parameters_at:
+        if offset is None or offset < self.probe_base:
             return word
         return with_constant_offset(word, offset + shift)
 
@@ -178,33 +178,36 @@ class UniformAssignment(NamedTuple):
 
 
 def assign_uniform_registers(
-    entry: Sequence[int], exits: Sequence[int], taken: Iterable[int], carried: int, above: int | None
+    entry: Sequence[int], exits: Sequence[int], used_registers: Iterable[int], carried: int, first_ordinary: int | None
 ) -> UniformAssignment:
-    """Uniform registers that a kernel does not use, for the pairs of the code at its exits and what is carried there.
+    """Assign uniform registers that a kernel does not use to the pairs of its exit code and to ``carried`` values.
 
-    At the entry none holds anything yet: the code there may have all but those that carry. Where too few are free,
-    ordinary registers from number ``above`` on carry; with None, or too few for the exits, UnsupportedKernelError.
+    The entry code may have all registers but those that carry: at the entry none holds anything yet. Where too few are
+    free, ordinary registers from number ``first_ordinary`` on carry. Raises UnsupportedKernelError if that is None, and
+    if too few are free for the exit code.
     """
-    used = set(taken)
-    free = [number for number in range(UNIFORM_REGISTERS - 1, FIRST_FREE_UNIFORM - 1, -1) if number not in used]
+    used_set = set(used_registers)
+    free = [number for number in range(UNIFORM_REGISTERS - 1, FIRST_FREE_UNIFORM - 1, -1) if number not in used_set]
     pairs = [number for number in free if not number & 1 and number + 1 in free]
-    chosen = dict(zip(exits, pairs, strict=False))
+    exit_pairs = dict(zip(exits, pairs, strict=False))
     # Those that calls leave as they are first, then those that are in no pair.
     single = sorted(
-        (number for number in free if number & ~1 not in chosen.values()),
+        (number for number in free if number & ~1 not in exit_pairs.values()),
         key=lambda number: (number < UNIFORM_KEPT_BY_CALLS, number & ~1 in pairs, -number),
     )
-    if len(chosen) < len(exits) or (len(single) < carried and above is None):
+    if len(exit_pairs) < len(exits) or (len(single) < carried and first_ordinary is None):
         raise UnsupportedKernelError(because("graft-uniform"))
     if len(single) < carried:
-        kept_registers = [KeptRegister(False, number) for number in range(above or 0, (above or 0) + carried)]
+        kept_registers = [
+            KeptRegister(False, number) for number in range(first_ordinary or 0, (first_ordinary or 0) + carried)
+        ]
     else:
         kept_registers = [KeptRegister(True, number) for number in single[:carried]]
-    taken_pairs = {place.number & ~1 for place in kept_registers if place.is_uniform}
-    others = [
+    taken_pairs = {register.number & ~1 for register in kept_registers if register.is_uniform}
+    entry_pairs = [
         pair for pair in [*pairs, *range(FIRST_FREE_UNIFORM, UNIFORM_REGISTERS - 1, 2)] if pair not in taken_pairs
     ]
-    return UniformAssignment(dict(zip(entry, dict.fromkeys(others), strict=False)), chosen, kept_registers)
+    return UniformAssignment(dict(zip(entry, dict.fromkeys(entry_pairs), strict=False)), exit_pairs, kept_registers)
 
 
 def with_initial_wait(words: Sequence[Word]) -> list[Word]:
@@ -217,9 +220,11 @@ def with_final_wait(words: Sequence[Word]) -> list[Word]:
     barriers = {
         barrier for word in words for barrier in (word.write_barrier, word.read_barrier) if barrier != NO_BARRIER
     }
-    waited = sum(1 << barrier for barrier in barriers) & ALL_BARRIERS
+    wait_mask = sum(1 << barrier for barrier in barriers) & ALL_BARRIERS
     return (
-        [*words, nop_word().with_stall(BARRIER_SET_STALL).with_wait_mask(waited)] if _has_access(words) else list(words)
+        [*words, nop_word().with_stall(BARRIER_SET_STALL).with_wait_mask(wait_mask)]
+        if _has_access(words)
+        else list(words)
     )
 
 
@@ -228,7 +233,7 @@ def _has_access(words: Sequence[Word]) -> bool:
 
 
 def _parameter_offset(word: Word) -> int | None:
-    """The offset in bank 0 of the constant that a word reads; None for one that reads none there."""
+    """Return the offset in bank 0 of the constant that a word reads; None for one that reads none there."""
     return constant_offset(word) if constant_bank(word) == 0 else None
 
 
@@ -248,32 +253,32 @@ def _refuse(word: Word, *, may_exit: bool) -> None:
 
 
 def _mark_move(word: Word, numbers: Mapping[int, int], carried: Sequence[KeptRegister], arch: int) -> Word | None:
-    """The move that replaces a mark."""
+    """Return the move that replaces a mark."""
     if not is_mark(word):
         return None
     index = mark_number(word) - 1
-    place = carried[index]
+    register = carried[index]
     if word.operation == LOAD_MARK:
-        return _move_word(word, KeptRegister(False, word.rd), place)
+        return _move_word(word, KeptRegister(False, word.rd), register)
     if word.ra != RZ or not word.is_uniform_operand:
         raise UnsupportedKernelError(because("graft-lanes"))
-    return _move_word(word, place, KeptRegister(True, numbers[uniform_register_at(word, _STORED, arch)]))
+    return _move_word(word, register, KeptRegister(True, numbers[uniform_register_at(word, _STORED_REGISTER, arch)]))
 
 
-def _move_word(mark: Word, to: KeptRegister, source: KeptRegister) -> Word:
+def _move_word(mark: Word, destination: KeptRegister, source: KeptRegister) -> Word:
     """Return the move that replaces a mark. A uniform register can only be set from a uniform one."""
-    if to.is_uniform:
+    if destination.is_uniform:
         move = _with_opcode(mark, _UMOV)
     else:
         move = _with_opcode(mark, MOV_UNIFORM if source.is_uniform else MOV).with_field(*BYTE_MASK, ALL_BYTES)
-    move = move.with_field(*DESTINATION, to.number).with_field(*SOURCE_B, source.number)
+    move = move.with_field(*DESTINATION, destination.number).with_field(*SOURCE_B, source.number)
     return move.with_field(*UNIFORM_OPERAND, source.is_uniform)
 
 
 def _with_opcode(word: Word, opcode: int) -> Word:
-    """An instruction of fixed latency that waits for what ``word`` waits for, and is done when the next one begins."""
-    made = Word(opcode).with_field(*GUARD, word.field(*GUARD)).with_wait_mask(word.wait_mask)
-    return made.with_stall(max(_MOVE_STALL, word.stall)).with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
+    """Return an instruction with the guard and waits of ``word``, whose result the next instruction can read."""
+    move = Word(opcode).with_field(*GUARD, word.field(*GUARD)).with_wait_mask(word.wait_mask)
+    return move.with_stall(max(_MOVE_STALL, word.stall)).with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
 
 
 def _with_store_barriers(words: Sequence[Word]) -> list[Word]:

@@ -33,9 +33,9 @@ _FUNCTION: Final = 2
 SET_REGISTERS: Final = 0x1C8
 """USETMAXREG, with the number in 63:32 or in a uniform register."""
 _NUMBER_FORM: Final = 4
-_MOST_FUNCTION_BYTES: Final = 4 << 20
+_MAX_FUNCTION_BYTES: Final = 4 << 20
 """Some seconds of looking at each instruction. The program waits that long for its kernel."""
-FEWEST_REGISTERS: Final = 24
+MIN_REGISTERS: Final = 24
 """Minimum number of registers left to a warp."""
 _PARAMETER: Final = struct.Struct("<IHHI")
 _SIZE_SHIFT: Final = 18
@@ -62,8 +62,8 @@ class GraftTarget:
     registers: int
 
     @classmethod
-    def of(cls, cubin: Cubin, name: str) -> GraftTarget:
-        """The kernel of that name. Raises ImageError for a damaged cubin, UnsupportedKernelError for a strange one."""
+    def from_cubin(cls, cubin: Cubin, name: str) -> GraftTarget:
+        """Read kernel ``name``. Raises ImageError for a damaged cubin, UnsupportedKernelError for an unknown layout."""
         symbol = cubin.kernel_symbol(name)
         code, info = cubin.section(CODE_PREFIX + name), cubin.section(f"{INFO_PREFIX}.{name}")
         constants = cubin.section(_CONSTANTS_PREFIX + name)
@@ -124,24 +124,24 @@ class GraftTarget:
         return section.size if section else 0
 
     @property
-    def first_added(self) -> int:
+    def added_offset(self) -> int:
         """Offset of the first added parameter."""
         return -(-self.parameter_bytes // PARAMETER_BYTES) * PARAMETER_BYTES
 
     @cached_property
-    def fewest_registers(self) -> int:
+    def min_registers(self) -> int:
         """Minimum of registers that the kernel leaves a warp, where its warps pass registers on to each other."""
-        left = self.registers
+        minimum = self.registers
         for word in self.words:
             if word.operation == SET_REGISTERS:
-                known = word.form == _NUMBER_FORM
-                left = min(left, word.field(32, 32) if known else FEWEST_REGISTERS)
-        return left
+                has_number = word.form == _NUMBER_FORM
+                minimum = min(minimum, word.field(32, 32) if has_number else MIN_REGISTERS)
+        return minimum
 
     @cached_property
     def has_unseen_calls(self) -> bool:
         """True if it calls functions by addresses which are of none in its module."""
-        graph = CallGraph.of(self.cubin)
+        graph = CallGraph.from_cubin(self.cubin)
         code_numbers = {self.code.number, *(section.number for section in self.functions)}
         return not graph.has_addressed and not code_numbers.isdisjoint(graph.by_address)
 
@@ -152,17 +152,17 @@ class GraftTarget:
             yield from words_of(self.cubin.content(section))
 
     def exits(self) -> list[int]:
-        """The byte offset of each ``EXIT``. Raises UnsupportedKernelError if the file lists others."""
+        """Return the byte offset of each ``EXIT``. Raises UnsupportedKernelError if the file lists others."""
         offsets = [index * WORD_BYTES for index, word in enumerate(self.words) if word.operation == _EXIT]
-        listed = [attribute.words() for attribute in self.attributes if attribute.number == nv_info.EXITS]
-        if sorted(offset for row in listed for offset in row) != offsets:
+        exit_lists = [attribute.words() for attribute in self.attributes if attribute.number == nv_info.EXITS]
+        if sorted(offset for row in exit_lists for offset in row) != offsets:
             raise UnsupportedKernelError(because("graft-exits"))
         return offsets
 
     def refuse_functions(self) -> None:
         """Raise UnsupportedKernelError if a function may end the kernel, or if there are too many to look through."""
         size = sum(section.size for section in self.functions)
-        if size > _MOST_FUNCTION_BYTES:
+        if size > _MAX_FUNCTION_BYTES:
             raise UnsupportedKernelError(because("graft-large", megabytes=size >> 20))
         for section in self.functions:
             if may_exit(self.cubin.content(section)):
@@ -172,12 +172,12 @@ class GraftTarget:
 
 def may_exit(code: bytes) -> bool:
     """Return whether code has an instruction by which lanes leave the kernel. The code of a module may be 100 MB."""
-    low, high = code[::WORD_BYTES], code[1::WORD_BYTES]
-    at = low.find(_EXIT & 0xFF)
-    while at >= 0:
-        if high[at] & 1 == _EXIT >> 8:
+    low_bytes, high_bytes = code[::WORD_BYTES], code[1::WORD_BYTES]
+    index = low_bytes.find(_EXIT & 0xFF)
+    while index >= 0:
+        if high_bytes[index] & 1 == _EXIT >> 8:
             return True
-        at = low.find(_EXIT & 0xFF, at + 1)
+        index = low_bytes.find(_EXIT & 0xFF, index + 1)
     return False
 
 
@@ -193,13 +193,13 @@ def _parameter_layout(attributes: tuple[Attribute, ...], constants: Section) -> 
 
 
 def functions_of(cubin: Cubin) -> tuple[Section, ...]:
-    """The code sections that belong to no kernel. Raises ImageError."""
+    """Return the code sections that belong to no kernel. Raises ImageError."""
     kernels = {symbol.section for symbol in cubin.symbols if symbol.is_kernel}
-    called = {symbol.section for symbol in cubin.symbols if symbol.kind == _FUNCTION} - kernels
+    functions = {symbol.section for symbol in cubin.symbols if symbol.kind == _FUNCTION} - kernels
     return tuple(
         section
         for section in cubin.sections
-        if section.number in called and section.number and section.name.startswith(CODE_PREFIX)
+        if section.number in functions and section.number and section.name.startswith(CODE_PREFIX)
     )
 
 

@@ -38,7 +38,6 @@ from tui_probe.sass.bulk_copies import UNIFORM_COPIES
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
 from tui_probe.sass.words import (
     ALL_BARRIERS,
-    ALWAYS,
     BRA,
     BSSY,
     BSYNC,
@@ -47,6 +46,7 @@ from tui_probe.sass.words import (
     GUARD,
     IMMEDIATE,
     NOP,
+    PT,
     RZ,
     SECOND_PREDICATE,
     SOURCE_A,
@@ -76,7 +76,7 @@ _PLOP3_OPERANDS: Final = 0x03F0F008
 """``PLOP3.LUT P0, PT, PT, PT, UP, 0x80, 0x0``: its bits 95:64, with UP0 as UP."""
 _UNIFORM_PREDICATE: Final = 68, 3
 """Bits of UP's number in it."""
-_TEST: Final = 0
+_TEST_PREDICATE: Final = 0
 """The predicate of lanes that has a uniform predicate's value in a trampoline."""
 _SETTLED_STALL: Final = 13
 """Cycles after which a predicate or a register that a fixed-latency instruction wrote can be read by any other."""
@@ -86,7 +86,7 @@ def trampoline(
     inline: Sequence[PlacedSnippet],
     displaced: Word,
     free: FreeRegisters,
-    flag_predicate: int = ALWAYS,
+    flag_predicate: int = PT,
     block_code: PlacedSnippet | None = None,
 ) -> list[Word]:
     """Return the code that runs before an instruction.
@@ -98,20 +98,20 @@ def trampoline(
         return []
     code = [new_word(NOP, _SETTLED_STALL), _save_predicates(free)]
     test = uniform_guard_test(displaced)
-    displaced = displaced if test is None else displaced.guarded(_TEST, negated=displaced.guard_negated)
-    if flag_predicate != ALWAYS:
+    displaced = displaced if test is None else displaced.with_guard(_TEST_PREDICATE, negated=displaced.guard_negated)
+    if flag_predicate != PT:
         code += [MarkValue(number=0).move(free.scratch + 1), MarkValue(number=1).move(free.scratch + 1)]
         code[-1] = code[-1].with_field(*GUARD, flag_predicate)
     emitted = _entry_words(block_code, free)
     code += emitted
-    for number, snippets in enumerate(_snippets_together(inline)):
+    for number, snippets in enumerate(_group_snippets(inline)):
         if number:  # the next one has the same registers, and predicates that say where it runs
             code.append(_restore_predicates(free, _pending_barriers(emitted)))
             emitted = []
         code += [] if test is None else [test]
-        body = [word for snippet, sources in snippets for word in snippet.placed(free, sources)]
+        body = [word for snippet, sources in snippets for word in snippet.place(free, sources)]
         diverges = not displaced.is_unconditional or snippets[-1][0].diverges
-        code += _converging(body, displaced, free) if diverges else body
+        code += _with_convergence(body, displaced, free) if diverges else body
         emitted = [*emitted, *body]
     code.append(_restore_predicates(free, _pending_barriers(emitted)))
     return code
@@ -127,7 +127,7 @@ def uniform_guard_test(word: Word) -> Word | None:
     return test.with_field(*_UNIFORM_PREDICATE, word.guard)
 
 
-def _snippets_together(inline: Sequence[PlacedSnippet]) -> list[list[PlacedSnippet]]:
+def _group_snippets(inline: Sequence[PlacedSnippet]) -> list[list[PlacedSnippet]]:
     """Group the snippets that run without reconvergence in between: one in which lanes diverge ends its group."""
     groups: list[list[PlacedSnippet]] = []
     for snippet in inline:
@@ -137,10 +137,10 @@ def _snippets_together(inline: Sequence[PlacedSnippet]) -> list[list[PlacedSnipp
     return groups
 
 
-def _converging(body: Sequence[Word], displaced: Word, free: FreeRegisters) -> list[Word]:
+def _with_convergence(body: Sequence[Word], displaced: Word, free: FreeRegisters) -> list[Word]:
     """Run a body for the lanes that execute the displaced instruction; all lanes reconverge behind it."""
-    guarded = [] if displaced.is_unconditional else [_skip_branch(free, displaced, len(body))]
-    return [_begin_convergence(free, len(body) + len(guarded)), *guarded, *body, _end_convergence(free)]
+    branch = [] if displaced.is_unconditional else [_skip_branch(free, displaced, len(body))]
+    return [_begin_convergence(free, len(body) + len(branch)), *branch, *body, _end_convergence(free)]
 
 
 def _entry_words(block_code: PlacedSnippet | None, free: FreeRegisters) -> list[Word]:
@@ -149,14 +149,14 @@ def _entry_words(block_code: PlacedSnippet | None, free: FreeRegisters) -> list[
     code, sources = block_code
     if code.diverges:
         raise UnsupportedKernelError(because("graft-snippet", what="a branch at the start of a basic block"))
-    return code.placed(free, sources)
+    return code.place(free, sources)
 
 
 def opening_words(inline: InlineCode, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
     """Return the code that runs before the first instruction, where no predicate holds anything yet. Lanes that part
     meet again, and what it began is waited for: the next snippet has the same registers.
     """
-    code = inline.placed(free, sources)
+    code = inline.place(free, sources)
     if pending := _pending_barriers(code):
         code.append(new_word(NOP, _SETTLED_STALL).with_wait_mask(pending))
     return [_begin_convergence(free, len(code)), *code, _end_convergence(free)] if inline.diverges else code
@@ -169,11 +169,11 @@ def flag_value(free: FreeRegisters) -> MarkValue:
 
 def _pending_barriers(words: Sequence[Word]) -> int:
     """Return the mask of scoreboard barriers pending at the end, less those that all lanes waited for."""
-    mask, together = 0, True
+    mask, is_convergent = 0, True
     for word in words:
-        if together:
+        if is_convergent:
             mask &= ~word.wait_mask
-        together = together and word.operation != operation_of(BRA)
+        is_convergent = is_convergent and word.operation != operation_of(BRA)
         mask |= 1 << word.write_barrier | 1 << word.read_barrier  # NO_BARRIER is above those of the mask
     return mask & ALL_BARRIERS
 
@@ -197,11 +197,11 @@ def _begin_convergence(free: FreeRegisters, words: int) -> Word:
     word = (
         new_word(BSSY, 5).with_field(*CONVERGENCE_BARRIER, free.convergence).with_field(*IMMEDIATE, words * WORD_BYTES)
     )
-    return _as_reconvergent(word.with_field(*SECOND_PREDICATE, ALWAYS), free.arch)
+    return _as_reconvergent(word.with_field(*SECOND_PREDICATE, PT), free.arch)
 
 
 def _end_convergence(free: FreeRegisters) -> Word:
-    word = new_word(BSYNC, 5).with_field(*CONVERGENCE_BARRIER, free.convergence).with_field(*SECOND_PREDICATE, ALWAYS)
+    word = new_word(BSYNC, 5).with_field(*CONVERGENCE_BARRIER, free.convergence).with_field(*SECOND_PREDICATE, PT)
     return _as_reconvergent(word, free.arch)
 
 
@@ -212,4 +212,4 @@ def _as_reconvergent(word: Word, arch: int) -> Word:
 def _skip_branch(free: FreeRegisters, displaced: Word, words: int) -> Word:
     """Return the branch over the body for lanes that do not execute the instruction."""
     word = branch_word(free.arch, 0, (words + 1) * WORD_BYTES)
-    return word.guarded(displaced.guard, negated=not displaced.guard_negated)
+    return word.with_guard(displaced.guard, negated=not displaced.guard_negated)

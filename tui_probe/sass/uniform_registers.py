@@ -33,7 +33,7 @@ _R2UR: Final = 0x2CA | 0x000E0000 << 64
 _OLDER_R2UR: Final = 0x3C2 | 0x000E0000 << 64
 _R2UR_FROM: Final = 90
 """First architecture with the instruction of fixed latency."""
-_UNIFORM_READY: Final = 13
+_UNIFORM_RESULT_CYCLES: Final = 13
 """Cycles that ptxas keeps between R2UR and the use of its result."""
 _RD, _RA, _RB, _RC = 16, 24, 32, 64
 _TEXTURE: Final = 40
@@ -68,7 +68,7 @@ _MATRIX: Final = range(0x1D0, 0x200)
 """HGMMA and the like: before sm_100 they add to ordinary registers and have descriptors in four uniform ones."""
 _DESCRIPTORS_FORM, _REGISTERS_FORM = 4, 6
 _TENSOR_COPIES: Final = range(0x1B4, 0x1BC)
-_LONG, _QUAD, _PAIR = 8, 4, 2
+_OCTET, _QUAD, _PAIR = 8, 4, 2
 """Registers in a row that a field may name."""
 _SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
     0x082: (_RB,),  # UMOV
@@ -104,30 +104,30 @@ def uniform_bits(arch: int) -> int:
     return 8 if arch >= WIDE_FROM else 6
 
 
-def to_uniform_word(arch: int, to: int, source: int, scoreboard: int = NO_BARRIER) -> Word:
-    """``R2UR``: a uniform register gets what a lane has in an ordinary one.
+def to_uniform_word(arch: int, destination: int, source: int, scoreboard: int = NO_BARRIER) -> Word:
+    """Return an ``R2UR``, which moves an ordinary register of a lane to a uniform register.
 
     Before sm_90 the instruction is another one, and sets a scoreboard when the result is there.
     """
     if arch < _R2UR_FROM:
         word = new_word(_OLDER_R2UR, 1).with_write_barrier(scoreboard)
     else:
-        word = new_word(_R2UR, _UNIFORM_READY)
-    return word.with_field(_RD, uniform_bits(arch), to).with_field(_RA, 8, source)
+        word = new_word(_R2UR, _UNIFORM_RESULT_CYCLES)
+    return word.with_field(_RD, uniform_bits(arch), destination).with_field(_RA, 8, source)
 
 
 def used_uniform_registers(words: Iterable[Word], arch: int) -> frozenset[int]:
-    """The uniform registers that instructions may use, some of them perhaps not."""
-    field, used = (1 << uniform_bits(arch)) - 1, 0
+    """Return the uniform registers that instructions may use; some of them may be unused."""
+    field_mask, used_mask = (1 << uniform_bits(arch)) - 1, 0
     fields_of: dict[int, tuple[tuple[int, int], ...]] = {}  # a kernel has thousands of words, of some tens of kinds
     for word in words:
         kind = word.bits & _KIND
         fields = fields_of.get(kind)
         if fields is None:
             fields = fields_of[kind] = tuple(_uniform_fields(Word(kind), arch))
-        for at, count in fields:
-            used |= (1 << count) - 1 << (word.bits >> at & field)
-    return frozenset(number for number in range(UNIFORM_REGISTERS) if used >> number & 1)
+        for bit, count in fields:
+            used_mask |= (1 << count) - 1 << (word.bits >> bit & field_mask)
+    return frozenset(number for number in range(UNIFORM_REGISTERS) if used_mask >> number & 1)
 
 
 def _uniform_fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
@@ -142,9 +142,9 @@ def _uniform_fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
     elif operation in (_ELECT, LDCU):
         yield from ((_RD, _QUAD), (_RA, _PAIR), (_RB, _PAIR))
     elif operation in _MATRIX:
-        yield from ((at, _LONG) for at in (_RD, _RA, _RB, _RC)) if arch >= WIDE_FROM else _product_fields(word)
+        yield from ((bit, _OCTET) for bit in (_RD, _RA, _RB, _RC)) if arch >= WIDE_FROM else _product_fields(word)
     elif operation in _TENSOR_COPIES:
-        yield from ((at, _LONG) for at in (_RA, _RB, _RC, _TEXTURE))
+        yield from ((at, _OCTET) for at in (_RA, _RB, _RC, _TEXTURE))
     elif not word.is_uniform_operand:
         return
     elif operation in _BRANCHES:
@@ -185,9 +185,9 @@ def _uniform_path_fields(word: Word) -> Iterable[tuple[int, int]]:
         yield _RB, _PAIR
 
 
-def uniform_register_at(word: Word, at: int, arch: int) -> int:
-    """The number of the uniform register that is named there."""
-    return word.field(at, uniform_bits(arch))
+def uniform_register_at(word: Word, bit: int, arch: int) -> int:
+    """Return the number of the uniform register in the field whose lowest bit is ``bit``."""
+    return word.field(bit, uniform_bits(arch))
 
 
 def exact_uniform_fields(word: Word) -> tuple[int, ...] | None:
@@ -197,7 +197,7 @@ def exact_uniform_fields(word: Word) -> tuple[int, ...] | None:
     operation = word.operation
     if operation in _SOURCES_OF_UNIFORM:
         sources = _SOURCES_OF_UNIFORM[operation]
-        return (_RD, *(at for at in sources if at != _RB or word.form not in _NUMBERS))
+        return (_RD, *(bit for bit in sources if bit != _RB or word.form not in _NUMBERS))
     if operation in (_S2UR, _REDUX):
         return (_RD,)
     if operation == LDCU:
@@ -212,17 +212,17 @@ def exact_uniform_fields(word: Word) -> tuple[int, ...] | None:
 
 
 def named_uniform_registers(word: Word, arch: int) -> frozenset[int] | None:
-    """The uniform registers that a word of a snippet names, the first of each; None where that is not known."""
+    """Return the uniform registers that a word of a snippet names, the first of each; None where that is not known."""
     fields = exact_uniform_fields(word)
     if fields is None:
         return None
-    return frozenset(number for at in fields if (number := uniform_register_at(word, at, arch)) < UNIFORM_REGISTERS)
+    return frozenset(number for bit in fields if (number := uniform_register_at(word, bit, arch)) < UNIFORM_REGISTERS)
 
 
 def with_uniform_registers(word: Word, numbers: Mapping[int, int], arch: int) -> Word:
-    """A word of a snippet with other uniform registers. Raises KeyError for one that has no other."""
-    for at in exact_uniform_fields(word) or ():
-        number = uniform_register_at(word, at, arch)
+    """Return a word of a snippet with other uniform registers. Raises KeyError for one that has no other."""
+    for bit in exact_uniform_fields(word) or ():
+        number = uniform_register_at(word, bit, arch)
         if number < UNIFORM_REGISTERS:
-            word = word.with_field(at, uniform_bits(arch), numbers[number])
+            word = word.with_field(bit, uniform_bits(arch), numbers[number])
     return word

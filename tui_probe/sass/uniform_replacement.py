@@ -73,7 +73,7 @@ _OFFSET_AT, _CONSTANT_BITS = 38, 16
 _UNIFORM_OPERAND: Final = 91
 _REUSE_AT, _REUSE_BITS = 122, 4
 """Operands kept for the next instruction, which may be another one now."""
-_READY: Final = 6
+_RESULT_CYCLES: Final = 6
 """Cycles until the result of an instruction of fixed latency is there."""
 _LOADS_FROM: Final = 90
 _LOAD_BARRIER: Final = 4
@@ -88,81 +88,88 @@ def without_uniform(
     What has no variant keeps its uniform registers, and so does what is a descriptor of memory accesses. With
     ``moves_redux`` all results of ``REDUX`` have one uniform register together.
     """
-    flow = _UniformDefinitions.of(_with_barrier_each(words), arch, moves_redux=moves_redux)
+    definitions = _UniformDefinitions.from_words(_with_own_barriers(words), arch, moves_redux=moves_redux)
     places = _OrdinaryRegisters(registers + (registers & 1))
-    made: list[Word] = []
-    for index, word in enumerate(flow.words):
-        variants = _ordinary_words(word, index, flow, places)
-        made += variants or [nop_word().with_stall(max(word.stall, 1))]  # what comes next may have relied on its cycles
-    return [word.with_field(_REUSE_AT, _REUSE_BITS, 0) for word in made], max(registers, places.end)
+    ordinary_words: list[Word] = []
+    for index, word in enumerate(definitions.words):
+        variants = _ordinary_words(word, index, definitions, places)
+        ordinary_words += variants or [
+            nop_word().with_stall(max(word.stall, 1))
+        ]  # what comes next may have relied on its cycles
+    return [word.with_field(_REUSE_AT, _REUSE_BITS, 0) for word in ordinary_words], max(registers, places.end)
 
 
 @dataclass(slots=True)
 class _OrdinaryRegisters:
     """The ordinary register of each uniform one: pairs stay pairs."""
 
-    first: int
+    start: int
     pairs: dict[int, int] = field(default_factory=dict)
 
-    def of(self, number: int) -> int:
+    def register_for(self, number: int) -> int:
         if number >= UNIFORM_REGISTERS:
             return RZ
-        pair = self.pairs.setdefault(number & ~1, self.first + 2 * len(self.pairs))
+        pair = self.pairs.setdefault(number & ~1, self.start + 2 * len(self.pairs))
         return pair | number & 1
 
     @property
     def end(self) -> int:
         """The number of registers with these, and with those that the hardware keeps for itself behind the last."""
-        return self.first + 2 * len(self.pairs) + RESERVED
+        return self.start + 2 * len(self.pairs) + RESERVED
 
 
 @dataclass(slots=True)
 class _UniformDefinitions:
-    """Instructions that made the uniform registers that another names, in code that runs from first to last.
+    """Definitions of the uniform registers that instructions name, in code that runs from first to last.
 
-    ``kept`` are the indexes of those whose results stay uniform, ``used`` of those whose results still are of use.
+    ``makers`` are the instructions that define a register, by the instruction that reads it and the bit of its field.
+    ``uniform_indices`` are the instructions whose results stay uniform, ``live_indices`` those whose results are used.
     """
 
     arch: int
     words: Sequence[Word]
     moves_redux: bool = False
     makers: dict[tuple[int, int], set[int]] = field(default_factory=dict)
-    kept: set[int] = field(default_factory=set)
-    used: set[int] = field(default_factory=set)
+    uniform_indices: set[int] = field(default_factory=set)
+    live_indices: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, words: Sequence[Word], arch: int, *, moves_redux: bool) -> _UniformDefinitions:
-        flow = cls(arch, words, moves_redux)
-        written: dict[int, int] = {}
+    def from_words(cls, words: Sequence[Word], arch: int, *, moves_redux: bool) -> _UniformDefinitions:
+        definitions = cls(arch, words, moves_redux)
+        definition_indices: dict[int, int] = {}
         for index, word in enumerate(words):
-            for at in _uniform_sources(word):
-                number = uniform_register_at(word, at, arch)
+            for bit in _uniform_sources(word):
+                number = uniform_register_at(word, bit, arch)
                 numbers = (number, number + 1) if word.operation in UNIFORM_MEMORY_FIELDS else (number,)
-                flow.makers[index, at] = {written[number] for number in numbers if number in written}
+                definitions.makers[index, bit] = {
+                    definition_indices[number] for number in numbers if number in definition_indices
+                }
             if makes_uniform(word):
-                first = uniform_register_at(word, _RD, arch)
-                written |= dict.fromkeys(range(first, first + _result_registers(word)), index)
-        flow._keep()
-        return flow
+                register = uniform_register_at(word, _RD, arch)
+                definition_indices |= dict.fromkeys(range(register, register + _result_registers(word)), index)
+        definitions._find_uniform()
+        return definitions
 
-    def _keep(self) -> None:
+    def _find_uniform(self) -> None:
         for index in reversed(range(len(self.words))):
             word = self.words[index]
             if makes_uniform(word) and not (_has_ordinary_form(word) or self.is_moved(word)):
-                self.kept.add(index)
-            if _forgets_its_uniform(word) or (makes_uniform(word) and index not in self.used | self.kept):
+                self.uniform_indices.add(index)
+            if _drops_uniform(word) or (makes_uniform(word) and index not in self.live_indices | self.uniform_indices):
                 continue
-            for at in _uniform_sources(word):
-                self.used |= self.makers[index, at]
-                if index in self.kept or word.operation in UNIFORM_MEMORY_FIELDS:
-                    self.kept |= self.makers[index, at]
+            for bit in _uniform_sources(word):
+                self.live_indices |= self.makers[index, bit]
+                if index in self.uniform_indices or word.operation in UNIFORM_MEMORY_FIELDS:
+                    self.uniform_indices |= self.makers[index, bit]
 
     @property
     def loads(self) -> set[int]:
         """The indexes of loads of constants that go to ordinary registers, with a barrier."""
         if self.arch < _LOADS_FROM:
             return set()
-        return {at for at, word in enumerate(self.words) if word.operation in _UNIFORM_LOADS} - self.kept
+        return {
+            index for index, word in enumerate(self.words) if word.operation in _UNIFORM_LOADS
+        } - self.uniform_indices
 
     def is_moved(self, word: Word) -> bool:
         """Return whether the uniform result is moved to an ordinary register."""
@@ -171,14 +178,14 @@ class _UniformDefinitions:
     @property
     def shared_register(self) -> int:
         """A uniform register that the code does not name, for results that are moved."""
-        named = {
-            uniform_register_at(word, at, self.arch) for word in self.words for at in exact_uniform_fields(word) or ()
+        named_registers = {
+            uniform_register_at(word, bit, self.arch) for word in self.words for bit in exact_uniform_fields(word) or ()
         }
-        return next(number for number in range(UNIFORM_REGISTERS - 3, 0, -2) if number not in named)
+        return next(number for number in range(UNIFORM_REGISTERS - 3, 0, -2) if number not in named_registers)
 
-    def stays(self, index: int, at: int) -> bool:
+    def stays_uniform(self, index: int, bit: int) -> bool:
         """Return whether the register named there stays a uniform one."""
-        return bool(self.makers[index, at] & self.kept)
+        return bool(self.makers[index, bit] & self.uniform_indices)
 
 
 def makes_uniform(word: Word) -> bool:
@@ -186,13 +193,13 @@ def makes_uniform(word: Word) -> bool:
     return _RD in (exact_uniform_fields(word) or ())
 
 
-def _forgets_its_uniform(word: Word) -> bool:
+def _drops_uniform(word: Word) -> bool:
     """Return whether it is a mark, or an access that can do without a descriptor."""
     return word.operation == _MARK_LOAD or word.opcode in _ACCESSES
 
 
 def _uniform_sources(word: Word) -> list[int]:
-    return [at for at in exact_uniform_fields(word) or () if at != _RD]
+    return [bit for bit in exact_uniform_fields(word) or () if bit != _RD]
 
 
 def _result_registers(word: Word) -> int:
@@ -206,78 +213,86 @@ def _has_ordinary_form(word: Word) -> bool:
     return word.operation in _ORDINARY_FORMS or word.operation == _S2UR or word.operation in _UNIFORM_LOADS
 
 
-def _ordinary_words(word: Word, index: int, flow: _UniformDefinitions, places: _OrdinaryRegisters) -> list[Word]:
+def _ordinary_words(word: Word, index: int, definitions: _UniformDefinitions, places: _OrdinaryRegisters) -> list[Word]:
     """Return the replacement of a word: itself if nothing of it changes."""
     if makes_uniform(word):
-        if index in flow.kept or (index not in flow.used and word.wait_mask):
+        if index in definitions.uniform_indices or (index not in definitions.live_indices and word.wait_mask):
             return [word]
-        if index not in flow.used:
+        if index not in definitions.live_indices:
             return []
-        if flow.is_moved(word):
-            return _moved_result(word, places.of(uniform_register_at(word, _RD, flow.arch)), flow.shared_register)
+        if definitions.is_moved(word):
+            return _moved_result(
+                word, places.register_for(uniform_register_at(word, _RD, definitions.arch)), definitions.shared_register
+            )
         if word.operation in _UNIFORM_LOADS:
-            return _constant_load(word, places.of(uniform_register_at(word, _RD, flow.arch)), flow.arch)
-        return [_with_waits(_ordinary_word(word, flow, places), index, flow)]
+            return _constant_load(
+                word, places.register_for(uniform_register_at(word, _RD, definitions.arch)), definitions.arch
+            )
+        return [_with_waits(_ordinary_word(word, definitions, places), index, definitions)]
     if word.operation == _MARK_LOAD and _uniform_sources(word):
-        return [word.with_field(_RB, 8, RZ if flow.arch >= WIDE_FROM else UNIFORM_REGISTERS)]
+        return [word.with_field(_RB, 8, RZ if definitions.arch >= WIDE_FROM else UNIFORM_REGISTERS)]
     if word.opcode in _ACCESSES:
         opcode, descriptor = _ACCESSES[word.opcode]
-        made = word.with_field(0, 12, opcode).with_field(descriptor, 8, 0)
+        variant = word.with_field(0, 12, opcode).with_field(descriptor, 8, 0)
         for flag in (_UNIFORM_OPERAND, _HAS_DESCRIPTOR, _WIDE_ADDRESS):
-            made = made.with_field(flag, 1, 0)
-        return [made]
-    if all(flow.stays(index, at) for at in _uniform_sources(word)):
+            variant = variant.with_field(flag, 1, 0)
+        return [variant]
+    if all(definitions.stays_uniform(index, at) for at in _uniform_sources(word)):
         return [word]
     if word.form not in (_UNIFORM_FORM, _UNIFORM_LAST_FORM) or _uniform_sources(word) != [_RB]:
         raise UnsupportedKernelError(because("graft-snippet", what=f"operation {word.operation:#05x}"))
-    made = _ordinary_operand(word, places.of(uniform_register_at(word, _RB, flow.arch)))
-    return [_with_waits(made, index, flow)]
+    variant = _ordinary_operand(word, places.register_for(uniform_register_at(word, _RB, definitions.arch)))
+    return [_with_waits(variant, index, definitions)]
 
 
-def _ordinary_word(word: Word, flow: _UniformDefinitions, places: _OrdinaryRegisters) -> Word:
+def _ordinary_word(word: Word, definitions: _UniformDefinitions, places: _OrdinaryRegisters) -> Word:
     if needs_uniform(word):
         # its variant would write a predicate of this number, which may hold something else
         raise UnsupportedKernelError(because("graft-snippet", what="a uniform predicate"))
-    made = word
-    for at in exact_uniform_fields(word) or ():
-        made = made.with_field(at, 8, places.of(uniform_register_at(word, at, flow.arch)))
+    variant = word
+    for bit in exact_uniform_fields(word) or ():
+        variant = variant.with_field(bit, 8, places.register_for(uniform_register_at(word, bit, definitions.arch)))
     if word.operation == _S2UR:
-        return made.with_field(0, 9, _S2R)
-    made = made.with_field(0, 9, _ORDINARY_FORMS[word.operation]).with_field(_UNIFORM_OPERAND, 1, 0)
+        return variant.with_field(0, 9, _S2R)
+    variant = variant.with_field(0, 9, _ORDINARY_FORMS[word.operation]).with_field(_UNIFORM_OPERAND, 1, 0)
     if word.form == _UNIFORM_FORM:
-        made = made.with_field(_FORM_AT, _FORM_BITS, _REGISTER_FORM)
+        variant = variant.with_field(_FORM_AT, _FORM_BITS, _REGISTER_FORM)
     if word.operation == _UMOV:
-        made = made.with_field(_MASK_AT, _MASK_BITS, ALL_BYTES)
-    return _as_fixed_latency(made)
+        variant = variant.with_field(_MASK_AT, _MASK_BITS, ALL_BYTES)
+    return _as_fixed_latency(variant)
 
 
 def _ordinary_operand(word: Word, register: int) -> Word:
-    made = word.with_field(_FORM_AT, _FORM_BITS, _REGISTER_FORM).with_field(_UNIFORM_OPERAND, 1, 0)
+    variant = word.with_field(_FORM_AT, _FORM_BITS, _REGISTER_FORM).with_field(_UNIFORM_OPERAND, 1, 0)
     if word.form == _UNIFORM_LAST_FORM:
-        return made.with_field(_RB, 8, word.field(_RC, 8)).with_field(_RC, 8, register)
-    return made.with_field(_RB, 8, register)
+        return variant.with_field(_RB, 8, word.field(_RC, 8)).with_field(_RC, 8, register)
+    return variant.with_field(_RB, 8, register)
 
 
-def _with_waits(word: Word, index: int, flow: _UniformDefinitions) -> Word:
-    """The word, which waits for what it reads of constant memory."""
-    reads = any(maker in flow.loads for at in _uniform_sources(flow.words[index]) for maker in flow.makers[index, at])
-    return word.with_wait_mask(word.wait_mask | 1 << _LOAD_BARRIER) if reads else word
+def _with_waits(word: Word, index: int, definitions: _UniformDefinitions) -> Word:
+    """Return the word, which waits for what it reads of constant memory."""
+    reads_load = any(
+        maker in definitions.loads
+        for bit in _uniform_sources(definitions.words[index])
+        for maker in definitions.makers[index, bit]
+    )
+    return word.with_wait_mask(word.wait_mask | 1 << _LOAD_BARRIER) if reads_load else word
 
 
 def _moved_result(word: Word, register: int, uniform: int) -> list[Word]:
     """Return the instruction with its result in ``uniform``, and the move of it to an ordinary register."""
-    made = (
+    instruction = (
         word.with_field(_RD, 8, uniform)
         .with_write_barrier(_LOAD_BARRIER)
         .with_stall(max(word.stall, BARRIER_SET_STALL))
     )
-    move = new_word(MOV_UNIFORM, _READY).with_field(_RD, 8, register).with_field(_RB, 8, uniform)
+    move = new_word(MOV_UNIFORM, _RESULT_CYCLES).with_field(_RD, 8, register).with_field(_RB, 8, uniform)
     move = move.with_field(_MASK_AT, _MASK_BITS, ALL_BYTES).with_field(_UNIFORM_OPERAND, 1, 1)
-    return [made, move.with_field(*GUARD, word.field(*GUARD)).with_wait_mask(1 << _LOAD_BARRIER)]
+    return [instruction, move.with_field(*GUARD, word.field(*GUARD)).with_wait_mask(1 << _LOAD_BARRIER)]
 
 
 def _constant_load(word: Word, register: int, arch: int) -> list[Word]:
-    """The load of a constant. Before sm_90 it is a move, whose result is soon there; later ones take no constants."""
+    """Return the load of a constant: before sm_90 a move, which has a fixed latency; later moves take no constants."""
     if arch >= _LOADS_FROM:
         load = word.with_field(0, 9, LDC).with_field(_FORM_AT, _FORM_BITS, _CONSTANT_FORM).with_field(24, 8, RZ)
         if word.operation == LDCU:
@@ -297,17 +312,17 @@ def _constant_load(word: Word, register: int, arch: int) -> list[Word]:
 
 def _as_fixed_latency(word: Word) -> Word:
     """Return the word with fixed latency: no barrier signals its result."""
-    return word.with_stall(max(word.stall, _READY)).with_write_barrier(NO_BARRIER)
+    return word.with_stall(max(word.stall, _RESULT_CYCLES)).with_write_barrier(NO_BARRIER)
 
 
-def _with_barrier_each(words: Sequence[Word]) -> list[Word]:
-    """ptxas gives the last of several ``S2UR`` only a barrier, since they end in order; their variants need not."""
-    made: list[Word] = []
+def _with_own_barriers(words: Sequence[Word]) -> list[Word]:
+    """Give each ``S2UR`` a barrier: ptxas gives only the last of several one, as they end in order; ``S2R`` may not."""
+    reversed_words: list[Word] = []
     barrier = NO_BARRIER
     for word in reversed(words):
         if word.operation == _S2UR:
             barrier = barrier if word.write_barrier == NO_BARRIER else word.write_barrier
-            made.append(word.with_write_barrier(barrier))
+            reversed_words.append(word.with_write_barrier(barrier))
         else:
-            made.append(word)
-    return made[::-1]
+            reversed_words.append(word)
+    return reversed_words[::-1]

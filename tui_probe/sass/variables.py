@@ -79,24 +79,24 @@ def shared_variables(target: GraftTarget) -> SharedVariables:
     """Return the variables that a kernel and the functions of its module share. Raises UnsupportedKernelError for what
     is not understood.
     """
-    return _Sharing(target).run()
+    return _KernelRelocations(target).shared_variables()
 
 
 def calls_outside(target: GraftTarget) -> str:
-    """The name of a function outside of the module that the kernel may call and that returns; "" for none.
+    """Return the name of a function outside of the module that the kernel may call and that returns; "" for none.
 
     ``BY_ADDRESS`` stands for those that are known by their addresses only.
     """
     if target.has_unseen_calls:
         return BY_ADDRESS
-    for _, relocation in _Sharing(target).reachable():
+    for _, relocation in _KernelRelocations(target).reachable():
         symbol = target.cubin.symbol(relocation.symbol)
         if symbol.kind == _FUNCTION and not symbol.section and symbol.name != _NEVER_RETURNS:
             return symbol.name
     return ""
 
 
-class _Sharing:
+class _KernelRelocations:
     """The relocations of one kernel."""
 
     def __init__(self, target: GraftTarget) -> None:
@@ -104,23 +104,26 @@ class _Sharing:
         self._cubin: Cubin = target.cubin
         self._words = list(target.all_words())
 
-    def run(self) -> SharedVariables:
+    def shared_variables(self) -> SharedVariables:
         patches: list[AddressPatch] = []
-        dropped: dict[int, set[Relocation]] = {}
+        dropped_relocations: dict[int, set[Relocation]] = {}
         for table, relocation in self.reachable():
             patch = self._patch(self._cubin.sections[table.info], relocation)
             if patch is not None:
                 patches.append(patch)
-                dropped.setdefault(table.number, set()).add(relocation)
-        contents = {number: self._without(number, left_out) for number, left_out in dropped.items()}
+                dropped_relocations.setdefault(table.number, set()).add(relocation)
+        contents = {
+            number: self._remaining_relocations(number, relocations)
+            for number, relocations in dropped_relocations.items()
+        }
         return SharedVariables(tuple(patches), tuple(self._constants()), contents)
 
-    def _without(self, number: int, left_out: set[Relocation]) -> bytes:
-        held = self._cubin.relocations(self._cubin.sections[number])
-        return relocation_bytes([relocation for relocation in held if relocation not in left_out])
+    def _remaining_relocations(self, number: int, dropped: set[Relocation]) -> bytes:
+        relocations = self._cubin.relocations(self._cubin.sections[number])
+        return relocation_bytes([relocation for relocation in relocations if relocation not in dropped])
 
     def reachable(self) -> Iterator[tuple[Section, Relocation]]:
-        """The relocations of what the kernel can reach, with the section that holds them."""
+        """Yield the relocations of what the kernel can reach, with the section that holds them."""
         codes = {self._target.code.number, *(section.number for section in self._target.functions)}
         own_bank = re.compile(rf"\.nv\.constant\d+\.{re.escape(self._target.symbol.name)}")
         offsets = None if self._target.has_unseen_calls else address_offsets(self._words)
@@ -154,10 +157,10 @@ class _Sharing:
         """Return the offset added to the address. Older architectures have it in the place that is written to."""
         if relocation.addend is not None:
             return relocation.addend
-        at = section.offset + relocation.offset
+        offset = section.offset + relocation.offset
         if not _is_code(section):
-            return int.from_bytes(self._cubin.image[at : at + _ADDRESS_BYTES], "little", signed=True)
-        if any(self._cubin.image[at + _IMMEDIATE_AT : at + _ADDRESS_BYTES]):
+            return int.from_bytes(self._cubin.image[offset : offset + _ADDRESS_BYTES], "little", signed=True)
+        if any(self._cubin.image[offset + _IMMEDIATE_AT : offset + _ADDRESS_BYTES]):
             raise _refusal(self._cubin.symbol(relocation.symbol).name, "in an instruction with an unknown constant")
         return 0
 
@@ -173,14 +176,14 @@ class _Sharing:
         raise _refusal(variable.name, f"in a relocation of unknown kind {relocation.kind}")
 
     def _variable(self, symbol: Symbol, addend: int) -> tuple[Symbol, int]:
-        """The variable that a symbol stands for, which may be its section, and how far from its start."""
+        """Return the variable that a symbol stands for, which may be its section, and how far from its start."""
         if symbol.kind in _OBJECT_KINDS:
             return symbol, addend
-        at = symbol.value + addend
-        variable = variable_at(self._cubin, symbol.section, at)
+        offset = symbol.value + addend
+        variable = variable_at(self._cubin, symbol.section, offset)
         if variable is None:
             raise _refusal(symbol.name, "memory without a symbol name")
-        return variable, at - variable.value
+        return variable, offset - variable.value
 
     def _constants(self) -> Iterator[tuple[str, int]]:
         section = self._cubin.find(CONSTANT_SECTION)
@@ -203,21 +206,23 @@ class _Sharing:
         """
         if self._target.has_unseen_calls or _read_offsets(self._words, _CONSTANT_BANK) != set():
             return True
-        read = _read_offsets(self._words, 0)
-        return read is None or any(offset < self._target.base and offset not in _NO_ADDRESSES for offset in read)
+        read_offsets = _read_offsets(self._words, 0)
+        return read_offsets is None or any(
+            offset < self._target.base and offset not in _NO_ADDRESSES for offset in read_offsets
+        )
 
 
 def _is_code(section: Section) -> bool:
     return section.name.startswith(".text.")
 
 
-def variable_at(cubin: Cubin, section: int, at: int) -> Symbol | None:
-    """The variable that has the byte ``at`` of a section; None for memory without a name."""
+def variable_at(cubin: Cubin, section: int, offset: int) -> Symbol | None:
+    """Return the variable that has the byte ``offset`` of a section; None for memory without a name."""
     for symbol in cubin.symbols:
         if (
             symbol.kind in _OBJECT_KINDS
             and symbol.section == section
-            and symbol.value <= at < symbol.value + max(symbol.size, 1)
+            and symbol.value <= offset < symbol.value + max(symbol.size, 1)
         ):
             return symbol
     return None
@@ -238,7 +243,7 @@ def _is_private(variable: Symbol) -> bool:
 
 
 def _read_offsets(words: Iterable[Word], bank: int) -> set[int] | None:
-    """The offsets of the words in a bank that instructions read; None if a register may say which."""
+    """Return the offsets of the words in a bank that instructions read; None if a register may say which."""
     offsets: set[int] = set()
     for word in words:
         if constant_bank(word) == bank:
@@ -249,15 +254,15 @@ def _read_offsets(words: Iterable[Word], bank: int) -> set[int] | None:
 
 
 def address_offsets(words: Iterable[Word]) -> set[int] | None:
-    """The offsets in the section of addresses that instructions read; None if a register may say which."""
+    """Return the offsets in the section of addresses that instructions read; None if a register may say which."""
     return _read_offsets(words, _ADDRESS_BANK)
 
 
-def overlaps(offset: int, read: set[int]) -> bool:
+def overlaps(offset: int, read_offsets: set[int]) -> bool:
     """Return whether one of the words that are read is part of an address."""
-    return any(offset - _WORD_BYTES < place < offset + _ADDRESS_BYTES for place in read)
+    return any(offset - _WORD_BYTES < word_offset < offset + _ADDRESS_BYTES for word_offset in read_offsets)
 
 
-def _refusal(variable: str, what: str) -> UnsupportedKernelError:
+def _refusal(variable: str, property_text: str) -> UnsupportedKernelError:
     """Return the error for a kernel with a variable that cannot be shared."""
-    return UnsupportedKernelError(because("graft-variable", variable=variable or "?", what=what))
+    return UnsupportedKernelError(because("graft-variable", variable=variable or "?", what=property_text))

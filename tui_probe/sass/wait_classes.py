@@ -170,7 +170,7 @@ def group_end(word: Word) -> Callable[[Word], bool] | None:
     """Return the test for instructions that end groups for which ``word`` waits; None if it counts no groups."""
     if word.operation == DEPBAR:
         barrier = word.field(*DEPBAR_BARRIER)
-        return lambda other: barrier in (other.write_barrier, other.read_barrier)
+        return lambda candidate: barrier in (candidate.write_barrier, candidate.read_barrier)
     if word.operation == _WARPGROUP and own_wait(word):
         return lambda other: other.operation in WARPGROUP_PRODUCTS and other.field(*_PRODUCT_GROUP) == _FIRST_GROUP
     return None
@@ -186,6 +186,6 @@ def group_class(word: Word, arch: int) -> str:
     return OPERANDS if operation_name(word, arch) in _OF_NO_GROUP else produced_class(word, arch)
 
 
-def completes_groups(waiting: Word, earlier: Word) -> bool:
+def completes_groups(wait: Word, predecessor: Word) -> bool:
     """Return whether all groups for which a ``DEPBAR`` waits are complete behind an earlier instruction."""
-    return waiting.operation == DEPBAR and waits_for_all(earlier, waiting.field(*DEPBAR_BARRIER))
+    return wait.operation == DEPBAR and waits_for_all(predecessor, wait.field(*DEPBAR_BARRIER))

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.sass.graft import Splice
 from tui_probe.sass.uniform_registers import to_uniform_word, uniform_bits
 from tui_probe.sass.wait_classes import own_wait
-from tui_probe.sass.words import ALWAYS, NO_BARRIER, YIELD, Word, nop_word
+from tui_probe.sass.words import NO_BARRIER, PT, YIELD, Word, nop_word
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -70,8 +70,8 @@ class SiteResources:
     before sm_90 a scoreboard.
     """
 
-    before: int
-    after: int
+    start_clock: int
+    end_clock: int
     scoreboard: int | None = None
 
 
@@ -81,12 +81,12 @@ class SiteSums:
 
     cycles: int
     count: int
-    longest: int | None = None
+    longest_wait: int | None = None
 
     @property
     def registers(self) -> tuple[int, ...]:
-        """Return the present ones."""
-        return (self.cycles, self.count) if self.longest is None else (self.cycles, self.count, self.longest)
+        """The registers, without that of the longest wait if it is not kept."""
+        return (self.cycles, self.count) if self.longest_wait is None else (self.cycles, self.count, self.longest_wait)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +97,15 @@ class WaitRegisters:
     sites: tuple[SiteSums, ...]
 
     @classmethod
-    def of(cls, uniform: Sequence[int], sites: int, with_longest: Container[int]) -> WaitRegisters:
+    def assign(cls, uniform: Sequence[int], sites: int, longest_sites: Container[int]) -> WaitRegisters:
         """Assign the first of some registers to that many sites; those at the given places keep the longest wait."""
-        wait, *left = uniform
-        numbers = iter(left)
-        own = (
-            SiteSums(next(numbers), next(numbers), next(numbers) if place in with_longest else None)
-            for place in range(sites)
+        wait, *sum_registers = uniform
+        numbers = iter(sum_registers)
+        site_sums = (
+            SiteSums(next(numbers), next(numbers), next(numbers) if number in longest_sites else None)
+            for number in range(sites)
         )
-        return cls(wait, tuple(own))
+        return cls(wait, tuple(site_sums))
 
     @property
     def uniform(self) -> set[int]:
@@ -119,40 +119,50 @@ def needs_scoreboard(arch: int) -> bool:
 
 
 def wait_splice(
-    at: int, word: Word, site: int, registers: WaitRegisters, own: SiteResources, arch: int, *, waits_itself: bool
+    offset: int,
+    word: Word,
+    site: int,
+    registers: WaitRegisters,
+    resources: SiteResources,
+    arch: int,
+    *,
+    waits_itself: bool,
 ) -> Splice:
     """Return the splice that measures the wait at an instruction, for the sums of number ``site``."""
-    begin = clock_word(own.before, _CLOCK_GAP)
-    end = clock_word(own.after, _OLDER_CLOCK_STALL if needs_scoreboard(arch) else _CLOCK_STALL)
-    added = [_difference(own.after, own.after, own.before, arch), *_summing_words(site, registers, own, arch)]
+    begin = clock_word(resources.start_clock, _CLOCK_GAP)
+    end = clock_word(resources.end_clock, _OLDER_CLOCK_STALL if needs_scoreboard(arch) else _CLOCK_STALL)
+    summing = [
+        _difference_word(resources.end_clock, resources.end_clock, resources.start_clock, arch),
+        *_summing_words(site, registers, resources, arch),
+    ]
     if waits_itself:
-        before = (begin.with_wait_mask(word.wait_mask),)
-        return Splice(at, before, (*_settling_words(word), end, *added), together=True, waits=False)
-    return Splice(at, (begin, end.with_wait_mask(word.wait_mask), *added), together=True, waits=False)
+        preceding = (begin.with_wait_mask(word.wait_mask),)
+        return Splice(offset, preceding, (*_settling_words(word), end, *summing), runs_in_all_lanes=True, waits=False)
+    return Splice(offset, (begin, end.with_wait_mask(word.wait_mask), *summing), runs_in_all_lanes=True, waits=False)
 
 
-def _summing_words(site: int, registers: WaitRegisters, own: SiteResources, arch: int) -> list[Word]:
+def _summing_words(site: int, registers: WaitRegisters, resources: SiteResources, arch: int) -> list[Word]:
     """Return the code that adds the difference of the clocks to the sum of a site, and 1 to its count."""
     sums = registers.sites[site]
-    counted = plus_number(sums.count, sums.count, 1, arch)
-    summed = uniform_sum(sums.cycles, sums.cycles, registers.wait, arch)
-    scoreboard = NO_BARRIER if own.scoreboard is None else own.scoreboard
-    moved = to_uniform_word(arch, registers.wait, own.after, scoreboard)
-    longest = [] if sums.longest is None else _longest_words(sums.longest, own, arch)
-    if own.scoreboard is not None:
-        return [moved, *longest, counted, summed.with_wait_mask(1 << own.scoreboard)]
-    meanwhile = sum(word.stall for word in longest)
-    return [moved.with_stall(max(1, moved.stall - meanwhile)), *longest, counted, summed]
+    count_word = uniform_plus_number(sums.count, sums.count, 1, arch)
+    sum_word = uniform_sum(sums.cycles, sums.cycles, registers.wait, arch)
+    scoreboard = NO_BARRIER if resources.scoreboard is None else resources.scoreboard
+    move = to_uniform_word(arch, registers.wait, resources.end_clock, scoreboard)
+    longest_words = [] if sums.longest_wait is None else _longest_words(sums.longest_wait, resources, arch)
+    if resources.scoreboard is not None:
+        return [move, *longest_words, count_word, sum_word.with_wait_mask(1 << resources.scoreboard)]
+    elapsed_stall = sum(word.stall for word in longest_words)
+    return [move.with_stall(max(1, move.stall - elapsed_stall)), *longest_words, count_word, sum_word]
 
 
-def _longest_words(longest: int, own: SiteResources, arch: int) -> list[Word]:
+def _longest_words(register: int, resources: SiteResources, arch: int) -> list[Word]:
     """Return the code that keeps the longest wait. Its result is not used before the next wait at the site or the exit,
     and so is not waited for where it has a fixed latency.
     """
-    longer = _larger(own.before, own.after, longest, arch)
-    if own.scoreboard is not None:
-        return [longer, to_uniform_word(arch, longest, own.before, own.scoreboard)]
-    return [longer, to_uniform_word(arch, longest, own.before).with_stall(_SUM_STALL)]
+    maximum = _maximum_word(resources.start_clock, resources.end_clock, register, arch)
+    if resources.scoreboard is not None:
+        return [maximum, to_uniform_word(arch, register, resources.start_clock, resources.scoreboard)]
+    return [maximum, to_uniform_word(arch, register, resources.start_clock).with_stall(_SUM_STALL)]
 
 
 def null_wait(word: Word, *, waits_itself: bool) -> int:
@@ -173,43 +183,48 @@ def cleared_sums(registers: WaitRegisters, arch: int) -> list[Word]:
     """Return the code that sets all sums to 0."""
     zero = (1 << uniform_bits(arch)) - 1
     numbers = [number for site in registers.sites for number in site.registers]
-    return [plus_number(number, zero, 0, arch) for number in numbers]
+    return [uniform_plus_number(number, zero, 0, arch) for number in numbers]
 
 
-def clock_word(to: int, stall: int) -> Word:
-    """``CS2R.32``: a register gets the low half of the clock."""
-    return _word(_CS2R | _CLOCK_LOW, stall).with_field(16, 8, to)
+def clock_word(destination: int, stall: int) -> Word:
+    """Return a ``CS2R.32``, which moves the low half of the clock to a register."""
+    return _word(_CS2R | _CLOCK_LOW, stall).with_field(16, 8, destination)
 
 
-def _difference(to: int, minuend: int, subtrahend: int, arch: int) -> Word:
+def _difference_word(destination: int, minuend: int, subtrahend: int, arch: int) -> Word:
     stall = _OLDER_CLOCK_STALL if needs_scoreboard(arch) else _ADD_STALL
-    word = _word(_IADD3, stall).with_field(16, 8, to).with_field(24, 8, minuend).with_field(32, 8, subtrahend)
+    word = _word(_IADD3, stall).with_field(16, 8, destination).with_field(24, 8, minuend).with_field(32, 8, subtrahend)
     return word.with_field(_NEGATED_B, 1, 1)
 
 
-def _larger(to: int, left: int, uniform: int, arch: int) -> Word:
-    """``VIMNMX``, or ``IMNMX`` before sm_90: the larger of an ordinary and a uniform register."""
+def _maximum_word(destination: int, register: int, uniform: int, arch: int) -> Word:
+    """Return a ``VIMNMX``, or ``IMNMX`` before sm_90: the maximum of an ordinary and a uniform register."""
     bits, stall = (_IMNMX, _OLDER_CLOCK_STALL) if needs_scoreboard(arch) else (_VIMNMX, _ADD_STALL)
-    word = _word(bits, stall).with_field(16, 8, to).with_field(24, 8, left)
+    word = _word(bits, stall).with_field(16, 8, destination).with_field(24, 8, register)
     return word.with_field(32, uniform_bits(arch), uniform)
 
 
-def uniform_sum(to: int, left: int, right: int, arch: int) -> Word:
-    """``UIADD3``: a uniform register gets the sum of two others."""
-    return _uniform_addition(_UIADD3, to, left, arch).with_field(32, uniform_bits(arch), right)
+def uniform_sum(destination: int, augend: int, addend: int, arch: int) -> Word:
+    """Return a ``UIADD3`` of two uniform registers."""
+    return _uniform_addition(_UIADD3, destination, augend, arch).with_field(32, uniform_bits(arch), addend)
 
 
-def plus_number(to: int, left: int, number: int, arch: int) -> Word:
-    """``UIADD3``: a uniform register gets the sum of another one and a number."""
-    return _uniform_addition(_UIADD3 & ~_FORM_BITS | _NUMBER_FORM, to, left, arch).with_field(32, 32, number)
+def uniform_plus_number(destination: int, augend: int, number: int, arch: int) -> Word:
+    """Return a ``UIADD3`` of a uniform register and a number."""
+    return _uniform_addition(_UIADD3 & ~_FORM_BITS | _NUMBER_FORM, destination, augend, arch).with_field(32, 32, number)
 
 
-def _uniform_addition(bits: int, to: int, left: int, arch: int) -> Word:
+def _uniform_addition(bits: int, destination: int, augend: int, arch: int) -> Word:
     width = uniform_bits(arch)
     zero = (1 << width) - 1
-    return _word(bits, _SUM_STALL).with_field(16, width, to).with_field(24, width, left).with_field(64, width, zero)
+    return (
+        _word(bits, _SUM_STALL)
+        .with_field(16, width, destination)
+        .with_field(24, width, augend)
+        .with_field(64, width, zero)
+    )
 
 
 def _word(bits: int, stall: int) -> Word:
-    word = Word(bits).guarded(ALWAYS).with_stall(stall).with_field(YIELD, 1, int(stall < _FIRST_YIELDED_STALL))
+    word = Word(bits).with_guard(PT).with_stall(stall).with_field(YIELD, 1, int(stall < _FIRST_YIELDED_STALL))
     return word.with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)

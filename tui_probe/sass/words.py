@@ -25,9 +25,9 @@ NO_BARRIER: Final = 7
 """Value of a barrier field for no barrier: six barriers are numbered from 0."""
 ALL_BARRIERS: Final = 0x3F
 """One bit per barrier."""
-ALWAYS: Final = 7
+PT: Final = 7
 """The guard PT: all active lanes."""
-_NEVER: Final = 0xF
+_NOT_PT: Final = 0xF
 """The guard !PT: no lane."""
 RZ: Final = 255
 RESERVED: Final = 2
@@ -92,16 +92,16 @@ class Word:
     def __hash__(self) -> int:
         return hash(self.bits)
 
-    def field(self, low: int, width: int) -> int:
-        """``width`` bits from bit ``low`` on."""
-        return self.bits >> low & (1 << width) - 1
+    def field(self, bit: int, width: int) -> int:
+        """``width`` bits from bit ``bit`` on."""
+        return self.bits >> bit & (1 << width) - 1
 
-    def with_field(self, low: int, width: int, value: int) -> Word:
+    def with_field(self, bit: int, width: int, value: int) -> Word:
         """Return the word with other bits there. Raises ValueError for a value that does not fit."""
         mask = (1 << width) - 1
         if not 0 <= value <= mask:
             raise ValueError(f"{value:#x} does not fit into {width} bits")
-        return Word(self.bits & ~(mask << low) | value << low)
+        return Word(self.bits & ~(mask << bit) | value << bit)
 
     @property
     def opcode(self) -> int:
@@ -131,14 +131,14 @@ class Word:
     @property
     def is_unconditional(self) -> bool:
         """True if all active lanes take part."""
-        return self.bits >> 12 & 0xF == ALWAYS
+        return self.bits >> 12 & 0xF == PT
 
     @property
     def never_runs(self) -> bool:
         """True if its guard lets no lane execute it."""
-        return self.bits >> 12 & 0xF == _NEVER
+        return self.bits >> 12 & 0xF == _NOT_PT
 
-    def guarded(self, guard: int, *, negated: bool = False) -> Word:
+    def with_guard(self, guard: int, *, negated: bool = False) -> Word:
         """Return the word with another guard."""
         return self.with_field(*GUARD, guard | negated << 3)
 
@@ -201,7 +201,7 @@ class Word:
         return self.with_field(113, 3, barrier)
 
     def with_wait_mask(self, mask: int) -> Word:
-        """Waiting for other barriers."""
+        """Return the word with another mask of awaited barriers."""
         return self.with_field(116, 6, mask)
 
 
@@ -216,17 +216,19 @@ def operation_of(opcode: int) -> int:
 
 @lru_cache(maxsize=16)
 def words_of(code: bytes) -> tuple[Word, ...]:
-    """The instructions of a code section. Raises ValueError for a length that is not a multiple of 16.
+    """Return the instructions of a code section. Raises ValueError for a length that is not a multiple of 16.
 
     The last sections are remembered: a kernel is cut out of its cubin, then each probe is put into it.
     """
     if len(code) % WORD_BYTES:
         raise ValueError(f"{len(code)} bytes of code are not a multiple of {WORD_BYTES}")
-    return tuple([Word(low | high << 64) for low, high in _HALVES.iter_unpack(code)])  # a third faster than a generator
+    return tuple(
+        [Word(low_half | high_half << 64) for low_half, high_half in _HALVES.iter_unpack(code)]
+    )  # a third faster than a generator
 
 
 def code_of(words: Iterable[Word]) -> bytes:
-    """The bytes of instructions."""
+    """Return the bytes of instructions."""
     return b"".join(word.bits.to_bytes(WORD_BYTES, "little") for word in words)
 
 
@@ -258,65 +260,65 @@ def is_convergence_test(word: Word) -> bool:
     return word.operation == operation_of(BRA) and word.field(*BRANCH_CONDITION) in _LANE_TESTS
 
 
-def branch_word(arch: int, at: int, target: int, like: Word | None = None) -> Word:
-    """A branch at byte offset ``at`` to ``target``, both in the same section, for an architecture (90).
+def branch_word(arch: int, offset: int, target: int, template: Word | None = None) -> Word:
+    """Return a branch at a byte ``offset`` to ``target``, both in the same section, for an architecture (90).
 
-    ``like`` lends it its guard and the barriers that it waits for; an ``EXIT`` its second predicate, too.
+    The branch gets the guard and the wait mask of ``template``, of an ``EXIT`` also its second predicate.
     """
-    units = (target - at - WORD_BYTES) // _UNIT
+    units = (target - offset - WORD_BYTES) // _UNIT
     bits = _OFFSET_BITS + (_LOW_BITS if arch >= _SPLIT_FROM else 0)
     if not -(1 << bits - 1) <= units < 1 << bits - 1:
-        raise ValueError(f"a branch from {at:#x} to {target:#x} is too far")
-    word = new_word(BRA, BRANCH_STALL).with_field(YIELD, 1, 1).with_field(*SECOND_PREDICATE, ALWAYS)
+        raise ValueError(f"a branch from {offset:#x} to {target:#x} is too far")
+    word = new_word(BRA, BRANCH_STALL).with_field(YIELD, 1, 1).with_field(*SECOND_PREDICATE, PT)
     if arch >= _SPLIT_FROM:
         word = word.with_field(_LOW_AT, _LOW_BITS, units & (1 << _LOW_BITS) - 1)
         units >>= _LOW_BITS
     word = word.with_field(_OFFSET_AT, _OFFSET_BITS, units & (1 << _OFFSET_BITS) - 1)
-    if like is None:
+    if template is None:
         return word
-    if like.operation == operation_of(EXIT):
-        word = word.with_field(*_SECOND_GUARD, like.field(*_SECOND_GUARD))
-    return word.with_field(*GUARD, like.field(*GUARD)).with_wait_mask(like.wait_mask)
+    if template.operation == operation_of(EXIT):
+        word = word.with_field(*_SECOND_GUARD, template.field(*_SECOND_GUARD))
+    return word.with_field(*GUARD, template.field(*GUARD)).with_wait_mask(template.wait_mask)
 
 
-def branch_target(arch: int, at: int, word: Word) -> int:
-    """Return the target of a ``BRA`` at byte offset ``at``."""
+def branch_target(arch: int, offset: int, word: Word) -> int:
+    """Return the target of a ``BRA`` at a byte ``offset``."""
     units, bits = word.field(_OFFSET_AT, _OFFSET_BITS), _OFFSET_BITS
     if arch >= _SPLIT_FROM:
         units, bits = units << _LOW_BITS | word.field(_LOW_AT, _LOW_BITS), bits + _LOW_BITS
     if units >= 1 << bits - 1:
         units -= 1 << bits
-    return at + WORD_BYTES + units * _UNIT
+    return offset + WORD_BYTES + units * _UNIT
 
 
-def with_branch_to(arch: int, word: Word, at: int, target: int) -> Word:
-    """A branch as it must be at byte offset ``at`` to lead to ``target``."""
-    other = branch_word(arch, at, target)
+def with_branch_to(arch: int, word: Word, offset: int, target: int) -> Word:
+    """Return a branch at a byte ``offset`` with ``target`` as its new target."""
+    branch = branch_word(arch, offset, target)
     fields = [(_OFFSET_AT, _OFFSET_BITS), *([(_LOW_AT, _LOW_BITS)] if arch >= _SPLIT_FROM else [])]
-    for low, width in fields:
-        word = word.with_field(low, width, other.field(low, width))
+    for bit, width in fields:
+        word = word.with_field(bit, width, branch.field(bit, width))
     return word
 
 
-def with_moved_branch(arch: int, word: Word, at: int, to: int) -> Word:
-    """A ``BRA`` that stood at byte offset ``at``, as it must be at ``to`` to lead where it did."""
-    return with_branch_to(arch, word, to, branch_target(arch, at, word))
+def with_moved_branch(arch: int, word: Word, offset: int, new_offset: int) -> Word:
+    """Return a ``BRA`` for another byte offset, with the target that it had."""
+    return with_branch_to(arch, word, new_offset, branch_target(arch, offset, word))
 
 
 def without_guard(word: Word) -> Word:
-    """An ``EXIT`` or a branch for all lanes that come there."""
-    return word.guarded(ALWAYS).with_field(*_SECOND_GUARD, ALWAYS)
+    """Return an ``EXIT`` or a branch that all lanes take."""
+    return word.with_guard(PT).with_field(*_SECOND_GUARD, PT)
 
 
 def nop_word() -> Word:
-    """An instruction that does nothing, as padding behind code."""
+    """Return an instruction that does nothing, as padding behind code."""
     return new_word(NOP, 0)
 
 
 @lru_cache(maxsize=256)
 def new_word(opcode: int, stall: int) -> Word:
     """Return an instruction for all active lanes, without barriers and operands."""
-    word = Word(opcode).guarded(ALWAYS).with_stall(stall)
+    word = Word(opcode).with_guard(PT).with_stall(stall)
     return word.with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
 
 
@@ -340,16 +342,16 @@ _LDCU_OFFSET_FIELD: Final = 37, 17
 _WIDTH_FIELD: Final = 73, 3
 _LOADED_BYTES: Final = {5: 8, 6: 16}
 _WORD_BYTES: Final = 4
-_MOST_BYTES: Final = 8
+_MAX_BYTES: Final = 8
 
 
 def constant_bank(word: Word) -> int | None:
-    """The bank that a word reads; None for one that reads no constant."""
+    """Return the bank that a word reads; None for one that reads no constant."""
     return word.bits >> 54 & 0x1F if word.bits >> 9 & 7 in CONSTANT_FORMS else None
 
 
 def constant_offset(word: Word) -> int:
-    """The byte offset in its bank."""
+    """Return the byte offset in its bank."""
     return word.field(*_offset_field(word))
 
 
@@ -360,9 +362,7 @@ def with_constant_offset(word: Word, offset: int) -> Word:
 
 def constant_bytes(word: Word) -> int:
     """Return the number of bytes it reads; of an instruction that computes with them, the most that it may."""
-    return (
-        _LOADED_BYTES.get(word.field(*_WIDTH_FIELD), _WORD_BYTES) if word.operation in CONSTANT_LOADS else _MOST_BYTES
-    )
+    return _LOADED_BYTES.get(word.field(*_WIDTH_FIELD), _WORD_BYTES) if word.operation in CONSTANT_LOADS else _MAX_BYTES
 
 
 def is_indexed_constant(word: Word) -> bool:

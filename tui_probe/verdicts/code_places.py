@@ -111,7 +111,7 @@ def _spill_lines(path: Path, changed: int, kernel: str) -> list[SpillLine]:
     from tui_probe.sass.target import GraftTarget
 
     del changed
-    target = GraftTarget.of(Cubin.read(read_within(path, CUBIN)), kernel)
+    target = GraftTarget.from_cubin(Cubin.read(read_within(path, CUBIN)), kernel)
     return spills_by_line(stack_accesses(target), source_places(target.cubin.image, target.name, target.code.size))
 
 

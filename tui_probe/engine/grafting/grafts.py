@@ -41,7 +41,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level
 from tui_probe.probe_model.storage import map_slots
 from tui_probe.reasons import because
-from tui_probe.sass.graft import Grafted, Splice, apply_splices
+from tui_probe.sass.graft import GraftedCubin, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.scoreboards import with_read_barriers
 from tui_probe.sass.snippets import Snippet, assign_uniform_registers, with_final_wait, with_initial_wait
@@ -120,7 +120,7 @@ class GraftedKernel:
     """
 
     pruned_image: bytes
-    grafted: Grafted
+    grafted: GraftedCubin
     info: str
     sites: str
     log_text: str
@@ -155,7 +155,7 @@ class Grafter:
 
     def code(self, target: GraftTarget, *, in_slots: bool = False) -> ProbeCode:
         """Return the probe's code for a kernel. Raises UnsupportedKernelError and ToolchainError."""
-        misalignment = target.first_added % _CODE_ALIGNMENT
+        misalignment = target.added_offset % _CODE_ALIGNMENT
         code = self._code(target.arch, LEADING_BYTES + misalignment, in_slots)
         return (
             code
@@ -191,7 +191,7 @@ class Grafter:
             raise UnsupportedKernelError(because("graft-snippet", what="code that searches the list of allocations"))
         if any(point.within for point in self._probe.points):
             raise UnsupportedKernelError(because("graft-snippet", what="code for selected source lines"))
-        target = GraftTarget.of(cubin, name)
+        target = GraftTarget.from_cubin(cubin, name)
         try:
             return self._graft_best_form(target, cubin, map_layout, in_slots, short_records)
         except UnsupportedKernelError as error:
@@ -332,9 +332,9 @@ class Grafter:
             self._probe, arch, samples_blocks=self._samples_blocks, leading_bytes=leading_bytes, in_slots=in_slots
         )
         cubin = self._snippets.module(ptx.text, EXIT_KERNEL, arch)
-        entry = Snippet.of(cubin, ENTRY_KERNEL, leading_bytes, may_exit=False) if ptx.has_entry else None
-        flat_exit = Snippet.of(cubin, FLAT_KERNEL, leading_bytes, may_exit=True) if ptx.has_flat else None
-        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading_bytes, may_exit=True), flat_exit)
+        entry = Snippet.from_cubin(cubin, ENTRY_KERNEL, leading_bytes, may_exit=False) if ptx.has_entry else None
+        flat_exit = Snippet.from_cubin(cubin, FLAT_KERNEL, leading_bytes, may_exit=True) if ptx.has_flat else None
+        return ProbeCode(ptx, entry, Snippet.from_cubin(cubin, EXIT_KERNEL, leading_bytes, may_exit=True), flat_exit)
 
 
 def _with_lanes_summed(probe: Probe) -> Probe:
@@ -351,7 +351,7 @@ def _wait_offsets(probe: Probe, waits: Sequence[ProbedWait]) -> dict[str, list[i
     return {own_map.name: offsets for own_map in probe.maps if own_map.level is Level.SITE}
 
 
-def graft_code(target: GraftTarget, code: ProbeCode) -> tuple[Grafted, int]:
+def graft_code(target: GraftTarget, code: ProbeCode) -> tuple[GraftedCubin, int]:
     """Graft a probe's code at the entry and all exits of a kernel.
 
     Returns the kernel with the number of stores that got a read barrier. Raises UnsupportedKernelError.
@@ -365,16 +365,16 @@ def graft_code(target: GraftTarget, code: ProbeCode) -> tuple[Grafted, int]:
         function := calls_outside(target)
     ):
         raise UnsupportedKernelError(because("graft-calls", function=function))
-    base, probe_base = target.base, target.base + target.first_added
+    base, probe_base = target.base, target.base + target.added_offset
     splices = []
     if code.entry:
-        entry_words = code.entry.placed(base, probe_base, registers.entry, registers.carried)
+        entry_words = code.entry.place(base, probe_base, registers.entry, registers.carried)
         splices.append(Splice(0, tuple(with_final_wait(entry_words))))
-    exit_words = tuple(with_initial_wait(code.exit.placed(base, probe_base, registers.exits, registers.carried)))
+    exit_words = tuple(with_initial_wait(code.exit.place(base, probe_base, registers.exits, registers.carried)))
     if code.flat_exit:
         exit_words = _join_exit_code(
             target.arch,
-            with_initial_wait(code.flat_exit.placed(base, probe_base, registers.exits, registers.carried)),
+            with_initial_wait(code.flat_exit.place(base, probe_base, registers.exits, registers.carried)),
             exit_words,
         )
     splices += [Splice(offset, exit_words) for offset in target.exits()]
@@ -398,7 +398,9 @@ def _join_exit_code(arch: int, flat_words: Sequence[Word], general_words: Sequen
             because("graft-snippet", what=f"{len(exits)} exits in code for one-dimensional launches")
         )
     exit_index = exits[0]
-    branch = branch_word(arch, exit_index * WORD_BYTES, (len(flat_words) + 1) * WORD_BYTES, like=flat_words[exit_index])
+    branch = branch_word(
+        arch, exit_index * WORD_BYTES, (len(flat_words) + 1) * WORD_BYTES, template=flat_words[exit_index]
+    )
     final_exit = without_guard(flat_words[exit_index]).with_wait_mask(0)
     return (*flat_words[:exit_index], branch, *flat_words[exit_index + 1 :], final_exit, *general_words)
 
@@ -410,32 +412,33 @@ def _first_free_register(target: GraftTarget, code: ProbeCode) -> int | None:
     """
     register = max(target.registers, code.registers) - RESERVED
     has_room = register + code.ptx.carried + RESERVED <= MAX_REGISTERS
-    keeps_registers = target.fewest_registers == target.registers and not calls_outside(target)
+    keeps_registers = target.min_registers == target.registers and not calls_outside(target)
     return register if has_room and keeps_registers else None
 
 
 def _check_registers(target: GraftTarget, code: ProbeCode) -> None:
     """Raise UnsupportedKernelError if a called function may exit, or warps give away registers of the code."""
     target.refuse_functions()
-    if code.registers > target.fewest_registers < target.registers:
-        counts = {"needed": code.registers, "left": target.fewest_registers}
+    if code.registers > target.min_registers < target.registers:
+        counts = {"needed": code.registers, "left": target.min_registers}
         raise UnsupportedKernelError(because("graft-registers", **counts))
 
 
-def _info_lines(grafted: Grafted) -> list[str]:
+def _info_lines(grafted: GraftedCubin) -> list[str]:
     places = " ".join(str(offset) for offset in grafted.branches)
     lines = [SASS_MODE_LINE, f"grafted {places} appended {grafted.start}"]
     lines += [f"patch {patch.kind} {patch.offset} {patch.addend} {patch.name}" for patch in grafted.patches]
     return lines + [f"constant {name} {size}" for name, size in grafted.constants]
 
 
-def _log_text(target: GraftTarget, grafted: Grafted, rewritten: int) -> str:
+def _log_text(target: GraftTarget, grafted: GraftedCubin, rewritten: int) -> str:
     """Return the lines for process.log, in ptxas's format where it reports the same."""
     places = ", ".join(f"{offset:#06x}" for offset in grafted.branches)
     memory = f"{target.shared_bytes} bytes smem, {target.constants.size} bytes cmem[0]"
     return (
         f"[graft] replaced {len(grafted.branches)} of {len(target.words)} instructions: {places}\n"
-        f"[graft] added {grafted.added} instructions at {grafted.start:#06x}; {rewritten} stores got a read barrier\n"
+        f"[graft] added {grafted.added_count} instructions at {grafted.start:#06x}; "
+        f"{rewritten} stores got a read barrier\n"
         f"[graft] pruned.bin without the probe\nUsed {target.registers} registers, {memory}\n"
         f"[graft] probed.bin with the probe\nUsed {grafted.registers} registers, {memory}"
     )

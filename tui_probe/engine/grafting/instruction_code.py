@@ -14,7 +14,7 @@ from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, MANY_LEADING_BY
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
-from tui_probe.sass.graft import Grafted, Splice, apply_splices
+from tui_probe.sass.graft import GraftedCubin, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
 from tui_probe.sass.scoreboards import least_used_barriers
@@ -120,7 +120,7 @@ def assemble_code(
         of_warps=of_warps,
         samples_blocks=samples_blocks,
     )
-    misalignment = target.first_added % _PARAMETER_ALIGNMENT
+    misalignment = target.added_offset % _PARAMETER_ALIGNMENT
     for leading_bytes in (LEADING_BYTES + misalignment, MANY_LEADING_BYTES + misalignment):
         cubins = snippets.cubins(ptx.head, ptx.kernels(leading_bytes), target.arch)
         code_by_name = {
@@ -173,8 +173,8 @@ def free_registers(
     return FreeRegisters(
         arch=target.arch,
         base=target.base,
-        parameters_at=target.base + target.first_added,
-        first=first_register,
+        probe_base=target.base + target.added_offset,
+        first_register=first_register,
         scratch=scratch,
         uniform=uniform,
         predicates=_predicate_numbers(target, code),
@@ -207,9 +207,9 @@ def entry_splices(code: InstructionCode, free: FreeRegisters, kept_registers: Ma
 
 def with_exit_code(target: GraftTarget, splices: Sequence[Splice], exit_words: tuple[Word, ...]) -> list[Splice]:
     """Add the exit code at each exit, after the code of a block that is nothing but an exit."""
-    words_by_offset = {splice.at: splice.before for splice in splices if splice.at}
+    words_by_offset = {splice.offset: splice.preceding for splice in splices if splice.offset}
     exits = {offset: (*words_by_offset.get(offset, ()), *exit_words) for offset in target.exits()}
-    inner_splices = [splice for splice in splices if not splice.at or splice.at not in exits]
+    inner_splices = [splice for splice in splices if not splice.offset or splice.offset not in exits]
     return [*inner_splices, *(Splice(offset, code_words) for offset, code_words in exits.items())]
 
 
@@ -221,7 +221,7 @@ def apply_code(
     rewritten: Mapping[int, Word],
     uniform: UniformAssignment,
     loops: Sequence[Sequence[range]] = (),
-) -> Grafted:
+) -> GraftedCubin:
     """Put the splices into the kernel with copies of ``loops``, and check what changed. Raises
     UnsupportedKernelError.
     """

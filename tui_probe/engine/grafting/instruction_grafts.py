@@ -35,13 +35,13 @@ from tui_probe.engine.warp_substitutes import without_redux
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
-from tui_probe.sass.graft import Grafted, Splice
+from tui_probe.sass.graft import GraftedCubin, Splice
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
 from tui_probe.sass.register_room import RecordRoom
 from tui_probe.sass.scoreboards import with_read_barriers
 from tui_probe.sass.snippets import with_initial_wait
 from tui_probe.sass.trampolines import flag_value, trampoline
-from tui_probe.sass.words import ALWAYS, MAX_REGISTERS, RESERVED, WORD_BYTES
+from tui_probe.sass.words import MAX_REGISTERS, PT, RESERVED, WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +68,7 @@ def graft_instructions(
     *,
     samples_blocks: bool,
     short_records: bool = True,
-) -> tuple[Grafted, ProbedParts]:
+) -> tuple[GraftedCubin, ProbedParts]:
     """Put a probe's code at the instructions and blocks that it is for, at the entry and at the exits of a kernel.
     ``map_layout`` is that of the tensor maps of bulk copies. ``short_records``: records of phases may have the shorter
     code.
@@ -82,7 +82,7 @@ def graft_instructions(
     refuse_missed_code(target, probe, parts)
     can_be_short = short_records and target.arch in RECORD_ARCHITECTURES
     record = leader_map(probe) if can_be_short else None
-    if record is not None and RecordRoom.grows(target):
+    if record is not None and RecordRoom.can_grow(target):
         with contextlib.suppress(UnsupportedKernelError):
             return graft_records(target, probe, record, snippets, samples_blocks=samples_blocks)
     try:
@@ -135,11 +135,13 @@ class _PlacedCode:
         """Return the splice at an instruction: a probed ``site``, the first of an ``block`` block, or both."""
         displaced = self.target.words[offset // WORD_BYTES]
         if site is not None and not site.is_guarded:
-            displaced = displaced.guarded(ALWAYS)
-        site_code, read_predicate = ([], ALWAYS) if site is None else (self._site_code(site), site.read_predicate)
+            displaced = displaced.with_guard(PT)
+        site_code, read_predicate = ([], PT) if site is None else (self._site_code(site), site.read_predicate)
         block_code = None if block is None else self._block_code(block)
         return Splice(
-            offset, tuple(trampoline(site_code, displaced, self.free, read_predicate, block_code)), together=True
+            offset,
+            tuple(trampoline(site_code, displaced, self.free, read_predicate, block_code)),
+            runs_in_all_lanes=True,
         )
 
     def _site_code(self, site: SassSite) -> list[PlacedSnippet]:
@@ -169,8 +171,8 @@ class _PlacedCode:
 
     def exit_words(self, code: InlineCode) -> tuple[Word, ...]:
         """Return the code of the exits in its registers."""
-        free = replace(self.free, first=0) if self.reuses_kernel_registers else self.free
-        return tuple(with_initial_wait(code.placed(free, self.kept_registers)))
+        free = replace(self.free, first_register=0) if self.reuses_kernel_registers else self.free
+        return tuple(with_initial_wait(code.place(free, self.kept_registers)))
 
 
 def _registers_above_kernel(
@@ -191,8 +193,8 @@ def _registers_above_kernel(
     scratch = top if first_register - top >= scratch_count else kept_end
     registers = max(kept_end, scratch + scratch_count) + RESERVED
     free = free_registers(target, code, uniform, first_register=first_register, scratch=scratch, registers=registers)
-    exchanges = target.fewest_registers < target.registers
-    limit = min(MAX_REGISTERS, target.fewest_registers) if exchanges else MAX_REGISTERS
+    exchanges = target.min_registers < target.registers
+    limit = min(MAX_REGISTERS, target.min_registers) if exchanges else MAX_REGISTERS
     if registers > limit:
         raise UnsupportedKernelError(because("graft-registers", needed=registers, left=limit))
     return free, {Mark.FIRST_KEPT + index: MarkValue(register=first_kept + index) for index in range(code.ptx.words)}

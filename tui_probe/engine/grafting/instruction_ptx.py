@@ -208,12 +208,12 @@ class InstructionPtx:
 
 
 def site_kernel_name(index: int) -> str:
-    """The name of a place's kernel."""
+    """Return the name of a place's kernel."""
     return f"tui_probe_site_{index}"
 
 
 def block_kernel_name(index: int) -> str:
-    """The name of a kind of block's kernel."""
+    """Return the name of a kind of block's kernel."""
     return f"tui_probe_block_{index}"
 
 

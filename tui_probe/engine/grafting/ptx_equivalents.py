@@ -16,7 +16,7 @@ from tui_probe.ptx.tree import Instruction
 from tui_probe.sass import accesses, operations
 from tui_probe.sass.accesses import ATOM, ATOMG, ATOMS, RED, access_of, atomic_of
 from tui_probe.sass.operations import operation_name
-from tui_probe.sass.words import ALWAYS, RZ, is_convergence_test
+from tui_probe.sass.words import PT, RZ, is_convergence_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -199,7 +199,7 @@ def ptx_equivalent(word: Word, arch: int, opcodes: set[str]) -> PtxEquivalent:
         return _memory_equivalent(word, arch, opcodes)
     if word.operation in operations.PRODUCT_OPERATIONS and opcodes & {"mma", "wgmma"}:
         share = operations.matrix_product(word, arch)
-        product = product_family(word, of_group=share.of_group)[0]
+        product = product_family(word, of_group=share.is_of_warpgroup)[0]
         return PtxEquivalent(product, InstructionFacts(multiply_adds=share.share))
     if is_convergence_test(word):
         return PtxEquivalent()
@@ -230,11 +230,11 @@ def access_facts(access: MemoryAccess) -> InstructionFacts:
     """Return the facts about a memory access that its snippet needs."""
     return InstructionFacts(
         bytes=access.bytes,
-        is_wide=access.address.wide,
+        is_wide=access.address.is_wide,
         is_uniform=access.address.uniform is not None,
-        is_predicated=access.reads != ALWAYS,
-        is_shortened=access.shortened,
-        is_shared=access.address.shared,
+        is_predicated=access.read_predicate != PT,
+        is_shortened=access.is_shortened,
+        is_shared=access.address.is_shared,
         shift=access.address.shift,
     )
 

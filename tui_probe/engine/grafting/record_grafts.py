@@ -30,7 +30,7 @@ from tui_probe.probe_model.probe import Field, Level, Map, Save
 from tui_probe.reasons import because
 from tui_probe.sass.bulk_copies import bulk_copies_of
 from tui_probe.sass.flow import FlowGraph
-from tui_probe.sass.graft import Grafted, Splice
+from tui_probe.sass.graft import GraftedCubin, Splice
 from tui_probe.sass.inline_code import MarkValue
 from tui_probe.sass.loop_copies import loops_to_copy
 from tui_probe.sass.record_code import COPY_RECORD_BYTES, RecordRegisters, copy_record_words, record_words
@@ -124,12 +124,12 @@ def graft_records(
     *,
     samples_blocks: bool,
     error: UnsupportedKernelError | None = None,
-) -> tuple[Grafted, ProbedParts]:
+) -> tuple[GraftedCubin, ProbedParts]:
     """Put a probe into a kernel whose records, between entry and exits, are all in the map ``record_map``.
 
     Raises UnsupportedKernelError, ``error`` if registers do not suffice, and ToolchainError.
     """
-    room = RecordRoom.of(target)
+    room = RecordRoom.from_target(target)
     parts = _record_parts(target, probe, record_map, room)
     code = assemble_code(target, probe, snippets, of_warps=True, samples_blocks=samples_blocks)
     code, uniform = with_uniform_registers(target, code, code.ptx.words + 1)
@@ -144,7 +144,7 @@ def graft_records(
     loops = [] if record_map is COPIES else loops_with_records(target, parts)
     splices += _record_splices(target, parts.sites, warp_registers, record_map.cap or 0, room, rewritten, loops)
     assert code.exit is not None
-    splices = with_exit_code(target, splices, tuple(with_initial_wait(code.exit.placed(free, warp_registers.marks))))
+    splices = with_exit_code(target, splices, tuple(with_initial_wait(code.exit.place(free, warp_registers.marks))))
     grafted = apply_code(target, code, splices, free.registers, rewritten, uniform, loops)
     return grafted, replace(parts, short_records=True)
 
@@ -168,7 +168,7 @@ def can_record_first(target: GraftTarget, probe: Probe, snippets: SnippetStore, 
 
 def graft_copies(
     target: GraftTarget, probe: Probe, snippets: SnippetStore, *, samples_blocks: bool
-) -> tuple[Grafted, ProbedParts]:
+) -> tuple[GraftedCubin, ProbedParts]:
     """Put the form of a probe that records bulk copies only into a kernel. Raises UnsupportedKernelError and
     ToolchainError.
     """
@@ -179,7 +179,7 @@ def loops_with_records(target: GraftTarget, parts: ProbedParts) -> list[tuple[ra
     """Return the innermost loops around records that can be copied: if a record is in a loop whose iterations are
     phases, this one.
     """
-    graph, headers = FlowGraph.of(target), set()
+    graph, headers = FlowGraph.from_target(target), set()
     for site in parts.sites:
         loops = graph.loops_around(graph.block_at(site.offset // WORD_BYTES))
         if site.phase is not None and site.phase.loop is not None:
@@ -237,9 +237,9 @@ def _record_splices(
         if site.copy is not None:
             code = _copy_words(target, site, registers, cap, wait)
         else:
-            cycles = room.cycles_behind(index, indices) if index in copied else BRANCH_STALL
+            cycles = room.cycles_after(index, indices) if index in copied else BRANCH_STALL
             code = record_words(registers, site.offset, cap, wait, target.arch, cycles)
-        splices.append(Splice(site.offset, tuple(code), together=True))
+        splices.append(Splice(site.offset, tuple(code), runs_in_all_lanes=True))
     return splices
 
 

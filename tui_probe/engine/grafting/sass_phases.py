@@ -118,7 +118,7 @@ def sass_phases(
     Raises UnsupportedKernelError for a branch whose destination the file does not give, and for phases by source line
     in a kernel without lines.
     """
-    graph = FlowGraph.of(target)
+    graph = FlowGraph.from_target(target)
     code = _work_of_words(target, graph)
     number_of = {id(instruction): number for number, instruction in enumerate(code)}
     starts = _phase_starts(probe, target, graph, code, number_of)
@@ -154,7 +154,7 @@ def _phase_starts(
         flow_of(graph, code),
         None if names is None else lambda instruction: names(number_of[id(instruction)] * WORD_BYTES),
         lambda instruction: _products(target.words[number_of[id(instruction)]], target.arch),
-        lambda instruction: origins.of_transfer(number_of[id(instruction)]),
+        lambda instruction: origins.transfer_parameters(number_of[id(instruction)]),
         barriers=lambda instruction: barriers.names_at(number_of[id(instruction)]),
     )
 
@@ -304,8 +304,8 @@ class _MbarrierNames:
 
     def _search(self, index: int) -> frozenset[int]:
         """Return the offsets of the mbarrier of an instruction, without the index of its stage; none if unknown."""
-        ends = [end for end in self._paths.ends(index, self._address(index)) if end.constant is None]
-        self._arrays.indexed.update(end.offset for end in ends if end.indexed)
+        ends = [end for end in self._paths.find_ends(index, self._address(index)) if end.constant is None]
+        self._arrays.indexed.update(end.offset for end in ends if end.is_indexed)
         return frozenset(end.offset for end in ends if end.offset >= _WINDOW)
 
     def _address(self, index: int) -> set[AddressTerm]:

@@ -34,7 +34,7 @@ from tui_probe.reasons import because
 from tui_probe.sass import accesses, operations
 from tui_probe.sass.bulk_copies import bulk_copies_of, bulk_copy_of
 from tui_probe.sass.inline_code import MarkValue
-from tui_probe.sass.words import ALWAYS, WORD_BYTES
+from tui_probe.sass.words import PT, WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,10 +81,10 @@ class SassSite:
         address = self.access.address
         low_register, high_register = accesses.register_pair(address.register)
         values |= {Mark.ADDRESS: MarkValue(register=low_register), Mark.OFFSET: MarkValue(number=address.offset)}
-        if address.wide:
+        if address.is_wide:
             values[Mark.ADDRESS + 1] = MarkValue(register=high_register)
         if address.uniform is not None:
-            halves = range(1 if address.shared else 2)
+            halves = range(1 if address.is_shared else 2)
             values |= {Mark.UNIFORM_ADDRESS + index: MarkValue(uniform=address.uniform + index) for index in halves}
         return values
 
@@ -102,7 +102,7 @@ class SassSite:
     @property
     def read_predicate(self) -> int:
         """Number of the predicate whose value the flag's mark has: true in lanes that read."""
-        return ALWAYS if self.access is None else self.access.reads
+        return PT if self.access is None else self.access.read_predicate
 
 
 def _copy_values(copy: BulkCopy) -> dict[int, MarkValue]:

@@ -53,7 +53,7 @@ def sass_site_file(
     files: dict[str, int] = {}
     sources = target.source_lines()
     calls = target.inlined_calls() if any(isinstance(site, SassSite) and site.phase for site in sites) else {}
-    origins = AddressOrigins(target, FlowGraph.of(target)) if copies_only else None
+    origins = AddressOrigins(target, FlowGraph.from_target(target)) if copies_only else None
     fields = [
         _wait_fields(target, site, sources, files)
         if isinstance(site, ProbedWait)
@@ -147,13 +147,13 @@ def _wait_fields(
             "class": site.kind,
             "depth": site.depth,
             "one_iteration": site.is_of_one_iteration,
-            "null": null_wait(target.words[site.index], waits_itself=site.own is not None),
+            "null": null_wait(target.words[site.index], waits_itself=site.own_class is not None),
             "producers": [
                 {
                     **_named_fields(target, producer.index, sources, files),
                     "previous": producer.from_previous,
                 }
-                for producer in site.named(sources)[:_MAX_PRODUCERS]
+                for producer in site.report_order(sources)[:_MAX_PRODUCERS]
             ],
             "spills": [
                 {**_named_fields(target, access.index, sources, files), "bytes": access.bytes}

@@ -70,7 +70,7 @@ def is_graftable(probe: Probe) -> bool:
 def snippet_ptx(
     probe: Probe, arch: int, *, samples_blocks: bool, leading_bytes: int = LEADING_BYTES, in_slots: bool = False
 ) -> SnippetPtx:
-    """The kernels of a probe for a device of ``arch`` (90). Raises UnsupportedKernelError if it needs more.
+    """Return the kernels of a probe for a device of ``arch`` (90). Raises UnsupportedKernelError if it needs more.
 
     ``in_slots``: what is carried is kept in the slots of a map, in bytes that a record leaves, instead of registers.
     """
@@ -119,7 +119,7 @@ def _finds_flat_slot(probe: Probe, exit_snippets: Sequence[Snippet]) -> bool:
 
 
 def _map_with_words(probe: Probe, word_count: int, *, samples_blocks: bool) -> Map:
-    """A map whose slots have room for that many words behind their records. Raises UnsupportedKernelError."""
+    """Return a map whose slots have room for that many words behind their records. Raises UnsupportedKernelError."""
     for own_map in probe.maps:
         storage = storage_of(probe, own_map)
         free_bytes = storage.slot_bytes - storage.record_bytes - MARK_BYTES
@@ -129,12 +129,12 @@ def _map_with_words(probe: Probe, word_count: int, *, samples_blocks: bool) -> M
 
 
 def ptx_version(arch: int) -> str:
-    """The oldest version of PTX that knows an architecture (90)."""
+    """Return the oldest version of PTX that knows an architecture (90)."""
     return _VERSIONS.get(arch, _DEFAULT_VERSION if arch <= _HOPPER_ARCH else _NEWEST_VERSION)
 
 
 def _carried_registers(probe: Probe, entry_snippets: Sequence[Snippet], exit_snippets: Sequence[Snippet]) -> list[str]:
-    """The probe's registers that both what comes before and what comes after the kernel use."""
+    """Return the probe's registers that both what comes before and what comes after the kernel use."""
     common_registers = _snippet_registers(entry_snippets) & _snippet_registers(exit_snippets)
     return [name for name in probe.registers if name in common_registers]
 
@@ -158,7 +158,7 @@ def _carried_words(probe: Probe, carried: Sequence[str]) -> int:
 
 
 def _register_bits(probe: Probe, name: str) -> int:
-    """The bits of a register that is carried. Raises UnsupportedKernelError for one that cannot be."""
+    """Return the bits of a register that is carried. Raises UnsupportedKernelError for one that cannot be."""
     match = _BITS.fullmatch(probe.registers[name])
     bits = int(match[1]) if match else 0
     if bits not in (_HALF_BITS, _WIDE_BITS):
@@ -188,7 +188,7 @@ class _KernelText:
         )
 
     def parameters(self) -> list[str]:
-        """The names of the parameters that a probed kernel gets, in order."""
+        """Return the names of the parameters that a probed kernel gets, in order."""
         sample = SAMPLE_PARAMETERS if self._sampling else ()
         return [self._names.parameter(*parameter) for parameter in (*probe_parameters(self._probe), *sample)]
 
@@ -234,14 +234,14 @@ class _KernelText:
         return [*lines, *self._sample_lines(), *(self._sampling.skip_outside_sample(body) if self._sampling else body)]
 
     def text(self, name: str, lines: Sequence[str], leading_bytes: int) -> str:
-        """The kernel with those lines, and that many bytes of parameters before its own."""
+        """Return the kernel with those lines, and that many bytes of parameters before its own."""
         leading_parameter = f"\t.param .align 8 .b8 tui_probe_leading[{leading_bytes}]"
         declared = ",\n".join([leading_parameter, *(f"\t.param .u64 {parameter}" for parameter in self.parameters())])
         body = "\n\t".join(["", *self._names.declarations(), *lines, "ret;"])
         return f".visible .entry {name}(\n{declared}\n)\n{{{body}\n}}\n"
 
     def _slot_lines(self, room: Map) -> list[str]:
-        """Lines that compute the address of this thread's or warp's slot."""
+        """Return lines that compute the address of this thread's or warp's slot."""
         slot_bytes, parameter = storage_of(self._probe, room).slot_bytes, self._names.parameter("map", room.name)
         if room.level is Level.WARP:
             return self._addressing.marked_slot(parameter, slot_bytes)

@@ -63,7 +63,7 @@ class SnippetStore:
         cached_code = self._codes.get(key)
         if cached_code is None or cached_code[0] is not cubin:  # another one may have had this identity
             (name,) = cubin.kernels
-            cached_code = self._codes[key] = cubin, InlineCode.of(cubin, name, leading_bytes, may_exit=may_exit)
+            cached_code = self._codes[key] = cubin, InlineCode.from_cubin(cubin, name, leading_bytes, may_exit=may_exit)
         return cached_code[1]
 
     def module(self, text: str, entry: str, arch: int) -> Cubin:

@@ -112,7 +112,7 @@ def _stay_of(word: Word, arch: int) -> Instruction | None:
 def _loop_heads(target: GraftTarget, stays: Iterable[int]) -> list[int]:
     """Return an instruction at the head of each loop that may not end and has no place to stay in it."""
     try:
-        flow = FlowGraph.of(target)
+        flow = FlowGraph.from_target(target)
         loops = flow.loops
     except UnsupportedKernelError:
         return []

@@ -17,7 +17,7 @@ from tui_probe.sass import lane_registers
 from tui_probe.sass.accesses import StackAccess, stack_accesses
 from tui_probe.sass.address_origins import AddressOrigins
 from tui_probe.sass.flow import FlowGraph
-from tui_probe.sass.graft import Grafted, Splice, apply_splices
+from tui_probe.sass.graft import GraftedCubin, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, MarkValue
 from tui_probe.sass.register_room import RegisterRoom
@@ -74,7 +74,7 @@ class ProbedWait:
     @property
     def offset(self) -> int:
         """Byte offset in the kernel's code."""
-        return self.site.at
+        return self.site.offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class ProbedWaits:
 
 def graft_waits(
     target: GraftTarget, probe: Probe, snippets: SnippetStore, *, samples_blocks: bool
-) -> tuple[Grafted, ProbedWaits]:
+) -> tuple[GraftedCubin, ProbedWaits]:
     """Put a probe of waits into a kernel. Raises UnsupportedKernelError and ToolchainError."""
     if target.arch < FIRST_ARCHITECTURE:
         raise UnsupportedKernelError(because("waits-architecture", probe=probe.name, gpu=f"sm_{target.arch}"))
@@ -105,7 +105,7 @@ def graft_waits(
     if function := calls_outside(target):
         raise UnsupportedKernelError(because("graft-calls", function=function))
     (point,) = (point for point in probe.points if any(position.is_wait for position in point.positions))
-    graph = FlowGraph.of(target)
+    graph = FlowGraph.from_target(target)
     resources = _SiteResourceChoice.from_target(target, graph)
     sites = wait_sites(target, graph)
     ranked = resources.select_usable(probe, movable_sites(target, sites))
@@ -123,7 +123,7 @@ def graft_waits(
         ProbedWait(site, (point.name,), spills.pop(graph.block_at(site.index), ()), _awaited_parameters(site, origins))
         for site in fitted_waits.sites
     ]
-    offsets = tuple(site.at for site in ranked)
+    offsets = tuple(site.offset for site in ranked)
     grafted = _graft(target, fitted_waits.uniform, fitted_waits.sites, fitted_waits.longest_sites, resources)
     return grafted, ProbedWaits(probed_waits, offsets, hidden_waits(target, sites, ranked))
 
@@ -185,8 +185,8 @@ class _SiteResourceChoice:
 
     @classmethod
     def from_target(cls, target: GraftTarget, graph: FlowGraph) -> _SiteResourceChoice:
-        grows = target.fewest_registers == target.registers and target.registers + _CLOCKS <= MAX_REGISTERS
-        pending = pending_scoreboards(target.words, graph).behind if needs_scoreboard(target.arch) else []
+        grows = target.min_registers == target.registers and target.registers + _CLOCKS <= MAX_REGISTERS
+        pending = pending_scoreboards(target.words, graph).after_issue if needs_scoreboard(target.arch) else []
         return cls(target, None if grows else RegisterRoom(target, graph), pending)
 
     @property
@@ -216,7 +216,7 @@ class _SiteResourceChoice:
 
     def refuse_large(self, code: InstructionCode) -> None:
         """Raise UnsupportedKernelError if a warp has too few registers for the code of the entry or an exit."""
-        if self.room is None or self.target.fewest_registers == self.target.registers:
+        if self.room is None or self.target.min_registers == self.target.registers:
             return
         needed_registers = max(inline.registers for inline in code.all_code) + RESERVED
         register_limit = min(
@@ -269,7 +269,7 @@ class _UniformChoice:
 
     def registers(self, sites: int, longest_sites: set[int]) -> WaitRegisters:
         """Return the registers of the code at sites."""
-        return WaitRegisters.of(self.free_registers[self.code.ptx.words :], sites, longest_sites)
+        return WaitRegisters.assign(self.free_registers[self.code.ptx.words :], sites, longest_sites)
 
 
 @dataclass(frozen=True)
@@ -327,7 +327,7 @@ def _spills_by_block(target: GraftTarget, graph: FlowGraph) -> dict[int, tuple[S
 
 def _awaited_parameters(site: WaitSite, origins: AddressOrigins) -> tuple[int, ...]:
     awaited = (producer.index for producer in site.awaited[:_MAX_FOLLOWED])
-    return tuple(sorted({number for index in awaited for number in origins.of_access(index)}))
+    return tuple(sorted({number for index in awaited for number in origins.access_parameters(index)}))
 
 
 def _mark(site: int, place: int) -> int:
@@ -341,7 +341,7 @@ def _graft(
     sites: Sequence[WaitSite],
     longest_sites: set[int],
     resources: _SiteResourceChoice,
-) -> Grafted:
+) -> GraftedCubin:
     """Put the code at the sites, at the entry and at the exits, which have the registers of the kernel."""
     code, arch = uniform.code, target.arch
     resources.refuse_large(code)
@@ -357,7 +357,9 @@ def _graft(
     for number, site in enumerate(sites):
         word, site_resources = target.words[site.index], resources.resources_at(site)
         splices.append(
-            wait_splice(site.at, word, number, registers, site_resources, arch, waits_itself=site.own is not None)
+            wait_splice(
+                site.offset, word, number, registers, site_resources, arch, waits_itself=site.own_class is not None
+            )
         )
     exit_words = _exit_words(code, free, mark_values, registers)
     splices += [Splice(offset, exit_words) for offset in target.exits()]
@@ -379,7 +381,7 @@ def _exit_words(
         for number, site in enumerate(registers.sites)
         for place, register in enumerate(site.registers)
     }
-    return (*with_initial_wait(code.exit.placed(free, values | sums)), *cleared_sums(registers, free.arch))
+    return (*with_initial_wait(code.exit.place(free, values | sums)), *cleared_sums(registers, free.arch))
 
 
 def _free_registers(
@@ -392,8 +394,8 @@ def _free_registers(
     return FreeRegisters(
         arch=target.arch,
         base=target.base,
-        parameters_at=target.base + target.first_added,
-        first=0,
+        probe_base=target.base + target.added_offset,
+        first_register=0,
         scratch=end,
         uniform=uniform,
         predicates={},

@@ -287,7 +287,7 @@ class Helpers:
         return HelperValue(str(share), "b32")
 
     def _copied_bytes(self) -> HelperValue:
-        """Bytes that ``cp.async`` reads: its size, or less by its fourth operand; the size of ``cp.async.bulk``."""
+        """Return the number of bytes that a ``cp.async`` reads: its size, or less by its fourth operand."""
         match self._instruction.operands:
             case (Memory(), Memory(), Immediate(), Immediate() as read_size, *_):
                 return HelperValue(read_size.text, "b32")

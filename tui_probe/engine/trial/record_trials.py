@@ -213,7 +213,7 @@ def phases_trial(cubin: Cubin) -> TrialCase:
     snippet = parse_snippet("SAVE [ starts ] {%clock, LINE};", FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL).snippet
     point = ProbePoint("start", parse_positions("phase"), snippet, None)
     probe = Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", {}, (start_map,), (point,))
-    phases, _ = sass_phases(probe, GraftTarget.of(cubin, TRIAL_KERNEL))
+    phases, _ = sass_phases(probe, GraftTarget.from_cubin(cubin, TRIAL_KERNEL))
     marks = {phase.offset: phase.start.work for phase in phases if phase.start.first.opcode == MARK}
     sizes = (RECORD_WARPS * storage_of(probe, start_map).slot_bytes,)
     return TrialCase(probe, sizes, lambda content: check_starts(content, marks))
@@ -284,7 +284,7 @@ def copies_cubin(arch: int, assembler: Assembler) -> Cubin:
 def copies_trial(cubin: Cubin) -> TrialCase:
     """Return the case that saves records of bulk copies in this kernel."""
     probe = replace(record_trial().probe, records_copies=True)
-    sites = copy_sites(GraftTarget.of(cubin, TRIAL_KERNEL))
+    sites = copy_sites(GraftTarget.from_cubin(cubin, TRIAL_KERNEL))
     sizes = ENTRY_BYTES, RECORD_WARPS * storage_of_copies()
     return TrialCase(probe, sizes, lambda content: check_copies(content, [site.offset for site in sites]))
 
