@@ -15,7 +15,7 @@ from tests.engine.test_server import connected, kernel_directory
 from tui_probe.engine import kernel_cache
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import Cache, digest
-from tui_probe.engine.kernel_cache import Originals, PrepareOptions, SharedDigests, digest_in_parts
+from tui_probe.engine.kernel_cache import ImageCache, PrepareOptions, SharedDigests, digest_in_parts
 from tui_probe.engine.preparer import Preparer
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.server import EngineServer
@@ -219,7 +219,7 @@ def test_image_of_several_kernels_is_read_once(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_bytes(IMAGE)
     os.link(first, second)
-    originals = Originals()
+    originals = ImageCache()
     image = originals.read(first)
     assert image == IMAGE
     assert originals.read(second) is image
@@ -232,12 +232,12 @@ def test_digest_of_an_image_is_computed_by_one_process(tmp_path: Path, monkeypat
     """Another process reads nothing of an image whose kernels are in the cache; a changed file has another digest."""
     image = tmp_path / "original.bin"
     image.write_bytes(b"image")
-    originals = Originals()
+    originals = ImageCache()
     if not (child := os.fork()):
         originals.digest(image)
         os._exit(0)
     os.waitpid(child, 0)
-    monkeypatch.setattr(Originals, "read", lambda *_: pytest.fail("the image was read"))
+    monkeypatch.setattr(ImageCache, "read", lambda *_: pytest.fail("the image was read"))
     assert originals.digest(image) == digest(b"image").encode()
     monkeypatch.undo()
     image.write_bytes(b"another")

@@ -20,7 +20,7 @@ from tests.conftest import ROOT
 from tests.engine.kernels import HEADER, STORE
 from tests.engine.test_server import kernel_directory
 from tui_probe.engine.grafting.graft_gate import start_early_trial
-from tui_probe.engine.reception import NotedKernel, listen_at
+from tui_probe.engine.reception import KernelNote, listen_at
 from tui_probe.errors import LaunchError
 from tui_probe.launcher.engine import Engine
 from tui_probe.launcher.engine_process import finish_kernels
@@ -102,7 +102,7 @@ def test_kernels_under_way_are_finished_after_the_engine(
         serving.stop()
     (tmp_path / "may_end").touch()
     (work,) = left
-    assert work[-1] == [NotedKernel(str(directory), "sm_90", "store")]
+    assert work[-1] == [KernelNote(str(directory), "sm_90", "store")]
     before = sorted(path.name for path in directory.iterdir())
     finish_kernels(*pickle.loads(pickle.dumps(work)))
     assert sorted(path.name for path in directory.iterdir()) == before
@@ -134,7 +134,7 @@ def test_assemblers_end_with_the_process_that_finishes_kernels(
     ) as finishing:
         assert finishing.stdin is not None
         with finishing.stdin:
-            kernels = [NotedKernel(str(directory), "sm_90", "store")]
+            kernels = [KernelNote(str(directory), "sm_90", "store")]
             pickle.dump((options, choose_probes(["block_sched"]), kernels), finishing.stdin)
         with started.open("rb") as assemblers:
             finishing.send_signal(number)

@@ -27,7 +27,7 @@ from .output import ExitStatus, Progress, put, speaks_utf8, warn
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tui_probe.engine.image_kernels import FoundKernel
+    from tui_probe.engine.image_kernels import FileKernel
     from tui_probe.engine.kernel_check import KernelCheck
     from tui_probe.probe_model.probe import Probe
     from tui_probe.trace.kernel_files import ProcessLog
@@ -162,7 +162,7 @@ def check_probe(arguments: argparse.Namespace) -> CheckResult:
 
 def try_on_kernels(
     probe: Probe | None,
-    kernels: Sequence[FoundKernel],
+    kernels: Sequence[FileKernel],
     arguments: argparse.Namespace,
     place: Path,
     assembler: Assembler,

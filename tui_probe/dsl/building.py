@@ -14,17 +14,17 @@ from tui_probe.dsl.expressions import (
     MAX_U64,
     OPPOSITE,
     SHIFT_RIGHT,
-    Binary,
-    Compare,
+    BinaryOperation,
+    Comparison,
     Conditional,
     Expression,
-    Inverse,
-    Logic,
+    LogicOperation,
     LowWord,
-    Not,
+    Negation,
     Number,
     Operator,
-    Special,
+    SpecialRegister,
+    UnaryOperation,
     fits_32_bits,
 )
 from tui_probe.dsl.program import ProbeSource, source_text
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from tui_probe.dsl.expressions import Bits
 
 REGISTER_FUNCTIONS: Final = {
-    "clock": Special("%clock64", 64, MAX_U64, is_clock=True),
-    "clock32": Special("%clock", 32, MAX_U32, is_clock=True),
-    "time": Special("%globaltimer", 64, MAX_U64, is_clock=True),
-    "cuid": Special("%smid", 32, MAX_U32),
-    "lane": Special("%laneid", 32, 31),
-    "warp": Special("%warpid", 32, MAX_U32),
+    "clock": SpecialRegister("%clock64", 64, MAX_U64, is_clock=True),
+    "clock32": SpecialRegister("%clock", 32, MAX_U32, is_clock=True),
+    "time": SpecialRegister("%globaltimer", 64, MAX_U64, is_clock=True),
+    "cuid": SpecialRegister("%smid", 32, MAX_U32),
+    "lane": SpecialRegister("%laneid", 32, 31),
+    "warp": SpecialRegister("%warpid", 32, MAX_U32),
 }
 
 _ALTERNATIVES: Final[dict[type[ast.AST], str]] = {
@@ -110,9 +110,15 @@ class ExpressionBuilder:
             case ast.UAdd():
                 return operand
             case ast.Invert():
-                return Number(operand.value ^ MAX_U64) if isinstance(operand, Number) else Inverse("not.b", operand)
+                return (
+                    Number(operand.value ^ MAX_U64) if isinstance(operand, Number) else UnaryOperation("not.b", operand)
+                )
             case _:
-                return Number(-operand.value & MAX_U64) if isinstance(operand, Number) else Inverse("neg.s", operand)
+                return (
+                    Number(-operand.value & MAX_U64)
+                    if isinstance(operand, Number)
+                    else UnaryOperation("neg.s", operand)
+                )
 
     def _compare(self, node: ast.Compare) -> Expression:
         if len(node.ops) > 1:
@@ -123,7 +129,7 @@ class ExpressionBuilder:
         left, right = self.build(node.left), self.build(node.comparators[0])
         if isinstance(left, Number) and isinstance(right, Number):
             return Number(int(relation.evaluate(left.value, right.value)))
-        return Compare(relation.ptx, left, right)
+        return Comparison(relation.ptx, left, right)
 
     def _logic(self, conjunction: bool, truths: list[Expression]) -> Expression:
         neutral = Number(int(conjunction))
@@ -134,7 +140,7 @@ class ExpressionBuilder:
             elif result == neutral:
                 result = part
             elif part != neutral:
-                result = Logic("and" if conjunction else "or", result, part)
+                result = LogicOperation("and" if conjunction else "or", result, part)
         return result
 
     def _call(self, node: ast.Call) -> Expression:
@@ -175,9 +181,9 @@ def as_truth(expression: Expression) -> Expression:
     match expression:
         case Number(value):
             return Number(int(value != 0))
-        case Compare() | Logic() | Not():
+        case Comparison() | LogicOperation() | Negation():
             return expression
-    return Compare("ne", expression, Number(0))
+    return Comparison("ne", expression, Number(0))
 
 
 def negate(expression: Expression) -> Expression:
@@ -185,23 +191,23 @@ def negate(expression: Expression) -> Expression:
     match expression:
         case Number(value):
             return Number(1 - value)
-        case Compare(relation, left, right):
-            return Compare(OPPOSITE[relation], left, right)
-        case Not(operand):
+        case Comparison(relation, left, right):
+            return Comparison(OPPOSITE[relation], left, right)
+        case Negation(operand):
             return operand
-    return Not(expression)
+    return Negation(expression)
 
 
 def _apply_operator(operator: Operator, left: Expression, right: Expression) -> Expression:
     if not isinstance(right, Number):
-        return Binary(operator, left, right, operator.bound(left.bound, right.bound))
+        return BinaryOperation(operator, left, right, operator.bound(left.bound, right.bound))
     if isinstance(left, Number):
         return Number(operator.evaluate(left.value, right.value))
     if operator.symbol in ("//", "%") and right.value.bit_count() == 1:
         return _apply_power_of_two(operator, left, right.value)
     if operator.symbol in ("//", ">>"):
-        return Binary(operator, left, right, operator.evaluate(left.bound, right.value))
-    return Binary(operator, left, right, operator.bound(left.bound, right.value))
+        return BinaryOperation(operator, left, right, operator.evaluate(left.bound, right.value))
+    return BinaryOperation(operator, left, right, operator.bound(left.bound, right.value))
 
 
 def _apply_power_of_two(operator: Operator, left: Expression, divisor: int) -> Expression:

@@ -35,8 +35,10 @@ def _program_tables(source: ProbeSource) -> dict[str, object]:
     registers = ProbeRegisters()
     for register in program.registers.values():
         registers.declare(register.name, register.bits)
-    compiled = [compile_function(function, program, registers, source) for function in program.functions.values()]
-    saved_maps = frozenset[str]().union(*(function.saved_maps for function in compiled))
+    compiled_functions = [
+        compile_function(function, program, registers, source) for function in program.functions.values()
+    ]
+    saved_maps = frozenset[str]().union(*(function.saved_maps for function in compiled_functions))
     for declared_map in program.maps.values():
         if declared_map.name not in saved_maps:
             raise source.error(
@@ -47,8 +49,8 @@ def _program_tables(source: ProbeSource) -> dict[str, object]:
         **({"about": program.about_table} if program.about_table else {}),
         "map": {own_map.name: _map_table(own_map) for own_map in program.maps.values()},
         "probe": {
-            **_initial_values(program, compiled, registers),
-            **{o.function.name: _point_table(o) for o in compiled},
+            **_initial_values(program, compiled_functions, registers),
+            **{compiled.function.name: _point_table(compiled) for compiled in compiled_functions},
         },
     }
 

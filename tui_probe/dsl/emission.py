@@ -7,18 +7,18 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.dsl.expressions import (
-    Binary,
+    BinaryOperation,
     Bits,
-    Compare,
+    Comparison,
     Conditional,
     Expression,
-    Inverse,
-    Logic,
+    LogicOperation,
     LowWord,
-    Not,
+    Negation,
     Number,
     Operand,
-    Special,
+    SpecialRegister,
+    UnaryOperation,
     Variable,
     fits_32_bits,
 )
@@ -140,13 +140,13 @@ class Emitter:
                 return self._move(number, bits, destination) if destination else number
             case Variable(name=name, bits=source_bits):
                 return self._resize(self._registers.variable(name, source_bits), source_bits, bits, destination)
-            case Special(register=register, bits=source_bits):
+            case SpecialRegister(register=register, bits=source_bits):
                 return self._copy(f"mov.u{source_bits}", register, source_bits, bits, destination)
             case Operand(helper=helper, bits=source_bits):
                 return self._copy(f"mov.b{source_bits or 64}", helper, source_bits or 64, bits, destination)
-            case Binary():
+            case BinaryOperation():
                 return self._emit_binary(expression, bits, destination)
-            case Inverse(ptx=ptx, operand=operand):
+            case UnaryOperation(ptx=ptx, operand=operand):
                 return self._emit(f"{ptx}{bits}", [self.value(operand, bits)], bits, destination)
             case LowWord(operand=operand):
                 if bits == 32:
@@ -156,24 +156,24 @@ class Emitter:
                 test = self.predicate(condition)
                 values = [self.value(chosen, bits), self.value(other, bits), test]
                 return self._emit(f"selp.b{bits}", values, bits, destination)
-            case Compare() | Logic() | Not():
+            case Comparison() | LogicOperation() | Negation():
                 return self._emit(f"selp.b{bits}", ["1", "0", self.predicate(expression)], bits, destination)
 
     def predicate(self, expression: Expression) -> str:
         """Return a predicate register that holds a truth, which is not a constant."""
         match expression:
-            case Logic(ptx=ptx, left=left, right=right):
+            case LogicOperation(ptx=ptx, left=left, right=right):
                 return self._emit_predicate(f"{ptx}.pred", [self.predicate(left), self.predicate(right)])
-            case Not(operand=operand):
+            case Negation(operand=operand):
                 return self._emit_predicate("not.pred", [self.predicate(operand)])
-            case Compare(relation=relation, left=left, right=right):
+            case Comparison(relation=relation, left=left, right=right):
                 bits: Bits = 32 if fits_32_bits(left, right) else 64
                 return self._emit_predicate(
                     f"setp.{relation}.u{bits}", [self.value(left, bits), self.value(right, bits)]
                 )
         raise AssertionError(f"{expression} is not a condition")
 
-    def _emit_binary(self, expression: Binary, bits: Bits, destination: str) -> str:
+    def _emit_binary(self, expression: BinaryOperation, bits: Bits, destination: str) -> str:
         operator, left, right = expression.operator, expression.left, expression.right
         operation_bits: Bits = bits
         if operator.low_bits_suffice:

@@ -126,7 +126,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Special:
+class SpecialRegister:
     """A special register of PTX. A ``clock`` gives another value at each reading."""
 
     register: str
@@ -149,7 +149,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class BinaryOperation:
     """An operator applied to two numbers."""
 
     operator: Operator
@@ -159,7 +159,7 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Inverse:
+class UnaryOperation:
     """``~x`` and ``-x``; ``ptx`` is ``not.b`` or ``neg.s``."""
 
     ptx: str
@@ -190,7 +190,7 @@ class Conditional:
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Comparison:
     """A comparison; ``relation`` is PTX's name of it."""
 
     relation: str
@@ -200,7 +200,7 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class Logic:
+class LogicOperation:
     """``and`` and ``or`` of two truths."""
 
     ptx: Literal["and", "or"]
@@ -210,7 +210,7 @@ class Logic:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Negation:
     """The opposite of a truth."""
 
     operand: Expression
@@ -218,7 +218,17 @@ class Not:
 
 
 Expression: TypeAlias = (
-    Number | Variable | Special | Operand | Binary | Inverse | LowWord | Conditional | Compare | Logic | Not
+    Number
+    | Variable
+    | SpecialRegister
+    | Operand
+    | BinaryOperation
+    | UnaryOperation
+    | LowWord
+    | Conditional
+    | Comparison
+    | LogicOperation
+    | Negation
 )
 
 
@@ -237,4 +247,4 @@ def parts(expression: Expression) -> Iterator[Expression]:
 
 def reads_clock(expression: Expression) -> bool:
     """Return whether it matters when the expression is computed."""
-    return any(isinstance(part, Special) and part.is_clock for part in parts(expression))
+    return any(isinstance(part, SpecialRegister) and part.is_clock for part in parts(expression))

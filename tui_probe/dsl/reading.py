@@ -33,7 +33,7 @@ _MAP_EXAMPLE: Final = '@Map(level="warp", type="array", size=16, cap=1)'
 _PROBE_EXAMPLE: Final = '@probe(pos="kernel", level="warp", before=True)'
 TYPE_BITS: Final[dict[str, Bits]] = {"u64": 64, "u32": 32}
 RESERVED_NAMES: Final = frozenset({*HELPER_NAMES, *REGISTER_FUNCTIONS, *TYPE_BITS, "Map", "probe", "range", "CALLBACK"})
-_IMPORTABLE: Final = ("tui_probe.dsl", "__future__")
+_IMPORTABLE_MODULES: Final = ("tui_probe.dsl", "__future__")
 _ABOUT_KEYS: Final = ("measures", "unit", "cost", "checked")
 _ALLOWED_STATEMENTS: Final = (
     "a probe file holds imports from tui_probe.dsl, constants (N = 4), registers (start: u64 = 0), "
@@ -186,7 +186,7 @@ def read_program(source: ProbeSource) -> Program:
 
 def _read_statement(statement: ast.stmt, program: Program, source: ProbeSource) -> None:
     match statement:
-        case ast.ImportFrom(module=module, level=0) if module in _IMPORTABLE:
+        case ast.ImportFrom(module=module, level=0) if module in _IMPORTABLE_MODULES:
             _refuse_renaming(statement, source)
         case ast.Import() | ast.ImportFrom():
             raise source.error(statement, "a probe may import names only with 'from tui_probe.dsl import …'")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.dsl.building import MAX_ITERATIONS, as_truth
 from tui_probe.dsl.emission import Emitter, ProbeRegisters, SnippetRegisters
-from tui_probe.dsl.expressions import Expression, Number, Operand, Special, Variable, fits_32_bits, reads_clock
+from tui_probe.dsl.expressions import Expression, Number, Operand, SpecialRegister, Variable, fits_32_bits, reads_clock
 from tui_probe.dsl.program import HELPER_NAMES, ProbeSource, source_text
 from tui_probe.dsl.reading import FunctionScope, expand_augmented
 from tui_probe.engine.verify import MAX_ADDEND
@@ -187,17 +187,17 @@ class Saver:
         for index, expression in enumerate(expressions):
             if reads_clock(expression):
                 values[index] = self._emitter.value(expression, widths[index])
-        computed = [index for index in range(len(expressions)) if index not in values]
-        if self._located is None and not all(_is_operand(expressions[index]) for index in computed):
+        other_indices = [index for index in range(len(expressions)) if index not in values]
+        if self._located is None and not all(_is_operand(expressions[index]) for index in other_indices):
             self._emitter.lines.append(f"LOCATE [ {declared.name} ];")
-        for index in computed:
+        for index in other_indices:
             values[index] = self._save_operand(expressions[index], widths[index])
         return [values[index] for index in range(len(expressions))]
 
     def _save_operand(self, expression: Expression, bits: Bits) -> str:
         """Return a value as SAVE takes it: what it converts itself is left to it."""
         match expression:
-            case Special(register=register):
+            case SpecialRegister(register=register):
                 return register
             case Operand(helper=helper):
                 return helper
@@ -207,7 +207,7 @@ class Saver:
 
 
 def _is_operand(expression: Expression) -> bool:
-    return isinstance(expression, Number | Variable | Special | Operand)
+    return isinstance(expression, Number | Variable | SpecialRegister | Operand)
 
 
 @dataclass(frozen=True, slots=True)

@@ -320,7 +320,7 @@ class SparseSummation:
         return [*lines, *([f"{self._end}:"] if self._end else [])]
 
     def _count_lanes(self) -> list[str]:
-        """Return the lines that set ``lane_count``: number of arrived lanes in the lowest lane, 0 in others."""
+        """Return the lines that set ``together``: number of arrived lanes in the lowest lane, 0 in others."""
         lanes, lower_lanes, lane_count = (self._b32(name) for name in ("lanes", "lower", "together"))
         is_lowest = self._names.temporary("lowest", "pred")
         return [

@@ -118,7 +118,7 @@ class ImageRecords:
         return ImageRecord(self._cache, digest(*(text.encode() for text in inputs), image))
 
 
-class _AheadImage:
+class _QueuedImage:
     """The file of an image, with the number of requests for its kernels that are still to be made."""
 
     def __init__(self, path: Path, arch: str, requests: int, record: ImageRecord | None) -> None:
@@ -141,12 +141,12 @@ class _AheadRequest(NamedTuple):
 
     step: int
     number: int
-    image: _AheadImage | None = None
+    image: _QueuedImage | None = None
     """None: there are no more requests."""
     name: str = ""
 
 
-class Ahead:
+class AheadPreparer:
     """Receives images at ``source`` and has their kernels prepared.
 
     ``hand_over`` gives a connection to another process, which answers ``ahead`` requests over it, or returns False.
@@ -175,7 +175,7 @@ class Ahead:
         """Numbers of requests and their directories, since a preparer remembers the kernel of each."""
         self._kernels_left = MAX_RUN_KERNELS
         self._busy_seconds = 0.0
-        self._stopping = threading.Event()
+        self._stop_event = threading.Event()
         self._lock = threading.Lock()
 
     def start(self, workers: int) -> None:
@@ -187,7 +187,7 @@ class Ahead:
 
     def stop(self) -> None:
         """Begin no more kernels; those under way are left to their processes."""
-        self._stopping.set()
+        self._stop_event.set()
         for record in list(self._used_records):
             record.save()
         for _ in self._threads:  # behind the kernels that are left, which the threads pass over
@@ -197,7 +197,7 @@ class Ahead:
             sender.sendto(_WAKE, self._source.getsockname())
 
     def _receive(self) -> None:
-        while not self._stopping.is_set():
+        while not self._stop_event.is_set():
             try:
                 fields = self._source.recv(_MAX_DATAGRAM).decode("utf-8", "surrogateescape").split("\t")
             except OSError:
@@ -221,7 +221,7 @@ class Ahead:
         if not steps:
             path.unlink(missing_ok=True)
             return
-        image = _AheadImage(path, arch, sum(map(len, steps.values())), record)
+        image = _QueuedImage(path, arch, sum(map(len, steps.values())), record)
         for name, open_steps in steps.items():
             for step in open_steps:
                 self._requests.put(_AheadRequest(step, next(self._numbers), image, name))
@@ -252,7 +252,7 @@ class Ahead:
         """Give a process one kernel after another."""
         process: _Process | None = None
         while (request := self._requests.get()).image is not None:
-            if not self._stopping.is_set() and self._busy_seconds < MAX_RUN_SECONDS:
+            if not self._stop_event.is_set() and self._busy_seconds < MAX_RUN_SECONDS:
                 start = time.monotonic()
                 with contextlib.suppress(OSError):  # the process is gone, or the disk full: its launch reports it
                     process = process or _Process(self._hand_over)
@@ -263,7 +263,7 @@ class Ahead:
         if process is not None:
             process.close()
 
-    def _prepare(self, process: _Process, request: _AheadRequest, image: _AheadImage) -> None:
+    def _prepare(self, process: _Process, request: _AheadRequest, image: _QueuedImage) -> None:
         """Prepare one kernel in a directory of its own, which is removed. Raises OSError."""
         directory = self._folder / f"ahead.{request.number}"
         directory.mkdir()

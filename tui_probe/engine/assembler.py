@@ -93,7 +93,7 @@ class Assembler:
         self._tools = tools
         self._seconds = seconds
         self._cache, self._min_cached_seconds = cache, min_cached_seconds
-        self._hanging: set[Tool] = set()
+        self._hanging_tools: set[Tool] = set()
 
     def tools(self) -> list[Tool]:
         """Return the assemblers, newest first; an empty list if there are none."""
@@ -119,7 +119,7 @@ class Assembler:
         """
         error: ToolchainError | None = None
         for tool in self.tools():
-            if tool in self._hanging:
+            if tool in self._hanging_tools:
                 error = error or ToolchainError(_slow_reason(tool, self._seconds), str(tool.path))
                 continue
             try:
@@ -128,7 +128,7 @@ class Assembler:
                 error = error or ToolchainError(_slow_reason(tool, self._seconds), shlex.join(expired.cmd))
                 if _is_responsive(tool):
                     break
-                self._hanging.add(tool)
+                self._hanging_tools.add(tool)
             except ToolchainError as failure:
                 error = error or failure
                 if not _TOO_OLD.search(failure.details):

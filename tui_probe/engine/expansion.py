@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.additions import Summation
-from tui_probe.engine.record_layouts import NO_ROOM, RecordAddress, RecordTurn
+from tui_probe.engine.record_layouts import NO_ROOM, RecordAddress, RecordPosition
 from tui_probe.engine.recording import NO_ROOM_OF_WARPS, Recording
 from tui_probe.engine.site_records import SiteRecords
 from tui_probe.engine.snippet import LAUNCH_HELPER
@@ -50,8 +50,8 @@ _VECTOR_BYTES: Final = 16
 _GLOBAL: Final = ".global"
 _STREAMING: Final = ".global.cs"
 """Records are written once and not read: they are the first to leave the cache, before what the kernel uses."""
-ONLY_RECORD: Final = RecordTurn()
-"""The turn of a record that is found by itself."""
+ONLY_RECORD: Final = RecordPosition()
+"""Position of a record whose address is computed for it alone."""
 _VOLATILE: Final = ".volatile.global"
 """Resident records are read while the kernel runs."""
 
@@ -212,10 +212,10 @@ class Expander:
         snippet: Snippet,
         helpers: Mapping[str, HelperValue],
         instruction: Instruction | None = None,
-        turn: RecordTurn = ONLY_RECORD,
+        position: RecordPosition = ONLY_RECORD,
     ) -> list[str]:
         """Return a snippet as PTX. ``helpers`` holds the value of each helper that it uses, for an ``instruction``.
-        ``turn`` is that of its record, of snippets for which ``takes_turns`` holds.
+        ``position`` is that of its record, of snippets for which ``shares_address`` holds.
         """
         substitutes = dict(self._probe_registers)
         # in order: that of a set differs between runs, and caches of probed kernels are keyed by their text
@@ -228,12 +228,12 @@ class Expander:
                 case SnippetCode(text=text):
                     lines.append(_NAME.sub(lambda match: substitutes.get(match[0], match[0]), text))
                 case Locate(map=name):
-                    locate_lines, located = self._locate_early(self._probe.map_named(name), turn)
+                    locate_lines, located = self._locate_early(self._probe.map_named(name), position)
                     lines += locate_lines
                 case Save(map=name, values=values, adds=True):
                     lines += self._add(self._probe.map_named(name), values, instruction)
                 case Save(map=name, values=values):
-                    lines += self._save(self._probe.map_named(name), values, helpers, located, turn)
+                    lines += self._save(self._probe.map_named(name), values, helpers, located, position)
                     located = None
         return lines
 
@@ -243,7 +243,7 @@ class Expander:
         values: tuple[str, ...],
         helpers: Mapping[str, HelperValue],
         located: _LocatedRecord | None,
-        turn: RecordTurn,
+        position: RecordPosition,
     ) -> list[str]:
         """Return the lines that store a record: where it was ``located``, else at the address that they find first."""
         lines: list[str] = []
@@ -253,7 +253,7 @@ class Expander:
             value_lines, first_value = self._operand(0, own_map.fields[0], values[0], helpers, "")
             lines += [*value_lines, *even_lanes.detect(first_value)]
         if located is None:
-            locate_lines, located = self._locate(own_map, turn)
+            locate_lines, located = self._locate(own_map, position)
             lines += locate_lines
         target = located.address
         if even_lanes:
@@ -292,21 +292,21 @@ class Expander:
         lines = [line for snippet in snippets for line in self.expand(snippet, {})]
         return [*lines, *self.end(), *self._summation.end_exit()]
 
-    def takes_turns(self, snippet: Snippet, count: int) -> bool:
+    def shares_address(self, snippet: Snippet, count: int) -> bool:
         """Return whether ``count`` executions of a snippet may share the address of their records, of lane 0."""
         saves = [statement for statement in snippet.statements if isinstance(statement, Save)]
         maps = [self._probe.map_named(statement.map) for statement in saves]
         return len(maps) == 1 and maps[0].leader and not maps[0].latest and count <= (maps[0].cap or 0)
 
-    def _locate(self, own_map: Map, turn: RecordTurn) -> tuple[list[str], _LocatedRecord]:
+    def _locate(self, own_map: Map, position: RecordPosition) -> tuple[list[str], _LocatedRecord]:
         """Return the lines that find the address of a record, and the address."""
         skip = self._names.new_label()
-        lines, address = self._recording.locate(own_map, skip, turn)
+        lines, address = self._recording.locate(own_map, skip, position)
         return lines, _LocatedRecord(address, skip, any(line.endswith(f" bra {skip};") for line in lines))
 
-    def _locate_early(self, own_map: Map, turn: RecordTurn) -> tuple[list[str], _LocatedRecord]:
+    def _locate_early(self, own_map: Map, position: RecordPosition) -> tuple[list[str], _LocatedRecord]:
         """Return the lines of a LOCATE, and the address. Lanes that save no record skip all code up to its SAVE."""
-        lines, located = self._locate(own_map, turn)
+        lines, located = self._locate(own_map, position)
         address = located.address
         if not address.predicate:
             return lines, located

@@ -20,7 +20,7 @@ from tui_probe.engine.function_sites import BlockSite, FunctionSites, PhaseSite
 from tui_probe.engine.helper_values.helpers import Helpers, HelperValue
 from tui_probe.engine.kernel import mark_lines
 from tui_probe.engine.ptx_target import can_elect
-from tui_probe.engine.record_layouts import RecordTurn
+from tui_probe.engine.record_layouts import RecordPosition
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, Locate, Save, SnippetCode
@@ -224,19 +224,19 @@ class FunctionInsertion:
         out.
         """
         self._functions = functions
-        retries = self._sites.retries
-        retried = [site for site in self._sites.instructions if retries.loop_of(site.instruction, site.point)]
+        retry_loops = self._sites.retry_loops
+        retry_sites = [site for site in self._sites.instructions if retry_loops.loop_of(site.instruction, site.point)]
         for site in self._sites.instructions:
-            if not retries.loop_of(site.instruction, site.point):
+            if not retry_loops.loop_of(site.instruction, site.point):
                 self._insert_around(site.instruction, site.point, site.helpers)
         # The exit of one loop may be the edge into the next: snippets behind the one come first.
-        for site in retried:
+        for site in retry_sites:
             exit_snippet = site.point.after
-            exits = retries.exits(site.instruction, site.point)
+            exits = retry_loops.exits(site.instruction, site.point)
             self._insert_on_edges(site.instruction, exit_snippet, exits, _helper_values(site.helpers, exit_snippet))
-        for site in retried:
+        for site in retry_sites:
             entry_snippet = site.point.before
-            entries = retries.entries(site.instruction, site.point)
+            entries = retry_loops.entries(site.instruction, site.point)
             self._insert_on_edges(site.instruction, entry_snippet, entries, _helper_values(site.helpers, entry_snippet))
         for block in self._sites.blocks:
             self._insert_at_block(block)
@@ -261,15 +261,15 @@ class FunctionInsertion:
         """
         clocks = self._edits.positions_of(_CLOCK)
         for barrier, end in self._barrier_ranges() if clocks else ():
-            following = bisect_left(clocks, barrier.end)
-            if following < len(clocks) and clocks[following] <= end:
+            index = bisect_left(clocks, barrier.end)
+            if index < len(clocks) and clocks[index] <= end:
                 self.insert_after(barrier, [_PMTRIG], goes_first=True)
 
     def _barrier_ranges(self) -> Iterator[tuple[Span, int]]:
         """Yield each barrier of a block, and the position of the next one or of the next basic block."""
-        for block, following in pairwise([*basic_blocks(self.function), None]):
+        for block, next_block in pairwise([*basic_blocks(self.function), None]):
             barriers = [instruction.span for instruction in block or () if is_block_barrier(instruction)]
-            end = following[0].span.start if following else self.function.span.end
+            end = next_block[0].span.start if next_block else self.function.span.end
             yield from (
                 (span, next_span.start if next_span else end) for span, next_span in pairwise([*barriers, None]) if span
             )
@@ -299,8 +299,8 @@ class FunctionInsertion:
         if instruction.predicate is None or not lines:
             return lines
         skip = self.names.new_label()
-        unless = "" if instruction.predicate_negated else "!"
-        return [f"@{unless}{instruction.predicate} bra {skip};", *lines, f"{skip}:"]
+        negation = "" if instruction.predicate_negated else "!"
+        return [f"@{negation}{instruction.predicate} bra {skip};", *lines, f"{skip}:"]
 
     def _mark(self, lines: Iterable[str]) -> list[str]:
         lines = list(lines)
@@ -380,14 +380,14 @@ class FunctionInsertion:
         snippet: Snippet | None,
         edges: Iterable[Edge],
         values: dict[str, HelperValue],
-        turn: RecordTurn = ONLY_RECORD,
+        position: RecordPosition = ONLY_RECORD,
     ) -> None:
         """Insert a snippet on edges: into a loop that retries ``instruction``, out of it, or to a phase."""
         if snippet is None:
             return
         self.inserted_snippets.append(snippet)
         for edge in edges:
-            lines = self._limit_to_sample(snippet, self.expander.expand(snippet, values, instruction, turn))
+            lines = self._limit_to_sample(snippet, self.expander.expand(snippet, values, instruction, position))
             if edge.side == "behind":
                 self.insert_after(edge.instruction.span, lines)
             else:
@@ -402,10 +402,10 @@ class FunctionInsertion:
             start, snippet = site.start, site.point.before
             if snippet:
                 line = {LINE_HELPER: HelperValue(str(self._kernel.line_of(start.first)), "b32")}
-                takes_turns = self.expander.takes_turns(snippet, len(sites))
-                turn = RecordTurn(index, len(sites)) if takes_turns else ONLY_RECORD
-                turn = replace(turn, samples_iterations=start.every > 0, begins_iteration=start.iterates)
-                self._insert_on_edges(start.first, snippet, start.ways, line, turn)
+                shares_address = self.expander.shares_address(snippet, len(sites))
+                position = RecordPosition(index, len(sites)) if shares_address else ONLY_RECORD
+                position = replace(position, samples_iterations=start.every > 0, begins_iteration=start.iterates)
+                self._insert_on_edges(start.first, snippet, start.ways, line, position)
 
     def _insert_after(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, helpers: Helpers) -> None:
         """Insert a snippet behind an instruction. Operands that the instruction overwrites are copied before it."""

@@ -132,9 +132,9 @@ def source_runs(kernel: Kernel, function: Function, source_range: SourceRange) -
     """
     sources = SiteSources(kernel, kernel.image)
     for block in basic_blocks(function):
-        straight = block[:-1] if block and block[-1].opcode in _BRANCH_OPCODES else block
+        straight_code = block[:-1] if block and block[-1].opcode in _BRANCH_OPCODES else block
         for is_inside, instructions in groupby(
-            straight, key=lambda instruction: _is_from(sources, kernel.line_of(instruction), source_range)
+            straight_code, key=lambda instruction: _is_from(sources, kernel.line_of(instruction), source_range)
         ):
             if is_inside:
                 yield list(instructions)
@@ -194,7 +194,7 @@ class FunctionSites:
         self._shared_variables = shared_variables
         self._ends_block = ends_block
         self._types = register_types(function)
-        self.retries = RetryLoops(function)
+        self.retry_loops = RetryLoops(function)
         self.instructions: list[InstructionSite] = []
         self.blocks: list[BlockSite] = []
         self.runs: list[RunSite] = []
@@ -226,7 +226,7 @@ class FunctionSites:
             instruction = self._shared_variables.replacements.get(id(original), original)
             for point in self._by_opcode.get(original.opcode, ()):
                 if any(matches(position, original, self._extra_modifiers(original)) for position in point.positions):
-                    if self.retries.is_later_try(original, point) or not self._is_within(original, point):
+                    if self.retry_loops.is_later_try(original, point) or not self._is_within(original, point):
                         continue
                     space = self._kernel.named_space(original)
                     helpers = Helpers(instruction, self._types, self._names, self._kernel, self._function, space)

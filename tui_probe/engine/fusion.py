@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import ProbePoint, SnippetStatement
 
 _NAME: Final = re.compile(NAME)
-_NOWHERE: Final = FileLocation("", 0)
+_NO_LOCATION: Final = FileLocation("", 0)
 _INFO_FILE: Final = "kernel.info"
 _LINKED_FILES: Final = (*(file for file in PREPARED_FILES if file not in (_INFO_FILE, SITES_FILE)), "process.log")
 _MAP_LINE: Final = re.compile(r"(storage|reduce|sites) (\d+) (.*)")
@@ -83,7 +83,7 @@ def _rename_point(point: ProbePoint, names: Mapping[str, str], prefix: str) -> P
 def _rename_snippet(snippet: Snippet, names: Mapping[str, str], prefix: str) -> Snippet:
     """Return the snippet, read again with other names; its statements keep their places in the probe's file."""
     text = "\n".join(_rename_text(statement, names, prefix) for statement in snippet.statements)
-    renamed_snippet = parse_snippet(text, _NOWHERE).snippet
+    renamed_snippet = parse_snippet(text, _NO_LOCATION).snippet
     statements = zip(renamed_snippet.statements, snippet.statements, strict=True)
     return replace(
         renamed_snippet, statements=tuple(replace(renamed, place=original.place) for renamed, original in statements)

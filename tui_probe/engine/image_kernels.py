@@ -117,7 +117,7 @@ def _read_elf_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundKernel:
+class FileKernel:
     """A kernel of a file for a device of ``arch`` (90). ``image`` counts the file's images from 1.
 
     ``cubins`` are those of its image that such a device runs, the one that the driver takes first.
@@ -147,7 +147,7 @@ class FoundKernel:
         entry = self._entry()
         return _read_cubin(entry) if entry else None
 
-    def in_machine_code(self) -> FoundKernel:
+    def in_machine_code(self) -> FileKernel:
         """Return the same kernel to be probed in its machine code, if there is any. Raises ImageError."""
         entry = self._entry()
         return replace(self, mode="graft", source=entry) if entry else self
@@ -186,17 +186,17 @@ class KernelImage:
         """Return whether a device of ``arch`` (90) can run anything of it, be there a kernel in that or not."""
         return bool(fitting_cubins(self.cubins, arch)) or self.has_ptx_for(arch)
 
-    def kernels(self, arch: int) -> Iterator[FoundKernel]:
+    def kernels(self, arch: int) -> Iterator[FileKernel]:
         """Yield its kernels for a device of ``arch`` (90), in the mode that a run would use. Raises ImageError."""
         seen: set[str] = set()
         cubins = fitting_cubins(self.cubins, arch)
         for texts in fitting_ptx(self.ptx, arch):
             for text in sorted(texts, key=lambda text: text.rank, reverse=True):
                 names = _add_unseen(self._compiled_from(text, cubins), seen)
-                yield from (FoundKernel(name, "ptx", arch, self.number, text, cubins) for name in names)
+                yield from (FileKernel(name, "ptx", arch, self.number, text, cubins) for name in names)
         for cubin in cubins:
             names = _add_unseen(kernels_of(cubin), seen)
-            yield from (FoundKernel(name, "graft", arch, self.number, cubin, cubins) for name in names)
+            yield from (FileKernel(name, "graft", arch, self.number, cubin, cubins) for name in names)
 
     @staticmethod
     def _compiled_from(text: PtxText, cubins: Sequence[fatbin.FatbinEntry]) -> Iterator[str]:
@@ -222,7 +222,7 @@ class KernelFile:
         progress: Callable[[float], object] = lambda _: None,
         *,
         in_sass: bool = False,
-    ) -> Iterator[FoundKernel]:
+    ) -> Iterator[FileKernel]:
         """Yield its kernels for a device of ``arch`` (90), each once. Raises ImageError if needed data is damaged.
 
         Without ``arch``, each image is read for its newest architecture, of those in ``known_archs`` if there is one,
@@ -308,14 +308,14 @@ def select_kernels(
     progress: Callable[[float], object] = lambda _: None,
     *,
     in_sass: bool = False,
-) -> list[FoundKernel]:
+) -> list[FileKernel]:
     """Return the kernels of a file that ``patterns`` name, or all; ``arch``, ``known_archs``, ``in_sass`` as for
     ``KernelFile.kernels``.
 
     Where all words are exact names, the file is read no further than needed. Raises ImageError where there is nothing
     of that name, or no kernel that such a device runs.
     """
-    kernels: list[FoundKernel] = []
+    kernels: list[FileKernel] = []
     missing_patterns = set(patterns)
     try:
         for kernel in file.kernels(arch, known_archs, progress, in_sass=in_sass):
@@ -331,15 +331,15 @@ def select_kernels(
 
 
 def _select_by_patterns(
-    file: KernelFile, kernels: Sequence[FoundKernel], patterns: Iterable[str], arch: int | None
-) -> list[FoundKernel]:
+    file: KernelFile, kernels: Sequence[FileKernel], patterns: Iterable[str], arch: int | None
+) -> list[FileKernel]:
     matches = [kernel for pattern in patterns for kernel in _select_by_pattern(file, kernels, pattern, arch)]
     return list({kernel.name: kernel for kernel in matches}.values())
 
 
 def _select_by_pattern(
-    file: KernelFile, kernels: Sequence[FoundKernel], pattern: str, arch: int | None
-) -> list[FoundKernel]:
+    file: KernelFile, kernels: Sequence[FileKernel], pattern: str, arch: int | None
+) -> list[FileKernel]:
     """Return the kernels that a word selects. Raises ImageError for none."""
     exact_matches = [kernel for kernel in kernels if pattern in _spellings(kernel)]
     if exact_matches:
@@ -352,7 +352,7 @@ def _select_by_pattern(
     raise ImageError(f"{file.path}: no kernel {pattern}{gpu} among the {len(kernels)} kernels in the file{hint}")
 
 
-def _name_hint(kernels: Sequence[FoundKernel], pattern: str) -> str:
+def _name_hint(kernels: Sequence[FileKernel], pattern: str) -> str:
     """Return the names that may be meant, or all where they are few."""
     suggestion = did_you_mean(
         pattern, dict.fromkeys(name for kernel in kernels for name in _short_names(kernel)), _MAX_SUGGESTIONS
@@ -363,13 +363,13 @@ def _name_hint(kernels: Sequence[FoundKernel], pattern: str) -> str:
     )
 
 
-def _spellings(kernel: FoundKernel) -> set[str]:
+def _spellings(kernel: FileKernel) -> set[str]:
     from tui_probe.trace.kernel_status import demangle  # preparing kernels needs it not
 
     return {kernel.name, demangle(kernel.name)}
 
 
-def _short_names(kernel: FoundKernel) -> Iterator[str]:
+def _short_names(kernel: FileKernel) -> Iterator[str]:
     """Names that a user would type: names without the types first, which are fewer; then the compiler's."""
     from tui_probe.trace.kernel_status import demangle
 

@@ -31,14 +31,14 @@ class UnusedNames:
     def __init__(self, source: str) -> None:
         self._prefix = next(prefix for prefix in _candidate_prefixes() if prefix not in source)
         self._labels = count()
-        self._undeclared: dict[str, str] = {}
+        self._pending_declarations: dict[str, str] = {}
         self._functions: dict[str, UnusedNames] = {}
 
     def of_function(self, name: str) -> UnusedNames:
         """Return the same names for a function that the kernel calls, which declares its registers itself."""
         if name not in self._functions:
             names = copy(self)
-            names._undeclared, names._functions = {}, {}
+            names._pending_declarations, names._functions = {}, {}
             self._functions[name] = names
         return self._functions[name]
 
@@ -53,9 +53,9 @@ class UnusedNames:
     def declarations(self) -> list[str]:
         """Return declarations of the registers named since the last call, one for each type."""
         names = defaultdict(list)
-        for name, kind in self._undeclared.items():
+        for name, kind in self._pending_declarations.items():
             names[kind].append(name)
-        self._undeclared.clear()
+        self._pending_declarations.clear()
         return [f".reg .{kind} {', '.join(register_names)};" for kind, register_names in names.items()]
 
     def parameter(self, purpose: str, name: str) -> str:
@@ -72,10 +72,10 @@ class UnusedNames:
 
     def declare(self, name: str, kind: str) -> None:
         """Declare a register of that very name, which another function has, too."""
-        self._undeclared[name] = kind
+        self._pending_declarations[name] = kind
 
     def _declare(self, name: str, kind: str) -> str:
-        self._undeclared[name] = kind
+        self._pending_declarations[name] = kind
         return name
 
 

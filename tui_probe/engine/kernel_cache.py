@@ -59,7 +59,7 @@ class PrepareOptions:
 
     load: LoadKind = "bin"
     kernels: str = ""
-    filtered: str = ""
+    excluded_kernels: str = ""
     sources: int = 0
     """Bytes that copies of source files may have in each trace; 0: there are none."""
     samples_blocks: bool = False
@@ -72,7 +72,7 @@ class PrepareOptions:
 
 
 @dataclass(slots=True)
-class Original:
+class OriginalModule:
     """One PTX module of an image. ``saved_path`` is where its text already is on disk.
 
     Bodies are parsed when a kernel needs them: ``lock`` is for those who may be the first.
@@ -97,7 +97,7 @@ class _Image:
     size: int
     ptx_texts: list[HeldPtx]
     cubins: list[FatbinEntry]
-    originals: dict[int, Original] = field(default_factory=dict)
+    originals: dict[int, OriginalModule] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -141,7 +141,7 @@ class SharedDigests:
         return digest(repr(file).encode(), image_digest)[:16].encode()
 
 
-class Originals:
+class ImageCache:
     """Reads images, finds the PTX of kernels and keeps what it parsed of the images last used.
 
     Images are found again by their bytes, whose hash Python computes once per object: one file is one object.
@@ -173,7 +173,7 @@ class Originals:
             self._files.move_to_end(file)
             return image
 
-    def find(self, image: bytes, entry: str, arch: int, *, simulated: bool = False) -> tuple[Original, str]:
+    def find(self, image: bytes, entry: str, arch: int, *, simulated: bool = False) -> tuple[OriginalModule, str]:
         """Return the PTX module with the kernel ``entry`` for a device of ``arch`` (90), and how it was found.
 
         A ``simulated`` device runs the PTX, even if the image has SASS. Raises ImageError if there is none, PtxError
@@ -185,7 +185,7 @@ class Originals:
             text = ptx_of_kernel(parsed_image.ptx_texts, cubins, entry, arch)
             original = parsed_image.originals.get(id(text))
             if original is None:
-                original = parsed_image.originals[id(text)] = Original(text.text, parse(text.text))
+                original = parsed_image.originals[id(text)] = OriginalModule(text.text, parse(text.text))
         return (
             original,
             f"{parsed_image.kind} of {parsed_image.size} bytes: PTX for sm_{text.arch}, {len(text.text)} characters",
@@ -287,14 +287,14 @@ class DriverNeed(StrEnum):
 class RestoredKernel(NamedTuple):
     """A kernel prepared before: the file to ``load``, the ``source`` of the PTX, and the text of kernel.info.
 
-    ``log_text`` is the output of the assemblers. ``ahead``: this run prepared it, ahead of its first launch.
+    ``log_text`` is the output of the assemblers. ``is_ahead``: this run prepared it, ahead of its first launch.
     """
 
     load: str
     source: str
     log_text: str
     info: str
-    ahead: bool
+    is_ahead: bool
 
 
 class KernelCache:
@@ -347,7 +347,7 @@ class KernelCache:
                 write_file(directory / file, entry[file])
         output = entry["said"].decode().replace(_DIRECTORY_MARK, str(directory))
         load, source, info = (entry[file].decode() for file in ("load", "found", "kernel.info"))
-        return RestoredKernel(load, source, output, info, ahead=entry["ahead"].decode() == self._cache.run_id)
+        return RestoredKernel(load, source, output, info, is_ahead=entry["ahead"].decode() == self._cache.run_id)
 
     def keep(
         self,
@@ -357,7 +357,7 @@ class KernelCache:
         load: str,
         description: str,
         outputs: Sequence[str],
-        needs: Collection[DriverNeed] = (),
+        driver_needs: Collection[DriverNeed] = (),
         threads: int = LARGEST_BLOCK,
         *,
         ahead: bool = False,
@@ -373,7 +373,7 @@ class KernelCache:
             "load": load,
             "found": description,
             "said": log_text,
-            "needs": " ".join(needs),
+            "needs": " ".join(driver_needs),
             "threads": str(threads),
             "ahead": self._cache.run_id if ahead else "",
         }

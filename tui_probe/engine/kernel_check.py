@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.graft_gate import OpenGate
 from tui_probe.engine.kernel import Kernel, count_inserted_instructions
-from tui_probe.engine.kernel_cache import PRUNED_FILE, Originals
+from tui_probe.engine.kernel_cache import PRUNED_FILE, ImageCache
 from tui_probe.engine.kernel_texts import note_in
 from tui_probe.engine.kernel_work import assembly_failure
 from tui_probe.engine.preparer import KERNEL_FILES, Preparer
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.engine.assembler import Assembler
-    from tui_probe.engine.image_kernels import FoundKernel
+    from tui_probe.engine.image_kernels import FileKernel
     from tui_probe.probe_model.probe import Probe
     from tui_probe.reasons import Reason
     from tui_probe.sass.accesses import SpillLine
@@ -93,7 +93,7 @@ class KernelWaits:
         return (self.lines or {}).get(site.offset)
 
 
-def kernel_waits(kernel: FoundKernel, directory: Path) -> KernelWaits:
+def kernel_waits(kernel: FileKernel, directory: Path) -> KernelWaits:
     """Return the wait sites of a kernel that was prepared in ``directory``.
 
     Without machine code in its file they are those of the code that ptxas made of its PTX.
@@ -170,7 +170,7 @@ class KernelCheck:
 
 def check_kernels(
     probe: Probe,
-    kernels: Sequence[FoundKernel],
+    kernels: Sequence[FileKernel],
     arch: str | None,
     output: Path,
     assembler: Assembler,
@@ -185,11 +185,11 @@ def check_kernels(
     that the kernel is in; unless ``keep``, they go again soon: a library may have 10 000 kernels. ``waits`` adds
     their wait sites. Raises OSError where a folder cannot be written.
     """
-    originals = Originals()
+    image_cache = ImageCache()
     all_checks: list[tuple[KernelCheck, ProcessLog]] = []
     for begin in range(0, len(kernels), _BATCH_SIZE):
         batch = _Batch(probe, arch, output, keep, begin, kernels[begin : begin + _BATCH_SIZE], assembler)
-        preparer = Preparer(probe, assembler=assembler, originals=originals, gate=OpenGate())
+        preparer = Preparer(probe, assembler=assembler, image_cache=image_cache, gate=OpenGate())
         checks = batch.check(preparer, progress, len(kernels))
         preparer.close()  # waits for the assemblies that no launch would wait for
         if waits:
@@ -202,7 +202,7 @@ def check_kernels(
 
 
 def list_waits(
-    kernels: Sequence[FoundKernel],
+    kernels: Sequence[FileKernel],
     arch: str | None,
     output: Path,
     assembler: Assembler,
@@ -220,7 +220,7 @@ def list_waits(
     return checks
 
 
-def _check_waits(kernel: FoundKernel, directory: Path, arch: str, assembler: Assembler) -> KernelCheck:
+def _check_waits(kernel: FileKernel, directory: Path, arch: str, assembler: Assembler) -> KernelCheck:
     """Return the wait sites of a kernel in its machine code, or in the code that ptxas makes of its PTX."""
     code = kernel.in_machine_code()
     try:
@@ -246,7 +246,7 @@ def _check_waits(kernel: FoundKernel, directory: Path, arch: str, assembler: Ass
     )
 
 
-def _assemble_pruned(kernel: FoundKernel, directory: Path, arch: str, assembler: Assembler) -> None:
+def _assemble_pruned(kernel: FileKernel, directory: Path, arch: str, assembler: Assembler) -> None:
     """Assemble the PTX of a kernel with its source lines. Raises PtxError, ToolchainError."""
     assert isinstance(kernel.source, PtxText)
     source = directory / "pruned.ptx"
@@ -254,7 +254,7 @@ def _assemble_pruned(kernel: FoundKernel, directory: Path, arch: str, assembler:
     assembler.assemble(source, directory / PRUNED_FILE, arch, kernel.name, lines=True)
 
 
-def _kernel_directory(output: Path, number: int, kernel: FoundKernel) -> Path:
+def _kernel_directory(output: Path, number: int, kernel: FileKernel) -> Path:
     """Make the folder of a kernel, without outputs of an earlier check."""
     name = hashlib.sha1(kernel.name.encode(), usedforsecurity=False).hexdigest()
     directory = output / f"{number}_{name}"
@@ -272,7 +272,7 @@ class _Batch:
     output: Path
     keep: bool
     first_number: int
-    kernels: Sequence[FoundKernel]
+    kernels: Sequence[FileKernel]
     assembler: Assembler
 
     def check(
@@ -298,7 +298,7 @@ class _Batch:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _check_and_clean(
-        self, preparer: Preparer, number: int, kernel: FoundKernel
+        self, preparer: Preparer, number: int, kernel: FileKernel
     ) -> tuple[KernelCheck, ProcessLog | None]:
         check = self._check(preparer, number, kernel)
         if self.keep or kernel.mode == "ptx":
@@ -308,7 +308,7 @@ class _Batch:
         shutil.rmtree(check.directory, ignore_errors=True)
         return check, log
 
-    def _check(self, preparer: Preparer, number: int, kernel: FoundKernel) -> KernelCheck:
+    def _check(self, preparer: Preparer, number: int, kernel: FileKernel) -> KernelCheck:
         directory = _kernel_directory(self.output, number, kernel)
         kernel = kernel.in_machine_code() if self.probe.needs_machine_code else kernel
         (directory / "original.bin").write_bytes(kernel.content())
@@ -330,7 +330,7 @@ class _Batch:
             check, "failed" if answer.reason is None else answer.outcome, reason, self._supported_architecture(kernel)
         )
 
-    def _supported_architecture(self, kernel: FoundKernel) -> str:
+    def _supported_architecture(self, kernel: FileKernel) -> str:
         """Return the oldest architecture with an assembler here that the PTX of a kernel runs on; "" for none."""
         architectures = {arch for tool in self.assembler.tools() for arch in tool_architectures(tool)}
         text = kernel.source
@@ -339,9 +339,7 @@ class _Batch:
         )
 
 
-def _add_waits(
-    check: KernelCheck, log: ProcessLog | None, kernel: FoundKernel
-) -> tuple[KernelCheck, ProcessLog | None]:
+def _add_waits(check: KernelCheck, log: ProcessLog | None, kernel: FileKernel) -> tuple[KernelCheck, ProcessLog | None]:
     return replace(check, waits=kernel_waits(kernel, check.directory)), log
 
 

@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.assembler import Assembler, AssemblyReport
     from tui_probe.engine.kernel import Kernel
-    from tui_probe.engine.kernel_cache import DriverNeed, KernelCache, Original, PrepareOptions, PrunedAssemblies
+    from tui_probe.engine.kernel_cache import DriverNeed, KernelCache, OriginalModule, PrepareOptions, PrunedAssemblies
     from tui_probe.engine.kernel_texts import ProcessLog
     from tui_probe.engine.map_layout import MapLayout
     from tui_probe.probe_model.probe import Probe
 
-Assembling: TypeAlias = "Future[AssemblyReport | ToolchainError]"
+PendingAssembly: TypeAlias = "Future[AssemblyReport | ToolchainError]"
 StartCallback: TypeAlias = "Callable[[], object]"
 
 
-class Turn:
-    """A lock that its maker takes and that any thread may release, the first time that it ends."""
+class HeldLock:
+    """A lock that is acquired at construction and that any thread may release. Only the first release counts."""
 
     def __init__(self, lock: threading.Lock) -> None:
-        self._lock, self._end_lock = lock, threading.Lock()
+        self._lock, self._release_lock = lock, threading.Lock()
         lock.acquire()
 
-    def end(self) -> None:
-        """Let the next one have it."""
-        # Atomic: of two threads that end a turn, the second must not release the lock of the next turn.
-        if self._end_lock.acquire(blocking=False):
+    def release(self) -> None:
+        """Release the lock, unless that was done before."""
+        # Atomic: of two threads that release, the second must not release the lock of the next holder.
+        if self._release_lock.acquire(blocking=False):
             self._lock.release()
 
 
@@ -48,8 +48,8 @@ class Turn:
 class Assemblies:
     """The assemblies of one kernel, with the probe and without."""
 
-    probed: Assembling
-    pruned: Assembling
+    probed: PendingAssembly
+    pruned: PendingAssembly
 
 
 def assembly_failure(error: ToolchainError) -> Reason:
@@ -73,7 +73,7 @@ class VariantAssembler:
     has_lines: bool = False
     """The probed variant gets a table of source lines, by which phases are checked."""
 
-    def start_and_wait(self, variant: str, arch: str, name: str) -> Assembling:
+    def start_and_wait(self, variant: str, arch: str, name: str) -> PendingAssembly:
         """Start the assembly of one variant, and wait until its ptxas runs: other work would take the interpreter from
         the thread that starts it.
         """
@@ -82,10 +82,10 @@ class VariantAssembler:
         start_event.wait()
         return assembly
 
-    def start(self, variant: str, arch: str, name: str, start_event: threading.Event | None = None) -> Assembling:
+    def start(self, variant: str, arch: str, name: str, start_event: threading.Event | None = None) -> PendingAssembly:
         return self.pool.submit(self._assemble, variant, arch, name, start_event or threading.Event())
 
-    def start_pruned(self, arch: str, name: str) -> Assembling:
+    def start_pruned(self, arch: str, name: str) -> PendingAssembly:
         """Return the assembly without the probe: the first probe of a kernel starts it, the others reuse it."""
         if self.shared_assemblies is None:
             return self.start("pruned", arch, name)
@@ -94,7 +94,7 @@ class VariantAssembler:
         )
         return assembly if owner == self.directory else self.pool.submit(self._reuse_pruned, owner, assembly)
 
-    def _reuse_pruned(self, owner: Path, assembly: Assembling) -> AssemblyReport | ToolchainError:
+    def _reuse_pruned(self, owner: Path, assembly: PendingAssembly) -> AssemblyReport | ToolchainError:
         report = assembly.result()
         if isinstance(report, ToolchainError):
             self.log.write(f"[failed] {assembly_failure(report).written}\n{report.details}")
@@ -185,7 +185,7 @@ class KernelWork:
         """Write a file of the probe's directory."""
         write_file(self.directory / file, text.encode("utf-8"))
 
-    def write_unprobed(self, original: Original, kernel: Kernel) -> None:
+    def write_unprobed(self, original: OriginalModule, kernel: Kernel) -> None:
         """Write the PTX of the module and of the kernel without the probe."""
         with original.lock:
             original.write(self.kernel_directory / "original.ptx")
@@ -213,7 +213,7 @@ class KernelWork:
         request: KernelRequest,
         load: str,
         outputs: Sequence[str],
-        needs: Sequence[DriverNeed] = (),
+        driver_needs: Sequence[DriverNeed] = (),
         threads: int = LARGEST_BLOCK,
     ) -> None:
         """Put the files into the cache, if there is one; an error is only logged."""
@@ -227,7 +227,7 @@ class KernelWork:
                 load,
                 request.description,
                 outputs,
-                needs,
+                driver_needs,
                 threads,
                 ahead=self.is_ahead,
             )

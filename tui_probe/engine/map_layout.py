@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 WORD_BITS: Final = 32
 MAX_TYPE: Final = 31
-_REQUIRED: Final = {f"{kind}{number}" for kind in "db" for number in range(5)} | {"a0", "t0", "s0", "s1", "s2", "s3"}
+_REQUIRED_FIELDS: Final = {f"{kind}{number}" for kind in "db" for number in range(5)} | {
+    "a0",
+    "t0",
+    "s0",
+    "s1",
+    "s2",
+    "s3",
+}
 _FIELD: Final = re.compile(r"([dbesat])([0-4]):([01]):([0-9.,]*)")
 
 
@@ -70,7 +77,7 @@ def parse_layout(text: str) -> MapLayout | None:
             fields[kind + dimension] = MapField(int(bias), tuple(_runs(runs)))
         else:
             raise ProbeError(because("request-unknown"))
-    return MapLayout(fields, sizes) if fields.keys() >= _REQUIRED and sizes else None
+    return MapLayout(fields, sizes) if fields.keys() >= _REQUIRED_FIELDS and sizes else None
 
 
 def _runs(text: str) -> Iterator[BitRun]:

@@ -17,14 +17,14 @@ from tui_probe.engine.grafting.graft_gate import driver_version
 from tui_probe.engine.kernel_cache import (
     PROBED_PTX,
     PRUNED_FILE,
-    Originals,
+    ImageCache,
     PrunedAssemblies,
     link_pruned_binary,
 )
-from tui_probe.engine.kernel_work import Turn
+from tui_probe.engine.kernel_work import HeldLock
 from tui_probe.engine.prepare_job import CacheCounts
 from tui_probe.engine.preparer import Preparer, directory_reason, do_nothing
-from tui_probe.engine.reception import LATER_ANSWER, Answer, noted_kernel
+from tui_probe.engine.reception import LATER_ANSWER, Answer, keep_kernel_note
 from tui_probe.engine.workers import SharedPatience
 from tui_probe.probe_model import FUSED_NAME
 from tui_probe.reasons import because
@@ -42,7 +42,7 @@ _MAX_CONCURRENT_KERNELS: Final = 4
 _MAX_COUNTING_THREADS: Final = 256
 """Limit of threads of counting probes, which mostly wait for another process or for their turn."""
 _GRAFT_CODE: Final = ("tui_probe.engine.grafting.grafts", "tui_probe.sass.prune")
-_LASTING: Final = frozenset({"ok", "skipped"})
+_LASTING_OUTCOMES: Final = frozenset({"ok", "skipped"})
 _PASSING_CODES: Final = frozenset({"being-prepared", "graft-untested"})
 """Codes of kernels that are refused at this moment only. Outcomes of a self-test last as long as the driver."""
 SAMPLED_FOLDER: Final = "sampled"
@@ -118,16 +118,16 @@ class MultiPreparer:
         """Steps in which kernels are prepared ahead: their counting probes together come second."""
         self._parts = [probes[index][0] for index in fused]
         self._probes = [*probes, *([self._fuse(probes)] if fused else [])]
-        self._originals, self._assembler = Originals(), assembler or Assembler()
+        self._image_cache, self._assembler = ImageCache(), assembler or Assembler()
         self._pruned = PrunedAssemblies() if len(probes) > 1 else None
         self._preparers = [
-            Preparer(probe, options, self._assembler, cache, self._originals, self._pruned)
+            Preparer(probe, options, self._assembler, cache, self._image_cache, self._pruned)
             for probe, options in self._probes
         ]
         self._counting: CountingProcess | None = None
         self._sampled_preparers: dict[int, Preparer] = {}
         self._lock = threading.Lock()  # of _sampled, which is filled on first use
-        self._turn = threading.Lock()  # see prepare_counting
+        self._counting_lock = threading.Lock()  # see prepare_counting
         self._pool = ThreadPoolExecutor(_MAX_CONCURRENT_KERNELS * len(self._probes), thread_name_prefix="probe")
         # Its threads wait long: in the pool of the other probes a new kernel would wait for the counts of earlier ones.
         self._counting_pool = ThreadPoolExecutor(_MAX_COUNTING_THREADS, thread_name_prefix="counting")
@@ -174,7 +174,7 @@ class MultiPreparer:
         The fused probe, which takes longest, begins behind the others: threads of a process work in turn, so these
         would take twice as long next to it.
         """
-        with noted_kernel(self._notes, directory, arch, name):
+        with keep_kernel_note(self._notes, directory, arch, name):
             yield from self._prepare(directory, arch, name, threads)
 
     def _prepare(self, directory: Path, arch: str, name: str, threads: int) -> Iterator[Answer]:
@@ -260,7 +260,9 @@ class MultiPreparer:
             answers += [part.result() for part in parts]
         for preparer in self._preparers:
             preparer.wait_for_stores()
-        is_lasting = all(answer.outcome in _LASTING and answer.code not in _PASSING_CODES for answer in answers)
+        is_lasting = all(
+            answer.outcome in _LASTING_OUTCOMES and answer.code not in _PASSING_CODES for answer in answers
+        )
         return [answer.key for answer in answers if answer.key] if is_lasting else None
 
     def prepare_parts(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
@@ -308,11 +310,11 @@ class MultiPreparer:
         """
         if not 0 <= index < len(self._preparers):
             return Answer.refusal("failed", because("request-unknown"))
-        turn = Turn(self._turn)
+        held_lock = HeldLock(self._counting_lock)
         try:
-            return self._preparers[index].prepare(directory, arch, name, threads, turn.end)
+            return self._preparers[index].prepare(directory, arch, name, threads, held_lock.release)
         finally:
-            turn.end()
+            held_lock.release()
 
     def _hand_out(self, part: Probe, directory: Path, fused_answer: Answer) -> Answer:
         """Give a part its files. Its sites, which no launch waits for, follow."""
@@ -354,7 +356,7 @@ class MultiPreparer:
                 folder = str(Path(options.folder) / SAMPLED_FOLDER)
                 sampled_options = replace(options, samples_blocks=True, sources=0, folder=folder)
                 self._sampled_preparers[index] = Preparer(
-                    probe, sampled_options, self._assembler, self._cache, self._originals
+                    probe, sampled_options, self._assembler, self._cache, self._image_cache
                 )
             return self._sampled_preparers[index]
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.cache import KeyLock
     from tui_probe.engine.grafting.graft_gate import Gate
     from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
-    from tui_probe.engine.kernel_cache import Original, Originals, RestoredKernel
+    from tui_probe.engine.kernel_cache import ImageCache, OriginalModule, RestoredKernel
     from tui_probe.engine.kernel_work import KernelWork
 
 _ARCH: Final = re.compile(r"sm_(\d+)[af]?")
@@ -76,7 +76,9 @@ class SassPreparation:
         request = replace(request, description=description)
         return self._graft_and_write(pruned, request, prune_log, is_pruned=pruned is not cubin)
 
-    def prefer_for_many_snippets(self, original: Original, kernel: Kernel, request: KernelRequest) -> Answer | None:
+    def prefer_for_many_snippets(
+        self, original: OriginalModule, kernel: Kernel, request: KernelRequest
+    ) -> Answer | None:
         """Prepare a kernel with PTX in SASS, as ptxas assembles it without the probe, if its PTX would have too many
         snippets. Return None for other kernels, where its SASS cannot be probed, and while the self-test runs, which
         takes longer than ptxas.
@@ -206,7 +208,7 @@ class PrepareJob:
         self._counts = counts
         self._sass = SassPreparation(work, grafter, gate)
 
-    def run(self, originals: Originals, target: str, name: str, threads: int = 0) -> Answer:
+    def run(self, image_cache: ImageCache, target: str, name: str, threads: int = 0) -> Answer:
         """Write the files of the kernel and return the answer for the hook.
 
         ``target`` is the device's architecture, ``sm_90a``, and layout of tensor maps; ``threads`` are those of the
@@ -215,12 +217,12 @@ class PrepareJob:
         """
         arch, layout = split_target(target)
         work, number = self._work, _arch_number(arch)
-        work.log.write(_selection_line(work.options.kernels, work.options.filtered))
+        work.log.write(_selection_line(work.options.kernels, work.options.excluded_kernels))
         image = work.kernel_directory / "original.bin"
-        key = work.cache.key(originals.digest(image), target, name) if work.cache else ""
+        key = work.cache.key(image_cache.digest(image), target, name) if work.cache else ""
         request = KernelRequest(arch, number, name, threads, key, map_layout=layout)
         if work.cache is None:
-            return self._prepare(originals, image, request)
+            return self._prepare(image_cache, image, request)
         entry, lock = self._restore(request), None
         if entry is None:
             lock, was_held = work.cache.locks.take(key, 0)
@@ -231,20 +233,20 @@ class PrepareJob:
                 return late_answer()
             entry = self._restore(request) if was_held else None
         try:
-            self._counts.add(hit=entry is not None and not entry.ahead)
-            answer = self._prepare(originals, image, request) if entry is None else self._log_restored(entry, request)
+            self._counts.add(hit=entry is not None and not entry.is_ahead)
+            answer = self._prepare(image_cache, image, request) if entry is None else self._log_restored(entry, request)
             return replace(answer, key=key)
         finally:
             if lock is not None:
                 _release_later(lock, work.cache_stores)
 
-    def _prepare(self, originals: Originals, file: Path, request: KernelRequest) -> Answer:
-        work, name, image = self._work, request.name, originals.read(file)
+    def _prepare(self, image_cache: ImageCache, file: Path, request: KernelRequest) -> Answer:
+        work, name, image = self._work, request.name, image_cache.read(file)
         if work.probe.needs_machine_code:
             return self._sass.prepare(image, request, ImageError(because("needs-sass", probe=work.probe.name)))
         try:
             is_simulated = work.options.load == "ptx"
-            original, description = originals.find(image, name, request.arch_number, simulated=is_simulated)
+            original, description = image_cache.find(image, name, request.arch_number, simulated=is_simulated)
         except ImageError as error:
             if error.reason.code in _NO_PTX_REASONS and work.options.load == "bin":
                 return self._sass.prepare(image, request, error)
@@ -252,14 +254,14 @@ class PrepareJob:
         work.log.write(work.log_header(description, name))
         kernel = replace(self._kernel(original, name), image=image, map_layout=request.map_layout)
         request = replace(request, description=description)
-        in_sass = self._sass.prefer_for_many_snippets(original, kernel, request)
+        sass_answer = self._sass.prefer_for_many_snippets(original, kernel, request)
         try:
-            return in_sass or PtxPreparation(work, original, kernel, request).prepare()
+            return sass_answer or PtxPreparation(work, original, kernel, request).prepare()
         except NewerPtxError as error:
             # Its compiler is newer than this machine's ptxas, as that of a Python package may be.
             return self._sass.prepare(image, request, error)
 
-    def _kernel(self, original: Original, name: str) -> Kernel:
+    def _kernel(self, original: OriginalModule, name: str) -> Kernel:
         with original.lock:
             try:
                 return Kernel.of(original.module, name)
@@ -277,7 +279,7 @@ class PrepareJob:
     def _log_restored(self, entry: RestoredKernel, request: KernelRequest) -> Answer:
         work = self._work
         assert work.cache is not None
-        occasion = "ahead of this launch" if entry.ahead else "earlier"
+        occasion = "ahead of this launch" if entry.is_ahead else "earlier"
         cached = f"[cache] prepared {occasion}: all files are from {work.cache.entry_path(request.key)}"
         header = work.log_header(entry.source, request.name)
         work.log.write("\n".join([header, cached, entry.log_text or NO_ASSEMBLER_TEXT]))

@@ -16,8 +16,8 @@ from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_cache import (
     PREPARED_FILES,
+    ImageCache,
     KernelCache,
-    Originals,
     PrepareOptions,
     PrunedAssemblies,
 )
@@ -76,14 +76,14 @@ class Preparer:
         options: PrepareOptions | None = None,
         assembler: Assembler | None = None,
         cache: Cache | None = None,
-        originals: Originals | None = None,
+        image_cache: ImageCache | None = None,
         pruned: PrunedAssemblies | None = None,
         gate: Gate | None = None,
     ) -> None:
         self._probe = probe
         self._options = options or PrepareOptions()
         self._assembler = assembler or Assembler()
-        self._originals = originals or Originals()
+        self._image_cache = image_cache or ImageCache()
         self._pruned = pruned
         self._pool = ThreadPoolExecutor(_MAX_ASSEMBLERS, thread_name_prefix="assemble")
         self._cache = cache
@@ -185,7 +185,7 @@ class Preparer:
                 stores,
             )
             job = PrepareJob(work, self.counts, self._find_grafter, self._graft_gate())
-            answer = job.run(self._originals, arch, name, threads)
+            answer = job.run(self._image_cache, arch, name, threads)
             if self._sources is not None and not self.is_ahead:
                 self._pool.submit(self._sources.add, probe_directory, directory)
             return answer

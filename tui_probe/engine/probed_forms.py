@@ -126,7 +126,7 @@ class FormChooser:
         self._max_threads = max(largest_block(kernel), threads)
         self._threads = threads or self._max_threads
         self._assemble = assemble
-        self._tried: dict[KernelForm, FormTrial | None] = {}
+        self._trials: dict[KernelForm, FormTrial | None] = {}
 
     def choose(self, pruned_report: AssemblyReport, probed_report: AssemblyReport) -> ChosenForm:
         """Choose by the reports of ptxas on the kernel without the probe and with its plain form."""
@@ -162,9 +162,12 @@ class FormChooser:
         """Return the register limits to try, the best first: one for the largest block, one for the block that is
         launched, and two higher ones.
         """
-        usual = max(registers + MAX_ADDED_REGISTERS, _MIN_LIMIT)
-        higher_limits = [(usual + MAX_ADDED_REGISTERS, self._threads), (usual + 3 * MAX_ADDED_REGISTERS, self._threads)]
-        candidates = [(usual, self._max_threads), (usual, self._threads), *higher_limits]
+        default_limit = max(registers + MAX_ADDED_REGISTERS, _MIN_LIMIT)
+        higher_limits = [
+            (default_limit + MAX_ADDED_REGISTERS, self._threads),
+            (default_limit + 3 * MAX_ADDED_REGISTERS, self._threads),
+        ]
+        candidates = [(default_limit, self._max_threads), (default_limit, self._threads), *higher_limits]
         fitting = [(min(limit, _MAX_LIMIT), max_registers_for(threads)) for limit, threads in candidates]
         return list(
             dict.fromkeys(
@@ -210,15 +213,15 @@ class FormChooser:
         """Return the first form within a limit that spills no more than the kernel without a probe, and serialises
         ``wgmma`` no more than the plain form.
         """
-        spilled, serialised = _spilled_bytes(pruned_report), count_serialised(plain_trial.report.output)
-        plain_spills_more = _spilled_bytes(plain_trial.report) > spilled
+        spill_bytes, serialised_count = _spilled_bytes(pruned_report), count_serialised(plain_trial.report.output)
+        plain_spills_more = _spilled_bytes(plain_trial.report) > spill_bytes
         for form in (form for limit in limits for form in self._forms(limit)):
             if _registers_used(plain_trial) <= form.register_limit and not (form.is_lean and plain_spills_more):
                 continue  # there is nothing to gain
             trial = self._trial(form)
-            if trial is None or count_serialised(trial.report.output) > serialised:
+            if trial is None or count_serialised(trial.report.output) > serialised_count:
                 continue
-            if _spilled_bytes(trial.report) <= spilled:
+            if _spilled_bytes(trial.report) <= spill_bytes:
                 return trial
         return None
 
@@ -230,14 +233,14 @@ class FormChooser:
         if _registers_used(plain_trial) > register_limit:
             for form in self._forms(register_limit):
                 self._trial(form)
-        trials = [trial for trial in (plain_trial, *self._tried.values()) if trial]
-        fitting = [trial for trial in trials if _registers_used(trial) <= register_limit]
-        return min(fitting, key=lambda trial: _spilled_bytes(trial.report), default=plain_trial)
+        trials = [trial for trial in (plain_trial, *self._trials.values()) if trial]
+        fitting_trials = [trial for trial in trials if _registers_used(trial) <= register_limit]
+        return min(fitting_trials, key=lambda trial: _spilled_bytes(trial.report), default=plain_trial)
 
     @property
     def forms(self) -> list[KernelForm]:
         """Forms that were assembled."""
-        return list(self._tried)
+        return list(self._trials)
 
     def _forms(self, register_limit: int) -> list[KernelForm]:
         lean_forms = [KernelForm(register_limit, is_lean=True)] if self._probe.has_lean_form else []
@@ -245,10 +248,10 @@ class FormChooser:
 
     def _trial(self, form: KernelForm) -> FormTrial | None:
         """Assemble a form once; None if that failed."""
-        if form not in self._tried:
+        if form not in self._trials:
             report = self._assemble(form)
-            self._tried[form] = None if isinstance(report, ToolchainError) else FormTrial(form, report)
-        return self._tried[form]
+            self._trials[form] = None if isinstance(report, ToolchainError) else FormTrial(form, report)
+        return self._trials[form]
 
     def _largest_launchable_block(self, pruned_registers: int, probed_registers: int) -> int:
         """Return the threads of the largest block that still fits when the probe adds registers."""
@@ -260,23 +263,29 @@ class FormChooser:
         limit = f"limited to {trial.form.register_limit}" if trial.form.register_limit else "without a limit"
         return (
             f"[registers] {_registers_used(trial)} per thread, {limit}{form} ({pruned_report.registers} without the"
-            f" probe, {_registers_used(plain_trial)} with the probe by default; variants tried: {len(self._tried)})"
+            f" probe, {_registers_used(plain_trial)} with the probe by default; variants tried: {len(self._trials)})"
         )
 
     def _note(self, pruned_report: AssemblyReport, plain_trial: FormTrial, trial: FormTrial) -> Reason | None:
         """Return a note for the user if the kernel spills, has the lean variant, or would not fit without the limit."""
         if trial is plain_trial:
             return None
-        spilled = _spilled_bytes(trial.report)
+        spill_bytes = _spilled_bytes(trial.report)
         name, registers, plain_registers = self._probe.name, _registers_used(trial), _registers_used(plain_trial)
-        if spilled > max(_spilled_bytes(pruned_report), _spilled_bytes(plain_trial.report)):
-            return because("registers-spilled", probe=name, registers=registers, threads=self._threads, bytes=spilled)
+        if spill_bytes > max(_spilled_bytes(pruned_report), _spilled_bytes(plain_trial.report)):
+            return because(
+                "registers-spilled", probe=name, registers=registers, threads=self._threads, bytes=spill_bytes
+            )
         if trial.form.is_lean:
             return because("registers-lean", probe=name, registers=registers, needed=plain_registers)
-        fits = next((size for size in (self._max_threads, self._threads) if registers <= max_registers_for(size)), 0)
-        if plain_registers <= max_registers_for(fits):
+        max_threads = next(
+            (size for size in (self._max_threads, self._threads) if registers <= max_registers_for(size)), 0
+        )
+        if plain_registers <= max_registers_for(max_threads):
             return None
-        return because("registers-limited", probe=name, registers=registers, needed=plain_registers, threads=fits)
+        return because(
+            "registers-limited", probe=name, registers=registers, needed=plain_registers, threads=max_threads
+        )
 
 
 def _registers_used(trial: FormTrial) -> int:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.assembler import Assembler
     from tui_probe.engine.kernel import Kernel
-    from tui_probe.engine.kernel_cache import Original
-    from tui_probe.engine.kernel_work import Assembling, KernelRequest, KernelWork
+    from tui_probe.engine.kernel_cache import OriginalModule
+    from tui_probe.engine.kernel_work import KernelRequest, KernelWork, PendingAssembly
     from tui_probe.engine.probed_forms import ChosenForm, KernelForm
     from tui_probe.probe_model.probe import Probe
     from tui_probe.reasons import Reason
@@ -54,7 +54,7 @@ class PtxPreparation:
     """Preparation of one kernel from its PTX."""
 
     work: KernelWork
-    original: Original
+    original: OriginalModule
     kernel: Kernel
     request: KernelRequest
 
@@ -255,7 +255,7 @@ class FormAssembly:
     _is_early_over: bool = False
     """True once no form may be begun early."""
 
-    def start_early_form(self, pruned: Assembling, pool: ThreadPoolExecutor) -> None:
+    def start_early_form(self, pruned: PendingAssembly, pool: ThreadPoolExecutor) -> None:
         """Assemble the first form within a limit when the kernel without the probe is assembled, unless that is too
         late.
         """

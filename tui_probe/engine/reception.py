@@ -71,7 +71,7 @@ def receive_at(path: Path) -> socket.socket:
     return receiver
 
 
-class NotedKernel(NamedTuple):
+class KernelNote(NamedTuple):
     """A kernel under way: the directory of its image, the device and its name."""
 
     directory: str
@@ -80,12 +80,12 @@ class NotedKernel(NamedTuple):
 
 
 @contextlib.contextmanager
-def noted_kernel(notes: Path | None, directory: Path, arch: str, name: str) -> Iterator[None]:
+def keep_kernel_note(notes: Path | None, directory: Path, arch: str, name: str) -> Iterator[None]:
     """Keep a note of a kernel in ``notes`` while it is under way; None: none is kept."""
     note = None if notes is None else notes / f"{_NOTE_PREFIX}{os.getpid()}.{next(_NUMBERS)}"
     if note is not None:
         with contextlib.suppress(OSError):  # the disk is full
-            note.write_text(json.dumps(NotedKernel(str(directory), arch, name)))
+            note.write_text(json.dumps(KernelNote(str(directory), arch, name)))
     try:
         yield
     finally:
@@ -93,12 +93,12 @@ def noted_kernel(notes: Path | None, directory: Path, arch: str, name: str) -> I
             note.unlink(missing_ok=True)
 
 
-def noted_kernels(notes: Path) -> list[NotedKernel]:
+def read_kernel_notes(notes: Path) -> list[KernelNote]:
     """Return the kernels that were under way when their processes were ended."""
     kernels = []
     for note in sorted(notes.glob(f"{_NOTE_PREFIX}*")):
         with contextlib.suppress(OSError, ValueError, TypeError):  # not whole
-            kernels.append(NotedKernel(*json.loads(note.read_text())))
+            kernels.append(KernelNote(*json.loads(note.read_text())))
     return kernels
 
 
@@ -127,7 +127,7 @@ class Reception:
         self._lock = threading.Lock()
         self._connections: dict[socket.socket, threading.Thread] = {}
         self._acceptor = threading.Thread(target=self._accept, name="engine", daemon=True)
-        self._stopping = threading.Event()
+        self._stop_event = threading.Event()
 
     def start(self) -> None:
         """Take connections."""
@@ -150,7 +150,7 @@ class Reception:
     def stop(self) -> None:
         """Take no more requests, and finish those under way."""
         with self._lock:
-            self._stopping.set()
+            self._stop_event.set()
             connections = dict(self._connections)
         with contextlib.suppress(OSError):  # the other side has ended it
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -163,13 +163,13 @@ class Reception:
 
     def _accept(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the main thread
-        while not self._stopping.is_set():
+        while not self._stop_event.is_set():
             try:
                 connection, _ = self._listener.accept()
             except OSError as error:
                 if error.errno not in _TRANSIENT_ERRORS:
                     return
-                self._stopping.wait(_ACCEPT_PAUSE)
+                self._stop_event.wait(_ACCEPT_PAUSE)
             else:
                 self._receive(connection)
 
@@ -178,7 +178,7 @@ class Reception:
             return
         thread = threading.Thread(target=self._serve, args=(connection,), name="connection", daemon=True)
         with self._lock:
-            if self._stopping.is_set():
+            if self._stop_event.is_set():
                 connection.close()
                 return
             self._connections[connection] = thread

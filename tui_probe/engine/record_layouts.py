@@ -44,8 +44,8 @@ class RecordAddress:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordTurn:
-    """A record's place among the ``count`` ones that lane 0 saves in one basic block, one after the other.
+class RecordPosition:
+    """Position of a record among the ``count`` records that lane 0 saves in one basic block, in order.
 
     ``samples_iterations``: only the records of some iterations of the loop around are saved; ``begins_iteration``: an
     iteration begins here.
@@ -71,9 +71,9 @@ class MapRecords(ABC):
         self._storage = storage_of(probe, own_map)
 
     @abstractmethod
-    def locate(self, skip: str, turn: RecordTurn) -> tuple[list[str], RecordAddress]:
+    def locate(self, skip: str, position: RecordPosition) -> tuple[list[str], RecordAddress]:
         """Return the lines that find the address of the next record, and the address. Lanes that save none branch to
-        ``skip``, or the address has a predicate. Only records of ``leader`` maps take turns.
+        ``skip``, or the address has a predicate. Only ``leader`` maps have records at several positions.
         """
 
     @property
@@ -162,7 +162,7 @@ class RowRecords(CountedRecords):
         stride_lines, stride = self._stride(WARP_SIZE * self._storage.columns, WARP_SIZE)
         return [*stride_lines, f"mad.lo.u32 {self.place}, {warp}, {stride}, {lane};"]
 
-    def locate(self, _skip: str, _turn: RecordTurn) -> tuple[list[str], RecordAddress]:
+    def locate(self, _skip: str, _position: RecordPosition) -> tuple[list[str], RecordAddress]:
         room, index, attempts = self._predicate("room"), self._b32("index"), self.attempts
         cap_lines, cap = self._cap()
         lines = [
@@ -207,7 +207,7 @@ class QueueRecords(CountedRecords):
     def begin(self, warp: str, _lane: str) -> list[str]:
         return [f"mov.u32 {self.place}, {warp};"]
 
-    def locate(self, skip: str, _turn: RecordTurn) -> tuple[list[str], RecordAddress]:
+    def locate(self, skip: str, _position: RecordPosition) -> tuple[list[str], RecordAddress]:
         address, index, lower_lanes = self._addressing.address, self._b32("index"), self._b32("lower")
         is_stray, is_full, attempts = self._predicate("stray"), self._predicate("full"), self.attempts
         cap_lines, cap = self._cap()
@@ -265,7 +265,7 @@ class BranchlessQueueRecords(QueueRecords):
     makes a branch of ``atom.add`` itself, but not of ``atom.inc``.
     """
 
-    def locate(self, _skip: str, _turn: RecordTurn) -> tuple[list[str], RecordAddress]:
+    def locate(self, _skip: str, _position: RecordPosition) -> tuple[list[str], RecordAddress]:
         address, index = self._addressing.address, self._b32("index")
         lanes, lower_lanes = self._b32("lanes"), self._b32("lower")
         is_stray, is_lowest, attempts = self._predicate("stray"), self._predicate("first"), self.attempts
@@ -321,26 +321,26 @@ class LeaderRecords(QueueRecords):
             ]
         return [f"setp.ne.u32 {room}, {lane}, 0;", f"@{room} mov.u32 {self.attempts}, {NO_ROOM};", place_line]
 
-    def locate(self, _skip: str, turn: RecordTurn) -> tuple[list[str], RecordAddress]:
+    def locate(self, _skip: str, position: RecordPosition) -> tuple[list[str], RecordAddress]:
         room, index, attempts = self._predicate("room"), self._b32("index"), self.attempts
         number, cap = (index, NO_ROOM) if self._map.latest else (attempts, self._storage.cap)
-        has_room, count = f"{room}, {attempts}, {cap}", f"add.u32 {attempts}, {attempts}, {turn.count};"
-        if turn.samples_iterations:
+        has_room, count = f"{room}, {attempts}, {cap}", f"add.u32 {attempts}, {attempts}, {position.count};"
+        if position.samples_iterations:
             recorded = self._predicate("recorded")
             test, count = f"setp.lt.and.u32 {has_room}, {recorded};", f"@{recorded} {count}"
         else:
             test = f"setp.lt.u32 {has_room};"
         lines = [
-            *(self._iteration_lines(turn) if self._map.every else []),
+            *(self._iteration_lines(position) if self._map.every else []),
             test,
             *([f"and.b32 {index}, {attempts}, {self._storage.cap - 1};"] if self._map.latest else []),
             f"add.u32 {index}, {self.place}, {number};",
-            *([count] if turn.is_last else []),
+            *([count] if position.is_last else []),
             *self._unit_address(index, self._storage.record_bytes),
         ]
-        return lines, RecordAddress(self._addressing.address, turn.index * self._storage.record_bytes, 0, room)
+        return lines, RecordAddress(self._addressing.address, position.index * self._storage.record_bytes, 0, room)
 
-    def _iteration_lines(self, turn: RecordTurn) -> list[str]:
+    def _iteration_lines(self, position: RecordPosition) -> list[str]:
         """Return lines after which ``recorded`` holds at the records to save of a loop; before it, no iteration has
         begun.
 
@@ -348,11 +348,11 @@ class LeaderRecords(QueueRecords):
         which nothing is saved.
         """
         iteration, number, recorded = self.iteration, self._b32("iteration"), self._predicate("recorded")
-        if not turn.samples_iterations:
+        if not position.samples_iterations:
             return [f"mov.u32 {iteration}, -1;"]
         return [
-            *([f"add.u32 {iteration}, {iteration}, 1;"] if turn.begins_iteration else []),
-            f"and.b32 {number}, {iteration}, {self._map.every - (2 if turn.begins_iteration else 1)};",
+            *([f"add.u32 {iteration}, {iteration}, 1;"] if position.begins_iteration else []),
+            f"and.b32 {number}, {iteration}, {self._map.every - (2 if position.begins_iteration else 1)};",
             f"setp.eq.u32 {recorded}, {number}, 0;",
         ]
 

@@ -24,7 +24,7 @@ from tui_probe.probe_model.storage import MARK_BYTES, Layout, resident_offset, s
 if TYPE_CHECKING:
     from tui_probe.engine.addressing import Addressing
     from tui_probe.engine.kernel import UnusedNames
-    from tui_probe.engine.record_layouts import RecordTurn
+    from tui_probe.engine.record_layouts import RecordPosition
     from tui_probe.probe_model.probe import Map, Probe
 
 NO_ROOM_OF_WARPS: Final = 0x40000000
@@ -50,7 +50,7 @@ class SlotRecords(MapRecords):
         super().__init__(probe, own_map, names, addressing)
         self._tail_in_use, self._is_warp_uniform = tail_in_use, is_warp_uniform
 
-    def locate(self, skip: str, _turn: RecordTurn) -> tuple[list[str], RecordAddress]:
+    def locate(self, skip: str, _position: RecordPosition) -> tuple[list[str], RecordAddress]:
         by_warp, is_marked = self._map.level is Level.WARP, self._storage.layout is Layout.MARKED
         is_uniform = saves_uniform_values(self._probe, self._map.name if self._is_warp_uniform else "")
         lines = self._skip_higher_lanes(skip) if by_warp and not is_uniform else []
@@ -116,7 +116,7 @@ class ResidentRecords(MapRecords):
         slot_bytes = resident_offset(self._probe)
         return self._addressing.pointer(self._parameter, slot_bytes, self._addressing.resident_register), 0
 
-    def locate(self, _skip: str, _turn: RecordTurn) -> tuple[list[str], RecordAddress]:
+    def locate(self, _skip: str, _position: RecordPosition) -> tuple[list[str], RecordAddress]:
         """Return the place for one active lane: 16 bytes of each lane are four wavefronts, even if
         all are to one address.
         """
@@ -212,9 +212,9 @@ class Recording:
         """Return lines for an exit, which store the number of records that were to be saved."""
         return [line for _, records in self._counted_records() for line in records.end()]
 
-    def locate(self, own_map: Map, skip: str, turn: RecordTurn) -> tuple[list[str], RecordAddress]:
+    def locate(self, own_map: Map, skip: str, position: RecordPosition) -> tuple[list[str], RecordAddress]:
         """Return the lines that find the place of the next record, and the place; see ``MapRecords``."""
-        return self._records[own_map.name].locate(skip, turn)
+        return self._records[own_map.name].locate(skip, position)
 
     def even_lanes(self, own_map: Map) -> EvenLanes:
         """Return the code for records of a map of rows, where two lanes may save for their warp."""

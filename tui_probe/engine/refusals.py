@@ -75,10 +75,10 @@ def architecture_table() -> str:
 
 
 def _table_row(support: ArchitectureSupport) -> str:
-    works = (
+    cells = (
         "yes" if supported else "no" for supported in (support.entries, support.counts, support.records, support.blocks)
     )
-    return f"| sm_{support.arch} | {support.gpus or '–'} | yes | {' | '.join(works)} |"
+    return f"| sm_{support.arch} | {support.gpus or '–'} | yes | {' | '.join(cells)} |"
 
 
 def refuse_architecture(arch: int) -> None:

@@ -28,7 +28,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.ahead import EVERY_KERNEL, Ahead, ImageRecords, KernelChoice
+from tui_probe.engine.ahead import EVERY_KERNEL, AheadPreparer, ImageRecords, KernelChoice
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.multi_preparer import MultiPreparer
 from tui_probe.engine.reception import PROTOCOL, Answer, Reception, listen_at
@@ -77,7 +77,7 @@ class EngineServer:
         self._workers: Workers | None = None
         self.counts = counts or SharedCounts(workers)
         self._images, self._choice, self._max_ahead = images, choice, ahead_workers if images else 0
-        self._ahead: Ahead | None = None
+        self._ahead_preparer: AheadPreparer | None = None
         first_probe = (probe, options or PrepareOptions())
         self._preparers = MultiPreparer([first_probe, *other_probes], assembler, cache, fused, patience, path.parent)
         self._reception = reception
@@ -93,15 +93,15 @@ class EngineServer:
             self._reception = Reception(listen_at(self._path))
             self._reception.start()
         if self._max_workers or self._max_ahead:
-            task, ahead = (
+            launch_task, ahead_task = (
                 WorkerTask(answers, self._preparers.close, self._read_worker_code)
                 for answers in (self._launch_replies, self._ahead_replies)
             )
-            counting = (
+            counting_task = (
                 WorkerTask(self._counting_replies, self._preparers.close) if self._preparers.grafts_counting else None
             )
-            self._workers = Workers(self._max_workers, task, self._max_ahead, ahead, counting)
-            if counting and self._max_workers:
+            self._workers = Workers(self._max_workers, launch_task, self._max_ahead, ahead_task, counting_task)
+            if counting_task and self._max_workers:
                 self._preparers.count_elsewhere(self._connect_counting)
         self._reception.open(
             self._launch_replies(0), self._workers.take if self._workers and self._max_workers else None
@@ -110,8 +110,8 @@ class EngineServer:
             steps = self._preparers.ahead_steps
             records = ImageRecords(self._cache, self._preparers.cache_inputs) if self._cache else None
             take = self._workers.take_ahead
-            self._ahead = Ahead(self._images, self._path.parent, self._choice, take, steps, records)
-            self._ahead.start(self._max_ahead)
+            self._ahead_preparer = AheadPreparer(self._images, self._path.parent, self._choice, take, steps, records)
+            self._ahead_preparer.start(self._max_ahead)
         # Next to the start of the target: the first new kernel would wait for it, but a kernel in the cache need not.
         self._preparers.warm_up()
         listed_reasons()
@@ -122,8 +122,8 @@ class EngineServer:
 
     def stop(self) -> None:
         """Take no more requests; finish those under way and the assemblies that no one waits for."""
-        if self._ahead is not None:
-            self._ahead.stop()
+        if self._ahead_preparer is not None:
+            self._ahead_preparer.stop()
         if self._reception is not None:
             self._reception.stop()
         if self._workers is not None:

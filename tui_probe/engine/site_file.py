@@ -223,7 +223,7 @@ def _locations_in(body: Sequence[Statement]) -> list[Location]:
 
 
 @dataclass(slots=True)
-class NotedSite:
+class SiteNote:
     """An instruction that points are at, or the first one of a basic block or loop, as it is in ``pruned.ptx``.
 
     ``replacement`` is the instruction in the probed kernel, the same one unless it was rewritten. ``points`` are the
@@ -248,7 +248,7 @@ class SiteNotes:
     """
 
     def __init__(self) -> None:
-        self.sites: list[NotedSite] = []
+        self.sites: list[SiteNote] = []
         self.maps: dict[str, list[int]] = {}
         self.unchecked: list[Instruction] = []
 
@@ -265,7 +265,7 @@ class SiteNotes:
         """A point of that name is there. All points of one place come one after another."""
         last_site = self.sites[-1] if self.sites else None
         if last_site is None or last_site.instruction is not instruction or last_site.kind != kind:
-            self.sites.append(NotedSite(kind, instruction, replacement, (point,), block, phase, main))
+            self.sites.append(SiteNote(kind, instruction, replacement, (point,), block, phase, main))
         elif point not in last_site.points:
             last_site.points += (point,)
 
@@ -287,11 +287,11 @@ class SiteNotes:
 def site_file(probe: str, kernel: Kernel, notes: SiteNotes, image: bytes) -> str:
     """Return the text of the file. ``image`` contains the kernel, and may have its line table."""
     writer = _SiteWriter(kernel, image)
-    recorded = {number for numbers in notes.maps.values() for number in numbers}
+    recorded_numbers = {number for numbers in notes.maps.values() for number in numbers}
     sites = [
         writer.instruction_text(site.instruction, site.kind, site.points)
         if site.kind == "instruction"
-        else writer.block_text(site, names_instructions=number in recorded)
+        else writer.block_text(site, names_instructions=number in recorded_numbers)
         for number, site in enumerate(notes.sites)
     ]
     unchecked = [writer.instruction_text(instruction) for instruction in notes.unchecked]
@@ -351,7 +351,7 @@ class _SiteWriter:
             names |= {id(instruction): ", ".join(names_of(instruction)) for instruction in barriers}
         return names
 
-    def block_text(self, site: NotedSite, *, names_instructions: bool) -> str:
+    def block_text(self, site: SiteNote, *, names_instructions: bool) -> str:
         """Return the text of a basic block or a loop; with ``names_instructions`` it lists the block's instructions."""
         line, suffix = self._line_of(site.instruction), ""
         if not self._source_of(line) and (next_source := self.sources.next_source(line)):
@@ -363,7 +363,7 @@ class _SiteWriter:
         source = self._phase_source(site) if site.kind == "phase" else None
         return self.instruction_text(site.instruction, site.kind, site.points, suffix, source)
 
-    def _phase_source(self, site: NotedSite) -> str:
+    def _phase_source(self, site: SiteNote) -> str:
         main = "" if site.main is None else self.sources.program_source(self._line_of(site.main))
         return main or self.sources.program_source(self._line_of(site.instruction))
 

@@ -146,8 +146,8 @@ def _substitute_text(statement: SnippetCode, number: int, registers: dict[str, s
     loop = _match_loop(names, modifiers) if instruction.opcode == "match" else _redux_loop(names, modifiers)
     if instruction.predicate is None:
         return loop
-    unless = "" if instruction.predicate_negated else "!"
-    return f"@{unless}{instruction.predicate} bra SKIPPED{number};\n{loop}\nSKIPPED{number}:"
+    negation = "" if instruction.predicate_negated else "!"
+    return f"@{negation}{instruction.predicate} bra SKIPPED{number};\n{loop}\nSKIPPED{number}:"
 
 
 def _match_loop(names: dict[str, str], modifiers: str) -> str:

@@ -237,7 +237,7 @@ class _Distributor:
 
     def __init__(self, requests: socket.socket, teams: Mapping[bytes, _Team]) -> None:
         self._requests, self._teams = requests, teams
-        self._turns = {byte: count() for byte in teams}
+        self._counters = {byte: count() for byte in teams}
         self._workers: dict[int, _Worker] = {}
 
     def run(self) -> None:
@@ -276,7 +276,7 @@ class _Distributor:
 
     def _hand_over(self, connection: socket.socket, byte: bytes) -> None:
         team = self._teams[byte]
-        number = team.first_number + next(self._turns[byte]) % team.limit
+        number = team.first_number + next(self._counters[byte]) % team.limit
         if number not in self._workers or not _pass_on(self._workers[number].sender, connection):
             self._start_worker(number, byte)
             _pass_on(self._workers[number].sender, connection)

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.reception import AHEAD_SUFFIX, Reception, listen_at, noted_kernels, receive_at
+from tui_probe.engine.reception import AHEAD_SUFFIX, Reception, listen_at, read_kernel_notes, receive_at
 from tui_probe.engine.workers import SharedCounts, usual_ahead_workers, usual_workers
 from tui_probe.own_python import own_environment
 
@@ -23,7 +23,7 @@ from .spool import PREFIX, mark_owner, remove_abandoned, short_folder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.engine.reception import NotedKernel
+    from tui_probe.engine.reception import KernelNote
     from tui_probe.probe_files.choices import ChosenProbe
 
     from .options import RunOptions
@@ -131,7 +131,7 @@ class Engine:
         self._process.send(signal.SIGTERM)
         if self._process.wait(SHORT_STOP_LIMIT if leaves_kernels else seconds) is None:
             self._process.kill()  # with the assemblers that it has started
-            if leaves_kernels and (kernels := noted_kernels(self._folder)):
+            if leaves_kernels and (kernels := read_kernel_notes(self._folder)):
                 finish_later(self._options, self._probes, kernels)
         self._process.close()
         self._close_socket()
@@ -146,7 +146,7 @@ class Engine:
             self._images.close()
 
 
-def finish_later(options: RunOptions, probes: Sequence[ChosenProbe], kernels: Sequence[NotedKernel]) -> None:
+def finish_later(options: RunOptions, probes: Sequence[ChosenProbe], kernels: Sequence[KernelNote]) -> None:
     """Put kernels into the cache, for the next run, in a process that outlives this one."""
     import pickle  # most runs leave no kernels
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.engine.kernel_cache import MachineCode
-    from tui_probe.engine.reception import NotedKernel, Reception
+    from tui_probe.engine.reception import KernelNote, Reception
     from tui_probe.engine.workers import SharedCounts
     from tui_probe.probe_files.choices import ChosenProbe
     from tui_probe.probe_model.probe import Probe
@@ -129,7 +129,7 @@ def _engine_server(
     )
 
 
-def finish_kernels(options: RunOptions, probes: Sequence[ChosenProbe], kernels: Sequence[NotedKernel]) -> None:
+def finish_kernels(options: RunOptions, probes: Sequence[ChosenProbe], kernels: Sequence[KernelNote]) -> None:
     """Prepare kernels that were under way at the end of a run, in a directory of this process, for the cache."""
     folder = default_cache_directory()
     cache = None if folder is None else Cache(folder)

@@ -21,7 +21,7 @@ from tui_probe.engine.expansion import Expander, Sampling
 from tui_probe.engine.grafting.site_values import SITE_HELPERS, Mark, SiteValues
 from tui_probe.engine.helper_values.helpers import HelperValue
 from tui_probe.engine.kernel import UnusedNames
-from tui_probe.engine.record_layouts import RecordTurn
+from tui_probe.engine.record_layouts import RecordPosition
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Save, SnippetCode
@@ -181,8 +181,8 @@ class SiteKernelText:
         if has_lane_marks:
             lines.insert(0, f"mov.u32 {self._mark}, %lanemask_lt;")
         lines += self._site_numbers(saved_maps([snippet]))
-        turn = RecordTurn(samples_iterations=place.facts.is_counted, begins_iteration=place.facts.begins)
-        body = self.expander.expand(snippet, values, place.ptx_equivalent, turn)
+        position = RecordPosition(samples_iterations=place.facts.is_counted, begins_iteration=place.facts.begins)
+        body = self.expander.expand(snippet, values, place.ptx_equivalent, position)
         if place.facts.is_bulk and snippet.helpers & _SIZES_OF_COPIES and not _saves_records(snippet):
             lines, body = [], self._one_lane_lines([*lines, *body])
         live = self._live_marks(snippet_registers([snippet]), saved_maps([snippet]))

@@ -51,7 +51,7 @@ class InstructionFacts:
     predicate decides which lanes read. ``is_shortened``: a copy fills the bytes that it does not read with zeros.
     ``is_shared``: in shared memory, where the register's value is shifted to the left by ``shift``. ``is_bulk``: a bulk
     copy, which all lanes start once together; ``is_tensor``: by a tensor map, whose box has that many ``dimensions``.
-    ``is_counted``, ``begins``: as ``samples_iterations`` and ``begins_iteration`` of ``RecordTurn``.
+    ``is_counted``, ``begins``: as ``samples_iterations`` and ``begins_iteration`` of ``RecordPosition``.
     """
 
     bytes: int | None = None
