@@ -24,14 +24,14 @@ texts = st.lists(
 @settings(deadline=None)
 def test_words_are_those_of_a_split(lines: list[bytes], prefix: bytes) -> None:
     block = LineBlock(b"".join(prefix + line + b"\n" for line in lines))
-    fields = LineFields(block, np.arange(len(block)), 5, behind=prefix)
+    fields = LineFields(block, np.arange(len(block)), 5, prefix=prefix)
     assert len(block) == len(lines)
     for position in range(5):
-        fields_read = [block.text[a:b] for a, b in zip(*map(fields.in_text, fields.bounds(position)), strict=True)]
+        fields_read = [block.text[a:b] for a, b in zip(*map(fields.text_offsets, fields.bounds(position)), strict=True)]
         assert fields_read == [(line.split(b" ") + [b""] * 5)[position] for line in lines]
         behind = [line.split(b" ")[position : position + 1] == [b"7"] and b"7 " in line for line in lines]
         assert fields.is_word(position, b"7").tolist() == behind
-    assert fields.good.all()
+    assert fields.is_valid.all()
 
 
 @given(texts.filter(len))
@@ -40,16 +40,16 @@ def test_lines_are_found_by_how_they_begin(lines: list[bytes]) -> None:
     block = LineBlock(b"".join(line + b"\n" for line in lines))
     for prefix in (b"[exec]", b"grid 12", b" ", b"18446744073709551615 x", b"18446744073"):
         expected = [number for number, line in enumerate(lines) if line.startswith(prefix)]
-        assert block.begin_with(prefix).tolist() == expected
+        assert block.lines_with_prefix(prefix).tolist() == expected
 
 
 @given(st.integers(0, 600), st.integers(0, 600))
 @settings(deadline=None)
 def test_words_far_from_the_beginning_of_a_line_make_it_no_good_one(far: int, further: int) -> None:
     lines = [b"a" * size + b" 12 x" for size in (far, further)]
-    fields = LineFields(LineBlock(b"".join(line + b"\n" for line in lines)), np.arange(2), 2, behind=b"")
+    fields = LineFields(LineBlock(b"".join(line + b"\n" for line in lines)), np.arange(2), 2, prefix=b"")
     (value,) = fields.numbers({1: 9})
-    for good, number, line in zip(fields.good, value, lines, strict=True):
+    for good, number, line in zip(fields.is_valid, value, lines, strict=True):
         assert number == 12 if good else len(line) > 250
 
 
@@ -72,17 +72,17 @@ def test_words_far_from_the_beginning_of_a_line_make_it_no_good_one(far: int, fu
     ],
 )
 def test_decimal_numbers(word: bytes, digits: int, value: int | None) -> None:
-    fields = LineFields(LineBlock(b"x " + word + b"\n"), np.array([0]), 2, behind=b"")
+    fields = LineFields(LineBlock(b"x " + word + b"\n"), np.array([0]), 2, prefix=b"")
     (numbers,) = fields.numbers({1: digits})
-    assert fields.good[0] == (value is not None)
+    assert fields.is_valid[0] == (value is not None)
     assert value is None or numbers[0] == value
 
 
 @pytest.mark.parametrize(("word", "value"), [(b"-", -1), (b"7", 7), (b"--", None), (b"", None), (b"-7", None)])
 def test_a_figure_may_be_missing(word: bytes, value: int | None) -> None:
-    fields = LineFields(LineBlock(b"x " + word + b" y\n"), np.array([0]), 2, behind=b"")
+    fields = LineFields(LineBlock(b"x " + word + b" y\n"), np.array([0]), 2, prefix=b"")
     (numbers,) = fields.numbers_or_none({1: 18})
-    assert fields.good[0] == (value is not None)
+    assert fields.is_valid[0] == (value is not None)
     assert value is None or numbers[0] == value
 
 
@@ -104,9 +104,9 @@ def test_a_figure_may_be_missing(word: bytes, value: int | None) -> None:
     ],
 )
 def test_hexadecimal_numbers(word: bytes, value: int | None) -> None:
-    fields = LineFields(LineBlock(b"x " + word + b"\n"), np.array([0]), 2, behind=b"")
+    fields = LineFields(LineBlock(b"x " + word + b"\n"), np.array([0]), 2, prefix=b"")
     numbers = fields.hexadecimal(1)
-    assert fields.good[0] == (value is not None)
+    assert fields.is_valid[0] == (value is not None)
     assert value is None or numbers[0] == value
 
 
@@ -115,9 +115,9 @@ def test_any_bytes_are_numbers_only_if_they_are_digits(texts: list[bytes]) -> No
     texts = [word.replace(b" ", b"_").replace(b"\n", b"_") for word in texts]
     block = LineBlock(b"".join(b"x " + word + b" y\n" for word in texts))
     for read, pattern in (("numbers", rb"[0-9]+"), ("hexadecimal", rb"(0x)?[0-9a-fA-F]+")):
-        fields = LineFields(block, np.arange(len(block)), 2, behind=b"")
+        fields = LineFields(block, np.arange(len(block)), 2, prefix=b"")
         fields.numbers({1: 10}) if read == "numbers" else fields.hexadecimal(1)
-        assert fields.good.tolist() == [re.fullmatch(pattern, word) is not None for word in texts]
+        assert fields.is_valid.tolist() == [re.fullmatch(pattern, word) is not None for word in texts]
 
 
 def read_line_by_line(self: BulkReader, text: bytes, offset: int = 0) -> int:

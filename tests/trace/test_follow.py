@@ -122,9 +122,9 @@ def test_a_directory_that_does_not_exist_yet(tmp_path: Path) -> None:
     assert not follower.poll()
     write_example(tmp_path / "t")
     assert follower.poll()
-    assert follower.changed == {0, 1}
+    assert follower.changed_kernels == {0, 1}
     assert not follower.poll()
-    assert follower.changed == set()
+    assert follower.changed_kernels == set()
 
 
 def test_an_unfinished_line_waits_for_its_end(tmp_path: Path) -> None:
@@ -145,10 +145,10 @@ def test_only_kernels_that_were_touched_changed(tmp_path: Path) -> None:
         writer.kernel(index, f"k{index}")
     follower = TraceFollower(writer.directory)
     follower.poll()
-    assert follower.changed == {0, 1, 2}
+    assert follower.changed_kernels == {0, 1, 2}
     writer.launch(1)
     follower.poll()
-    assert follower.changed == {1}
+    assert follower.changed_kernels == {1}
 
 
 def test_kernels_that_were_pieced_together_are_forgotten(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_kernels_that_were_pieced_together_are_forgotten(tmp_path: Path) -> None
     writer.launch(0)
     follower = TraceFollower(writer.directory)
     follower.poll()
-    assert follower.changed == {0}
+    assert follower.changed_kernels == {0}
     (kernel,) = follower.trace.kernels
     assert (kernel.name, kernel.launches, list(kernel.rows)) == ("?", 1, [1])
 
@@ -248,6 +248,6 @@ def test_an_assembler_that_ends_late_changes_its_kernel(tmp_path: Path) -> None:
         assert not follower.poll()
         (folder / "process.log").write_text(log_text)
         assert follower.poll()
-        assert follower.changed == {0}
+        assert follower.changed_kernels == {0}
         assert kernel.spills_probed == 8
         assert not follower.poll()

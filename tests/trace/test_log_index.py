@@ -136,7 +136,7 @@ def small_pieces(size: int, step: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_index, "SLICE", size)
         patch.setattr(log_index, "STEP", step)
-        patch.setattr(log_index, "_FIRST_LOOK", 1 + size // 2)
+        patch.setattr(log_index, "_FIRST_READ_BYTES", 1 + size // 2)
         yield
 
 

@@ -65,8 +65,8 @@ def test_written_counts_are_read(lines: list[list[Packed]]) -> None:
 def test_lines_know_their_least_and_greatest_launch(lines: list[list[Packed]]) -> None:
     segments, _ = read_packed([(9, match) for match in map(match_line, map(written, lines)) if match])
     numbers = [[number for number, *_ in line] for line in lines]
-    assert segments.first.tolist() == [min(part) for part in numbers]
-    assert segments.last.tolist() == [max(part) for part in numbers]
+    assert segments.first_launch.tolist() == [min(part) for part in numbers]
+    assert segments.last_launch.tolist() == [max(part) for part in numbers]
     assert segments.offset.tolist() == [9] * len(lines)
 
 
@@ -116,7 +116,7 @@ def test_launches_are_counted_for_their_kernels(directory: Path) -> None:
     assert (one.launches, one.launches_recorded, one.launches_probed) == (12, 2, 2)
     assert (two.launches, two.launches_recorded, two.launches_probed) == (4, 1, 1)
     assert (two.captured, trace.state.launches, trace.state.launches_probed) == (1, 16, 3)
-    assert (len(trace.passed), trace.passed.lost, trace.passed.segments) == (14, 3, 2)
+    assert (len(trace.passed), trace.passed.launches_lost, trace.passed.segments) == (14, 3, 2)
     counts: Counter[tuple[int | None, str | None]] = Counter()
     for kernel, reason, count in trace.passed.counts():
         counts[kernel, reason.code] += count
@@ -135,7 +135,7 @@ def test_a_launch_is_found_by_its_number(directory: Path) -> None:
 @pytest.mark.parametrize(("first", "last"), [(0, 99), (5, 9), (3, 3), (8, 8), (50, 60)])
 def test_counts_of_a_range(directory: Path, first: int, last: int) -> None:
     passed = open_trace(directory).passed
-    numbers, kernels = passed.within(first, last)
+    numbers, kernels = passed.launches_between(first, last)
     counted = dict(zip(numbers.tolist(), kernels.tolist(), strict=True))
     looked_up = {number: passed.find(number) for number in range(first, last + 1)}
     ran = {number: each for number, each in looked_up.items() if each is not None and each.reason.code != "capturing"}
@@ -147,7 +147,7 @@ def test_a_log_that_was_cut_meanwhile_has_no_such_launches(directory: Path) -> N
     trace = open_trace(directory)
     (directory / "event.log").write_bytes(b"")
     assert trace.passed.find(3) is None
-    assert len(trace.passed.within(0, 99)[0]) == 0
+    assert len(trace.passed.launches_between(0, 99)[0]) == 0
 
 
 def test_a_line_is_followed_when_it_is_whole(directory: Path) -> None:
@@ -187,5 +187,5 @@ def test_a_million_launches_take_little_memory(tmp_path: Path) -> None:
     launch = trace.passed.find(777_777)
     assert launch is not None
     assert launch.kernel == 777_777 % in_line % kernels
-    _, of = trace.passed.within(500_000, 500_099)
+    _, of = trace.passed.launches_between(500_000, 500_099)
     assert np.bincount(of).sum() == 100

@@ -64,12 +64,12 @@ def test_the_share_of_a_kernel_that_rests_falls_while_another_runs(tmp_path: Pat
         writer.time(index, writer.launch(index), 10_000, probed=False)
     follower, rows = TraceFollower(writer.directory), KernelSnapshots()
     follower.poll()
-    rows.update(follower.trace, follower.changed)
+    rows.update(follower.trace, follower.changed_kernels)
     assert [row.time_share for row in rows.all()] == [0.5, 0.5]
     writer.time(1, writer.launch(1), 30_000, probed=False)
     follower.poll()
-    assert set(follower.changed) == {1}
-    rows.update(follower.trace, follower.changed)
+    assert set(follower.changed_kernels) == {1}
+    rows.update(follower.trace, follower.changed_kernels)
     assert [row.time_share for row in rows.all()] == pytest.approx([0.2, 0.8], abs=1e-3)
 
 

@@ -131,13 +131,13 @@ def numbered_launches(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64
     range and the last. Launches that the log lost have no number; those that were captured into a graph are left out.
     """
     columns = [trace.launches.column(name) for name in ("number", "kernel", "probed")]
-    ran = ~trace.launches.captured()
+    ran = ~trace.launches.captured_mask()
     least = min(len(ran), *map(len, columns))  # the log may be read on meanwhile
     columns, least = [column[:least][ran[:least]] for column in columns], int(ran[:least].sum())
     runs = [run for nvtx_range in trace.ranges for run in nvtx_range.runs]
     numbers, kernels = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if runs:
-        numbers, kernels = trace.passed.within(min(first for first, _ in runs), max(last for _, last in runs))
+        numbers, kernels = trace.passed.launches_between(min(first for first, _ in runs), max(last for _, last in runs))
     numbers = np.concatenate((columns[0][:least], numbers))
     order = np.argsort(numbers, kind="stable")
     kernels = np.concatenate((columns[1][:least].astype(np.int64), kernels))

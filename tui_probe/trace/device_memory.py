@@ -83,8 +83,9 @@ class LaunchMemory:
     def allocation_at(self, address: int) -> Allocation | None:
         """Return the allocation that contains an address; None if none does."""
         place = bisect_right(self.allocations, address, key=lambda allocation: allocation.start) - 1
-        nearest = self.allocations[place] if place >= 0 else None
-        return nearest if nearest is not None and address < nearest.end else None
+        if place < 0 or address >= self.allocations[place].end:
+            return None
+        return self.allocations[place]
 
 
 def parameter_names(trace: Run, launch: Launch | None) -> dict[int, str]:
@@ -124,10 +125,10 @@ def read_tensor_maps(trace: Run) -> dict[str, TensorMapMade]:
     maps: dict[str, TensorMapMade] = {}
     for text in LogTail(trace.directory / LOG).slices():
         for line in _TENSOR_MAP_LINE.findall(text):
-            made = parse_line(line)
-            if isinstance(made, TensorMapMade) and made.content is not None:
-                before = maps.get(made.of or "")
-                maps[made.content] = made if before is None else before._replace(address=made.address)
+            tensor_map = parse_line(line)
+            if isinstance(tensor_map, TensorMapMade) and tensor_map.content is not None:
+                origin = maps.get(tensor_map.of or "")
+                maps[tensor_map.content] = tensor_map if origin is None else origin._replace(address=tensor_map.address)
     return maps
 
 
@@ -166,9 +167,9 @@ def _find_parameters(text: bytes, line: bytes, number: int | None) -> int:
     place = text.find(line)
     while place >= 0:
         following = text.find(b"\n", place) + 1
-        named = re.match(rb"\[exec\] grid [^\n]* launch (\d+)", text[following : following + 256])
+        launch_match = re.match(rb"\[exec\] grid [^\n]* launch (\d+)", text[following : following + 256])
         at_start = place == 0 or text[place - 1 : place] == b"\n"
-        if at_start and (named is None or number is None or int(named[1]) == number):
+        if at_start and (launch_match is None or number is None or int(launch_match[1]) == number):
             return place
         place = text.find(line, place + 1)
     return -1

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 _MEMORY: Final = r"(cu\w+) {CODE} dptr {POINTER}(?: bytesize {COUNT})?"
 _LIST: Final = r"(\d{1,20}(?:,\d{1,20}){0,4}|-)"
-_ENCODED: Final = (
+_ENCODED_MAP: Final = (
     r"(cu\w+) {CODE} hash ([0-9a-f]{40}|-) address {POINTER} rank \d{1,9} type {CODE} dims "
     + _LIST
     + " strides "
@@ -69,7 +69,7 @@ _ENCODED: Final = (
     + _LIST
     + " interleave {CODE})?)?"
 )
-_REPLACED: Final = r"(cu\w+) {CODE} hash ([0-9a-f]{40}|-) of ([0-9a-f]{40}|-) address {POINTER}"
+_READDRESSED_MAP: Final = r"(cu\w+) {CODE} hash ([0-9a-f]{40}|-) of ([0-9a-f]{40}|-) address {POINTER}"
 _EXIT: Final = "launches {COUNT} probed {COUNT} dropped {COUNT} reason (.*)"
 _BUDGETS: Final = ("trace-bytes", "result-files", "log-bytes", "share", "write-rate")
 _BUDGET: Final = f"({'|'.join(_BUDGETS)})" + r" (reached|thins) limit {COUNT} used (\d{1,18}): (.*)"
@@ -108,10 +108,10 @@ def _encoded_map(m: Match) -> Event:
     )  # fmt: skip
 
 
-def _replaced_map(m: Match) -> Event:
-    call, status, content, before, address = m.groups()
+def _readdressed_map(m: Match) -> Event:
+    call, status, content, origin, address = m.groups()
     return TensorMapMade(
-        text_of(call), int(status), maybe_text(content), maybe_hex(address) or 0, of=maybe_text(before)
+        text_of(call), int(status), maybe_text(content), maybe_hex(address) or 0, of=maybe_text(origin)
     )
 
 
@@ -178,7 +178,7 @@ READERS: Final[dict[bytes, Readers]] = {
     b"[mem]": {b"*": ((Pattern(_MEMORY), _memory_call),)},
     b"[tensor-map]": {
         b"layout": ((Pattern(r"layout (\S+)"), lambda m: TensorMapLayout(maybe_text(m[1]))),),
-        b"*": ((Pattern(_ENCODED), _encoded_map), (Pattern(_REPLACED), _replaced_map)),
+        b"*": ((Pattern(_ENCODED_MAP), _encoded_map), (Pattern(_READDRESSED_MAP), _readdressed_map)),
     },
     b"[mod]": MODULES,
     b"[bin]": IMAGES,

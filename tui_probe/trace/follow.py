@@ -15,7 +15,7 @@ import numpy as np
 from tui_probe.trace.bulk_lines import (
     KernelLines,
     gpu_times,
-    in_order,
+    merge_by_line,
     probed_launches,
     saved_results,
     unprobed_launches,
@@ -28,7 +28,7 @@ from tui_probe.trace.model import Trace
 from tui_probe.trace.recorder import Recorder
 from tui_probe.trace.reduce import Reducer
 from tui_probe.trace.run_info import is_alive, read_run_json
-from tui_probe.trace.unprobed import PREFIX, match_line, read_packed
+from tui_probe.trace.unprobed import LINE_PREFIX, match_line, read_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.launches import LaunchColumns, ResultColumns
 
-_IGNORED: Final = (b"[mem] ", b"[mod] ", b"[bin] ", b"[probe] find ", b"[probe] mkdir ", b"[probe] write ",
+_IGNORED_PREFIXES: Final = (b"[mem] ", b"[mod] ", b"[bin] ", b"[probe] find ", b"[probe] mkdir ", b"[probe] write ",
                    b"[probe] engine ", b"[probe] read ", b"[probe] finish ", b"[exec] funcmap-")  # fmt: skip
 """Lines that tell nothing which the trace model keeps, in logs that have ``[kernel]`` lines."""
 
-_ANYWHERE: Final = (
+_INDEPENDENT_PREFIXES: Final = (
     b"[benchmark] ", b"[nvtx] ", b"[time] ", b"[budget] ", b"[key] ", b"[reason] ", b"[passed] lost ", b"[graph] ",
     b"[node] ",
 )  # fmt: skip
 """Lines that say the same wherever they be among launches."""
-_HEAD: Final = 1 << 14
+_HEAD_BYTES: Final = 1 << 14
 """Bytes that are read line by line to learn whether the log is one of tui-probe."""
-_ASSEMBLING: Final = 60.0
+_MAX_ASSEMBLY_SECONDS: Final = 60.0
 """Seconds after which a kernel's assembler is no longer waited for."""
 
 
@@ -67,65 +67,67 @@ class BulkReader:
         if not text:
             return 0
         block = LineBlock(text)
-        left = np.ones(len(block), dtype=np.bool_)
-        for prefix in _IGNORED:
-            left[block.begin_with(prefix)] = False
-        self._kernels.read(block, left)
-        self._recorder.timed(gpu_times(block, left))
-        passed = unprobed_launches(block, left, self._recorder.trace.launches.reason_number)
-        launches = in_order(probed_launches(block, left), passed)
-        results = saved_results(block, left)
-        self._packed(block, left, offset)
-        self._record(block, np.flatnonzero(left), launches, results)
+        is_unread = np.ones(len(block), dtype=np.bool_)
+        for prefix in _IGNORED_PREFIXES:
+            is_unread[block.lines_with_prefix(prefix)] = False
+        self._kernels.read(block, is_unread)
+        self._recorder.record_times(gpu_times(block, is_unread))
+        unprobed_columns = unprobed_launches(block, is_unread, self._recorder.trace.launches.reason_number)
+        launches = merge_by_line(probed_launches(block, is_unread), unprobed_columns)
+        results = saved_results(block, is_unread)
+        self._record_packed(block, is_unread, offset)
+        self._record(block, np.flatnonzero(is_unread), launches, results)
         return len(block)
 
-    def _packed(self, block: LineBlock, left: NDArray[np.bool_], offset: int) -> None:
+    def _record_packed(self, block: LineBlock, is_unread: NDArray[np.bool_], offset: int) -> None:
         """Launches that only have a key, many to a line. The others of the same slice may come before or after them."""
         matches = []
-        for line in block.begin_with(PREFIX).tolist():
-            match = match_line(block.text, block.starts[line], block.ends[line])
+        for line in block.lines_with_prefix(LINE_PREFIX).tolist():
+            match = match_line(block.text, block.line_starts[line], block.line_ends[line])
             if match is not None:
                 matches.append((offset + match.start(), match))
-                left[line] = False
+                is_unread[line] = False
         if matches:
-            self._recorder.packed(*read_packed(matches))
+            self._recorder.record_packed(*read_packed(matches))
 
     def _record(
-        self, block: LineBlock, unread: NDArray[np.int64], launches: LaunchColumns, results: ResultColumns
+        self, block: LineBlock, unread_lines: NDArray[np.int64], launches: LaunchColumns, results: ResultColumns
     ) -> None:
-        """Record everything in the order of the log: ``unread`` are the lines that are read one by one.
+        """Record everything in the order of the log: ``unread_lines`` are the lines that are read one by one.
 
         Lines that do not depend on launches come first: the log would otherwise be cut into as many parts.
         """
-        anywhere = np.zeros(len(block), dtype=np.bool_)
-        for prefix in _ANYWHERE:
-            anywhere[block.begin_with(prefix)] = True
-        first = unread[anywhere[unread]]
-        for start, end in zip(block.starts[first].tolist(), block.ends[first].tolist(), strict=True):
+        is_independent = np.zeros(len(block), dtype=np.bool_)
+        for prefix in _INDEPENDENT_PREFIXES:
+            is_independent[block.lines_with_prefix(prefix)] = True
+        independent_lines = unread_lines[is_independent[unread_lines]]
+        for start, end in zip(
+            block.line_starts[independent_lines].tolist(), block.line_ends[independent_lines].tolist(), strict=True
+        ):
             self._read_line(block.text[start:end])
-        unread = unread[~anywhere[unread]]
+        unread_lines = unread_lines[~is_independent[unread_lines]]
         launch = result = 0
-        launches_before = np.searchsorted(launches.line, unread).tolist()
-        results_before = np.searchsorted(results.line, unread).tolist()
-        for line, *before in zip(unread.tolist(), launches_before, results_before, strict=True):
-            if before != [launch, result]:
-                self._record_parts(launches.part(slice(launch, before[0])), results.part(slice(result, before[1])))
-                launch, result = before
-            self._read_line(block.text[block.starts[line] : block.ends[line]])
+        launches_before = np.searchsorted(launches.line, unread_lines).tolist()
+        results_before = np.searchsorted(results.line, unread_lines).tolist()
+        for line, launch_end, result_end in zip(unread_lines.tolist(), launches_before, results_before, strict=True):
+            if (launch_end, result_end) != (launch, result):
+                self._record_parts(launches.part(slice(launch, launch_end)), results.part(slice(result, result_end)))
+                launch, result = launch_end, result_end
+            self._read_line(block.text[block.line_starts[line] : block.line_ends[line]])
         self._record_parts(launches.part(slice(launch, None)), results.part(slice(result, None)))
 
     def _record_parts(self, launches: LaunchColumns, results: ResultColumns) -> None:
         """Results come last: one may be of a launch before it, never of one after it."""
         if len(launches):
-            self._recorder.ended_launches(launches)
+            self._recorder.record_launches(launches)
         if len(results):
-            self._recorder.saved_results(results)
+            self._recorder.record_results(results)
 
 
 class TraceFollower:
     """Keeps ``trace`` up to date with a trace directory, which need not exist yet.
 
-    ``poll`` reads what was appended since the last one; ``changed`` then holds the indices of the kernels that it
+    ``poll`` reads what was appended since the last one; ``has_changed`` then holds the indices of the kernels that it
     touched. Memory goes with the number of kernels: no line is kept, and older launches are in a file.
     """
 
@@ -140,7 +142,7 @@ class TraceFollower:
         self._recorder = Recorder(self.trace)
         self._reducer = Reducer(self.trace, self._recorder)
         self._bulk = BulkReader(self._recorder, self._read_line)
-        self.changed: set[int] = set()
+        self.changed_kernels: set[int] = set()
         self._assembling: dict[int, float] = {}
 
     def poll(self, progress: Callable[[float], object] = lambda _: None) -> bool:
@@ -148,35 +150,35 @@ class TraceFollower:
 
         ``progress`` receives the share of the log that was read.
         """
-        replaced = self._tail.was_replaced()
-        if replaced:
+        was_replaced = self._tail.was_replaced()
+        if was_replaced:
             self._start()
             self._run_info_stamp = None
-        before = self._tail.offset
+        offset_before = self._tail.offset
         for lines in self._tail.slices():
-            self._read(lines, self._tail.start)
-            self._recorder.settle_many()
+            self._read_slice(lines, self._tail.start)
+            self._recorder.count_many_pending()
             progress(self._tail.share)
-        self._recorder.settle()
-        self.changed = self._recorder.changed.copy()
-        self._recorder.changed.clear()
+        self._recorder.count_pending()
+        self.changed_kernels = self._recorder.changed_kernels.copy()
+        self._recorder.changed_kernels.clear()
         state = self.trace.state
         state.kernels = len(self.trace.kernels)
         self.trace.log_ends_inside_line = self._tail.ends_inside_line
-        grew = self._tail.offset != before
-        updated = self._read_run_info()
-        updated |= self._update_running()
+        grew = self._tail.offset != offset_before
+        has_changed = self._read_run_info()
+        has_changed |= self._update_running()
         self._watch_assemblies()
-        return replaced or grew or updated or bool(self.changed)
+        return was_replaced or grew or has_changed or bool(self.changed_kernels)
 
-    def _read(self, lines: bytes, offset: int) -> None:
+    def _read_slice(self, lines: bytes, offset: int) -> None:
         """Take in whole lines. Until a log shows that it is one of tui-probe, they have to be read one by one."""
         end = 0
         if self._reducer.older is not None:
-            end = lines.find(b"\n", _HEAD) + 1 or len(lines)
+            end = lines.find(b"\n", _HEAD_BYTES) + 1 or len(lines)
             self.trace.state.lines += self._read_lines(lines[:end], offset)
-        read = self._bulk.read if self._reducer.older is None else self._read_lines
-        self.trace.state.lines += read(lines[end:], offset + end)
+        read_rest = self._bulk.read if self._reducer.older is None else self._read_lines
+        self.trace.state.lines += read_rest(lines[end:], offset + end)
 
     def _read_lines(self, lines: bytes, offset: int) -> int:
         """Read them one by one, and say how many there were; the first begins at this offset of the log."""
@@ -194,14 +196,14 @@ class TraceFollower:
         """Look for what assemblers write after a kernel's outcome is known, for as long as one may take."""
         now = monotonic()
         if self.trace.state.running:
-            self._assembling |= dict.fromkeys(self._recorder.decided, now + _ASSEMBLING)
-        self._recorder.decided.clear()
+            self._assembling |= dict.fromkeys(self._recorder.decided_kernels, now + _MAX_ASSEMBLY_SECONDS)
+        self._recorder.decided_kernels.clear()
         for index, deadline in list(self._assembling.items()):
             kernel = self.trace.kernels.get(index)
             if kernel is None or kernel.process_log.complete or now > deadline:
                 del self._assembling[index]
             elif kernel.refresh():
-                self.changed.add(index)
+                self.changed_kernels.add(index)
 
     def _read_run_info(self) -> bool:
         path = self.directory / "run.json"
@@ -230,11 +232,11 @@ class TraceFollower:
     def _update_running(self) -> bool:
         """A process runs until the launcher or the log says that it ended, or it is no longer there."""
         state = self.trace.state
-        ended = state.ended is not None or state.launches_dropped is not None or state.pid is None
-        running = not ended and is_alive(state.pid, state.command)
-        changed = running != state.running
-        state.running = running
-        return changed
+        has_ended = state.ended is not None or state.launches_dropped is not None or state.pid is None
+        is_running = not has_ended and is_alive(state.pid, state.command)
+        has_changed = is_running != state.running
+        state.running = is_running
+        return has_changed
 
 
 def open_trace(path: Path | str, progress: Callable[[float], object] = lambda _: None) -> Trace:

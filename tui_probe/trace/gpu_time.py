@@ -57,18 +57,18 @@ class TimeSamples:
     def whole(self) -> TimeSamples:
         """A copy of those that all columns have: another thread may be adding some."""
         columns = [getattr(self, member.name) for member in fields(self)]
-        least = min(map(len, columns))
-        return TimeSamples(*(column.first(least) for column in columns))
+        common_length = min(map(len, columns))
+        return TimeSamples(*(column.first(common_length) for column in columns))
 
     def with_probed(self, launches: Collection[int | None]) -> TimeSamples:
         """Return the samples, of the probed launches only those of these numbers."""
         samples = self.whole()
-        selected = (samples.column("probed") == 0) | np.isin(
+        is_selected = (samples.column("probed") == 0) | np.isin(
             samples.column("launch"), [n for n in launches if n is not None]
         )
         result = TimeSamples()
         for member in fields(self):
-            getattr(result, member.name).extend(samples.column(member.name)[selected])
+            getattr(result, member.name).extend(samples.column(member.name)[is_selected])
         return result
 
     def column(self, name: str) -> NDArray[np.int64]:
@@ -80,14 +80,14 @@ class TimeSamples:
     def mean_ns(self) -> float:
         """The mean of all samples by the launches that they stand for: no shapes, probed or not; there must be some."""
         host = self.column("host")  # the column that is extended last
-        taken = _filled_part(self.column("ns")[: len(host)], host)
-        return float(np.average(taken, weights=np.maximum(self.column("weight")[: len(host)], 1)))
+        device_ns = _filled_part(self.column("ns")[: len(host)], host)
+        return float(np.average(device_ns, weights=np.maximum(self.column("weight")[: len(host)], 1)))
 
     def last(self, count: int, *, probed: bool) -> tuple[float, ...]:
         """Device times of the last ``count`` probed, or original, launches that were timed, in ns."""
         host = self.column("host")  # the column that is extended last
-        chosen = np.flatnonzero((self.column("probed")[: len(host)] != 0) == probed)[-count:]
-        return tuple(_filled_part(self.column("ns")[chosen], host[chosen]).tolist())
+        rows = np.flatnonzero((self.column("probed")[: len(host)] != 0) == probed)[-count:]
+        return tuple(_filled_part(self.column("ns")[rows], host[rows]).tolist())
 
     @property
     def taken_ns(self) -> NDArray[np.float64]:
@@ -197,25 +197,25 @@ class _Strata:
         weight = np.maximum(samples.column("weight"), 1).astype(np.float64)
         probed, has_host = samples.column("probed") != 0, samples.column("host") != NOT_TIMED
         keys, stratum = np.unique(samples.column("key"), return_inverse=True)
-        stood_for = np.bincount(stratum, weight, len(keys))
-        self._launches = stood_for * (launches / stood_for.sum()) if launches else stood_for
-        usable = _usable(stratum, probed, has_host)
-        self._taken, self._weight = samples.taken_ns[usable], weight[usable]
-        self._probed, self._has_host, self._stratum = probed[usable], has_host[usable], stratum[usable]
-        moments = [self._moments(self._probed == is_probed, len(keys)) for is_probed in (False, True)]
+        launch_counts = np.bincount(stratum, weight, len(keys))
+        self._launches = launch_counts * (launches / launch_counts.sum()) if launches else launch_counts
+        is_needed = _needed_samples(stratum, probed, has_host)
+        self._device_ns, self._weight = samples.taken_ns[is_needed], weight[is_needed]
+        self._is_probed, self._has_host, self._stratum = probed[is_needed], has_host[is_needed], stratum[is_needed]
+        moments = [self._moments(self._is_probed == is_probed, len(keys)) for is_probed in (False, True)]
         self._mean = np.array([mean for mean, _ in moments])
         self._variance = np.array([variance for _, variance in moments])
 
-    def _moments(self, chosen: NDArray[np.bool_], strata: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _moments(self, is_chosen: NDArray[np.bool_], strata: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and variance of the mean of the chosen samples of each stratum."""
-        if not chosen.any():
+        if not is_chosen.any():
             return np.full(strata, nan), np.full(strata, nan)
-        at, x, w = self._stratum[chosen], self._taken[chosen], self._weight[chosen]
-        n, total_weight = np.bincount(at, minlength=strata), np.bincount(at, w, strata)
+        sample_stratum, x, w = self._stratum[is_chosen], self._device_ns[is_chosen], self._weight[is_chosen]
+        n, total_weight = np.bincount(sample_stratum, minlength=strata), np.bincount(sample_stratum, w, strata)
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean = np.bincount(at, w * x, strata) / total_weight
-            spread = np.bincount(at, w * (x - mean[at]) ** 2, strata) / total_weight
-            effective = total_weight**2 / np.bincount(at, w**2, strata)
+            mean = np.bincount(sample_stratum, w * x, strata) / total_weight
+            spread = np.bincount(sample_stratum, w * (x - mean[sample_stratum]) ** 2, strata) / total_weight
+            effective = total_weight**2 / np.bincount(sample_stratum, w**2, strata)
             spread = spread * n / (n - 1)
             spread = np.where(n == 1, mean**2 * _pooled_variance(spread / mean**2, n - 1), spread)
             variance = spread / effective * (1 - n / self._launches)
@@ -223,8 +223,8 @@ class _Strata:
 
     def taken(self, *, probed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Times of originals or of probed launches, and the launches that each stands for."""
-        chosen = self._probed == probed
-        return self._taken[chosen], self._weight[chosen]
+        is_chosen = self._is_probed == probed
+        return self._device_ns[is_chosen], self._weight[is_chosen]
 
     def variant(self, *, probed: bool) -> VariantTime | None:
         """The values of originals or of probed launches; None without any."""
@@ -232,13 +232,13 @@ class _Strata:
         if not len(x):
             return None
         mean, variance = self._mean[int(probed)], self._variance[int(probed)]
-        known = ~np.isnan(mean)
-        launches = self._launches[known]
-        standard_error = _standard_error((launches**2 * variance[known]).sum())
+        is_sampled = ~np.isnan(mean)
+        launches = self._launches[is_sampled]
+        standard_error = _standard_error((launches**2 * variance[is_sampled]).sum())
         return VariantTime(
             samples=len(x),
-            host_bound=int(self._has_host[self._probed == probed].sum()),
-            mean_ns=float((launches * mean[known]).sum() / launches.sum()),
+            host_bound=int(self._has_host[self._is_probed == probed].sum()),
+            mean_ns=float((launches * mean[is_sampled]).sum() / launches.sum()),
             mean_stderr_ns=None if standard_error is None else standard_error / float(launches.sum()),
             median_ns=weighted_quantile(x, w, 0.5),
             p99_ns=weighted_quantile(x, w, 0.99),
@@ -247,7 +247,7 @@ class _Strata:
         )
 
     def typical(self) -> float | None:
-        x, stratum = self._taken[~self._probed], self._stratum[~self._probed]
+        x, stratum = self._device_ns[~self._is_probed], self._stratum[~self._is_probed]
         shapes = np.unique(stratum)
         if not len(shapes):
             return None
@@ -255,12 +255,12 @@ class _Strata:
 
     def slowdown(self) -> tuple[float | None, float | None]:
         """The ratio and its standard error, by the relative standard errors of its two parts."""
-        both = ~np.isnan(self._mean).any(axis=0)
-        launches = self._launches[both]
-        original, probed = (self._mean[:, both] * launches).sum(axis=1).tolist()
-        if not both.any() or original <= 0:
+        has_both = ~np.isnan(self._mean).any(axis=0)
+        launches = self._launches[has_both]
+        original, probed = (self._mean[:, has_both] * launches).sum(axis=1).tolist()
+        if not has_both.any() or original <= 0:
             return None, None
-        variances = (self._variance[:, both] * launches**2).sum(axis=1).tolist()
+        variances = (self._variance[:, has_both] * launches**2).sum(axis=1).tolist()
         ratio = probed / original
         standard_error = _standard_error(variances[0] * ratio**2 + variances[1])
         return ratio, None if standard_error is None else standard_error / original
@@ -273,22 +273,24 @@ class _Strata:
         return float((self._launches * mean).sum()), _standard_error((self._launches**2 * variance).sum())
 
 
-def _usable(stratum: NDArray[np.int64], probed: NDArray[np.bool_], has_host: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _needed_samples(
+    stratum: NDArray[np.int64], is_probed: NDArray[np.bool_], has_host: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
     """Mask of the samples that are needed: without those from which the host's part was subtracted, where a stratum has
     enough others.
 
     Such a sample is a bound rather than a time: the call may reach the device late, above all the first of a kernel.
     Launches that left-out samples stand for go to the others.
     """
-    group = 2 * stratum + probed
-    others = np.bincount(group, ~has_host)
-    return ~has_host | (others[group] < _MIN_SAMPLES)
+    group = 2 * stratum + is_probed
+    device_only_counts = np.bincount(group, ~has_host)
+    return ~has_host | (device_only_counts[group] < _MIN_SAMPLES)
 
 
 def _pooled_variance(spread: NDArray[np.float64], freedom: NDArray[np.int64]) -> float:
     """The mean of the spreads by their degrees of freedom; NaN without any."""
-    known = (freedom > 0) & np.isfinite(spread)
-    return float((spread[known] * freedom[known]).sum() / freedom[known].sum()) if known.any() else nan
+    is_known = (freedom > 0) & np.isfinite(spread)
+    return float((spread[is_known] * freedom[is_known]).sum() / freedom[is_known].sum()) if is_known.any() else nan
 
 
 def _standard_error(variance: Any) -> float | None:
@@ -302,5 +304,7 @@ def weighted_quantile(values: NDArray[np.float64], weights: NDArray[np.float64],
     if not len(values):
         return nan
     order = np.argsort(values)
-    reached = np.cumsum(weights[order])
-    return float(values[order][min(np.searchsorted(reached, part * reached[-1]), len(values) - 1)])
+    cumulative_weights = np.cumsum(weights[order])
+    return float(
+        values[order][min(np.searchsorted(cumulative_weights, part * cumulative_weights[-1]), len(values) - 1)]
+    )

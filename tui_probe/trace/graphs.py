@@ -70,15 +70,15 @@ class Graph:
         mean = self.mean_ns(probed=True) if mean is None else mean
         return None if mean is None else mean * self.replays
 
-    def untimed_ns(self, means: Mapping[int, float]) -> float:
+    def untimed_ns(self, mean_times: Mapping[int, float]) -> float:
         """Time of all replays less that of the kernels whose mean time of a launch is given, by index.
 
         0 where no kernel is without: what is left then are other nodes and gaps.
         """
-        if self.calls.keys() <= means.keys():
+        if self.calls.keys() <= mean_times.keys():
             return 0.0
-        known = self.replays * sum(count * means.get(kernel, 0.0) for kernel, count in self.calls.items())
-        return max((self.total_ns or 0.0) - known, 0.0)
+        timed_ns = self.replays * sum(count * mean_times.get(kernel, 0.0) for kernel, count in self.calls.items())
+        return max((self.total_ns or 0.0) - timed_ns, 0.0)
 
     @property
     def call_ns(self) -> float | None:
@@ -103,7 +103,7 @@ class GraphTable:
         self._by_id: dict[int, Graph] = {}
         self.changes = 0
         """Number of log lines about any of them."""
-        self._first: list[int] = []
+        self._first_launches: list[int] = []
         self._replays: list[GraphReplay] = []
 
     def __len__(self) -> int:
@@ -143,9 +143,9 @@ class GraphTable:
         graph.replays += 1
         graph.replays_probed += 1
         graph.reason = None
-        if len(self._replays) < _MAX_REPLAYS and (not self._first or event.first > self._first[-1]):
+        if len(self._replays) < _MAX_REPLAYS and (not self._first_launches or event.first > self._first_launches[-1]):
             graph.logged_replays.append(event)
-            self._first.append(event.first)
+            self._first_launches.append(event.first)
             self._replays.append(event)
         unprobed = graph.calls
         unprobed.subtract(dict(event.probed))
@@ -162,10 +162,10 @@ class GraphTable:
 
     def place_of(self, number: int) -> GraphPosition | None:
         """The node that a launch was of; None if it was of no probed replay."""
-        at = bisect_right(self._first, number) - 1
-        if at < 0 or number >= self._first[at] + self._replays[at].count:
+        place = bisect_right(self._first_launches, number) - 1
+        if place < 0 or number >= self._first_launches[place] + self._replays[place].count:
             return None
-        replay = self._replays[at]
+        replay = self._replays[place]
         kernels = self._by_id[replay.graph].kernels
         ordinal = number - replay.first
         if ordinal >= len(kernels):

@@ -36,8 +36,8 @@ _VARIANT = re.compile(r"\b(pruned|probed)\.(?:ptx|s|asm|bin)\b")
 _TOOL_OUTPUT = re.compile(r"\s|ptxas +(?:info|warning|error|fatal)\b|ptxas .*, line \d+;")
 _REGISTERS = re.compile(r"Used (\d{1,6}) registers")
 _SPILLS = re.compile(r"(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads")
-_SHARED = re.compile(r"(\d{1,9})(?:\+\d+)? bytes smem")
-_CONSTANT = re.compile(r"(\d{1,9}) bytes cmem\[0\]")
+_SHARED_BYTES = re.compile(r"(\d{1,9})(?:\+\d+)? bytes smem")
+_CONSTANT_BYTES = re.compile(r"(\d{1,9}) bytes cmem\[0\]")
 _ERROR = re.compile(r"^ptxas .*\b(?:fatal|error)\s*:|^ptxas (?:fatal|error)")
 _LOG_STATUS = re.compile(r"^\[(?:failed|skipped)\] (.+)")
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt|Exit|NotFound|Expired)\b(?::|$)")
@@ -151,65 +151,65 @@ def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelIn
         raise TraceError(
             f"{source}: {len(lines)} lines instead of at least 3 (name, parameters, maps); the file is truncated"
         )
-    parameters, count = (_count(lines[i], f"{source}, line {i + 1}") for i in (1, 2))
+    parameters, count = (_parse_count(lines[i], f"{source}, line {i + 1}") for i in (1, 2))
     if len(lines) < 3 + count:
         raise TraceError(
             f"{source}: the file announces {count} maps, but {len(lines) - 3} lines follow; the file is truncated"
         )
-    maps = tuple(_map(lines[3 + i], f"{source}, line {4 + i}") for i in range(count))
+    maps = tuple(_parse_map(lines[3 + i], f"{source}, line {4 + i}") for i in range(count))
     entries = [line.strip().partition(" ") for line in lines[3 + count :] if line.strip()]
     values = {word: value for word, _, value in reversed(entries)}
-    bare = next((word for word, _, value in entries if not value), None)
+    bare_callback = next((word for word, _, value in entries if not value), None)
     variables = tuple(value for word, _, value in entries if word == "global" and value)
-    sites = dict(_sites(value, source) for word, _, value in entries if word == "sites")
-    graft = _graft(values, source)
+    sites = dict(_parse_sites(value, source) for word, _, value in entries if word == "sites")
+    graft = _parse_graft(values, source)
     if graft is not None:
         sites = {index: tuple(map(Offset, places)) for index, places in sites.items()}
     return KernelInfo(
         name=lines[0],
         parameters=parameters,
         maps=maps,
-        callback=values.get("callback") or bare,
+        callback=values.get("callback") or bare_callback,
         variables=variables,
-        no_replay=_log_words(values.get("no-replay")),
+        no_replay=_reason_text(values.get("no-replay")),
         sites=sites,
         graft=graft,
         is_resident=any(word == "storage" and value.split()[1:2] == ["resident"] for word, _, value in entries),
     )
 
 
-def _graft(values: Mapping[str, str], source: str) -> Graft | None:
+def _parse_graft(values: Mapping[str, str], source: str) -> Graft | None:
     """``grafted OFFSET … appended START``, None for a kernel that was probed in PTX."""
     if values.get("way") != "graft":
         return None
-    offsets, where = values.get("grafted", "").split(), f"{source}, 'grafted'"
+    offsets, location = values.get("grafted", "").split(), f"{source}, 'grafted'"
     if len(offsets) < 2 or offsets[-2] != "appended":
-        raise TraceError(f"{where}: expected 'OFFSET … appended START', not {' '.join(offsets)[:40]!r}")
-    *replaced, appended = (_count(word, where, 9) for word in (*offsets[:-2], offsets[-1]))
-    return Graft(tuple(replaced), appended)
+        raise TraceError(f"{location}: expected 'OFFSET … appended START', not {' '.join(offsets)[:40]!r}")
+    *replaced_offsets, appended = (_parse_count(word, location, 9) for word in (*offsets[:-2], offsets[-1]))
+    return Graft(tuple(replaced_offsets), appended)
 
 
-def _log_words(reason: str | None) -> str | None:
+def _reason_text(reason: str | None) -> str | None:
     return None if reason is None else read_reason(reason).text
 
 
-def _sites(words: str, source: str) -> tuple[int, tuple[int, ...]]:
+def _parse_sites(words: str, source: str) -> tuple[int, tuple[int, ...]]:
     """``INDEX LINE …``."""
-    index, *lines = (_count(word, f"{source}, 'sites'", 9) for word in words.split() or [""])
+    index, *lines = (_parse_count(word, f"{source}, 'sites'", 9) for word in words.split() or [""])
     return index, tuple(lines)
 
 
-def _count(word: str, where: str, digits: int = 6) -> int:
+def _parse_count(word: str, location: str, digits: int = 6) -> int:
     word = word.strip()
     if not re.fullmatch(rf"[0-9]{{1,{digits}}}", word):
-        raise TraceError(f"{where}: expected a count, not {word[:40]!r}")
+        raise TraceError(f"{location}: expected a count, not {word[:40]!r}")
     return int(word)
 
 
-def _map(line: str, where: str) -> MapInfo:
+def _parse_map(line: str, location: str) -> MapInfo:
     match = re.fullmatch(r"\s*([01])\s*,\s*(-1|[0-9]{1,12})\s*", line)
     if match is None:
-        raise TraceError(f"{where}: expected 'type,bytes', not {line[:40]!r}")
+        raise TraceError(f"{location}: expected 'type,bytes', not {line[:40]!r}")
     return MapInfo(_LEVELS[match[1]], int(match[2]))
 
 
@@ -255,18 +255,18 @@ def parse_process_log(lines: list[str]) -> ProcessLog:
             current = sections[variant[1]] = [] if is_assembled_again else sections.get(variant[1], [])
         elif current is not None:
             current.append(line)
-    pruned, probed = (_resources(sections.get(name, [])) for name in ("pruned", "probed"))
-    return ProcessLog(pruned, probed, _reason(lines))
+    pruned, probed = (_parse_resources(sections.get(name, [])) for name in ("pruned", "probed"))
+    return ProcessLog(pruned, probed, _failure_reason(lines))
 
 
-def _reason(lines: list[str]) -> Reason | None:
+def _failure_reason(lines: list[str]) -> Reason | None:
     text = "\n".join(lines)
     if not any(word in text for word in _FAILURE_WORDS):
         return None
     reason: Reason | None = None
     for line in lines:
-        if ended := _LOG_STATUS.match(line):
-            reason = read_reason(ended[1].strip())
+        if status_match := _LOG_STATUS.match(line):
+            reason = read_reason(status_match[1].strip())
         elif _ERROR.search(line):
             reason = reason or read_reason(line.strip())
         elif _EXCEPTION.match(line) and (reason is None or reason.code is None):
@@ -274,23 +274,23 @@ def _reason(lines: list[str]) -> Reason | None:
     return reason
 
 
-def _resources(lines: list[str]) -> Resources | None:
+def _parse_resources(lines: list[str]) -> Resources | None:
     """The entry's registers, and the spills of the entry and of the functions that it calls."""
-    used: re.Match[str] | None = None
+    register_match: re.Match[str] | None = None
     spills: list[tuple[int, ...]] = []
     for line in lines:
-        if used is None and "Used " in line:
-            used = _REGISTERS.search(line)
+        if register_match is None and "Used " in line:
+            register_match = _REGISTERS.search(line)
         if "stack frame" in line:
             spills += [tuple(map(int, sizes)) for sizes in _SPILLS.findall(line)]
-    if used is None:
+    if register_match is None:
         return None
-    text = used.string[used.start() :]
-    shared, constant = _SHARED.search(text), _CONSTANT.search(text)
+    text = register_match.string[register_match.start() :]
+    shared_match, constant_match = _SHARED_BYTES.search(text), _CONSTANT_BYTES.search(text)
     return Resources(
-        registers=int(used[1]),
+        registers=int(register_match[1]),
         spill_bytes=sum(stores + loads for _, stores, loads in spills) if spills else None,
         stack_bytes=sum(stack for stack, _, _ in spills) if spills else None,
-        shared_bytes=int(shared[1]) if shared else 0,
-        constant_bytes=int(constant[1]) if constant else None,
+        shared_bytes=int(shared_match[1]) if shared_match else 0,
+        constant_bytes=int(constant_match[1]) if constant_match else None,
     )

@@ -98,8 +98,12 @@ class KernelTiming(KernelIdentity):
 
         None on a simulated GPU, and of several probes together.
         """
-        measured = self._measured(self.times.impacts)
-        return measured if measured is not None or (time := self._probed_time) is None else time.slowdown
+        benchmark_slowdown = self._benchmark_median(self.times.impacts)
+        return (
+            benchmark_slowdown
+            if benchmark_slowdown is not None or (time := self._probed_time) is None
+            else time.slowdown
+        )
 
     @property
     def slowdown_pairs(self) -> int:
@@ -114,16 +118,20 @@ class KernelTiming(KernelIdentity):
     @property
     def time_ms(self) -> float | None:
         """Median time of the original in milliseconds, by a benchmark, else by sampled launches."""
-        measured = self._measured(self.times.originals_ms)
-        return measured if measured is not None or (time := self.gpu_time) is None else _median_ms(time.original)
+        benchmark_ms = self._benchmark_median(self.times.originals_ms)
+        return (
+            benchmark_ms if benchmark_ms is not None or (time := self.gpu_time) is None else _median_ms(time.original)
+        )
 
     @property
     def time_probed_ms(self) -> float | None:
         """Median time of the probed kernel in milliseconds, likewise."""
-        measured = self._measured(self.times.probed_ms)
-        return measured if measured is not None or (time := self._probed_time) is None else _median_ms(time.probed)
+        benchmark_ms = self._benchmark_median(self.times.probed_ms)
+        return (
+            benchmark_ms if benchmark_ms is not None or (time := self._probed_time) is None else _median_ms(time.probed)
+        )
 
-    def _measured(self, values: array[float]) -> float | None:
+    def _benchmark_median(self, values: array[float]) -> float | None:
         return median(values) if values and not self.trace.state.simulated else None
 
 
@@ -152,27 +160,27 @@ class KernelResources(KernelStatus):
     @property
     def registers_pruned(self) -> int | None:
         """Registers per thread before probing: ptxas' number for the pruned kernel, else the driver's (original)."""
-        if (pruned := self._pruned) is not None:
-            return pruned.registers
+        if (resources := self._pruned) is not None:
+            return resources.registers
         return None if self.driver_original is None else self.driver_original.registers
 
     @property
     def registers_probed(self) -> int | None:
         if self.status != "probed":
             return None
-        if (probed := self.process_log.probed) is not None:
-            return probed.registers
+        if (resources := self.process_log.probed) is not None:
+            return resources.registers
         return None if self.outcome.function is None else self.outcome.function.registers
 
     @property
     def spills_pruned(self) -> int | None:
         """Spill stores + spill loads before probing, in bytes per thread."""
-        return None if (pruned := self._pruned) is None else pruned.spill_bytes
+        return None if (resources := self._pruned) is None else resources.spill_bytes
 
     @property
     def spills_probed(self) -> int | None:
-        probed = self.process_log.probed if self.status == "probed" else None
-        return None if probed is None else probed.spill_bytes
+        resources = self.process_log.probed if self.status == "probed" else None
+        return None if resources is None else resources.spill_bytes
 
     @property
     def static_shared(self) -> int | None:

@@ -82,16 +82,16 @@ class KernelIdentity(ABC):
 
     def _path(self, *names: str) -> str | None:
         """Path of its folder, or of a file in it, which need not exist; None if a link leads out of the trace."""
-        return path_text_in_trace(self.trace.directory, *self._place(*names))
+        return path_text_in_trace(self.trace.directory, *self._path_names(*names))
 
-    def _place(self, *names: str) -> tuple[str, ...]:
+    def _path_names(self, *names: str) -> tuple[str, ...]:
         """Folders from the trace to its folder or a file in it, as the log has them: they may lead anywhere."""
         folder = (
             self.folder_name or f"{self.index}_{hashlib.sha1(self.name.encode(), usedforsecurity=False).hexdigest()}"
         )
-        shared = bool(names) and names[0] in _SHARED_FILES
-        own = () if shared or self.probe_folder is None else (self.probe_folder,)
-        return "kernel", folder, *own, *names
+        is_shared = bool(names) and names[0] in _SHARED_FILES
+        probe_folders = () if is_shared or self.probe_folder is None else (self.probe_folder,)
+        return "kernel", folder, *probe_folders, *names
 
 
 @lru_cache(maxsize=65536)
@@ -226,10 +226,10 @@ class KernelStatus(KernelIdentity):
     def refresh(self) -> bool:
         """Read ``process.log`` again if it has grown: an assembler may end after the kernel's status is known."""
         path = self._path("process.log")
-        grown = None if path is None else read_grown_log(path, self.outcome.log_size)
-        if grown is None:
+        log_and_size = None if path is None else read_grown_log(path, self.outcome.log_size)
+        if log_and_size is None:
             return False
-        self.outcome.log, self.outcome.log_size = grown
+        self.outcome.log, self.outcome.log_size = log_and_size
         return True
 
     @property
@@ -260,31 +260,33 @@ def ended_context(failures: Sequence[str]) -> bool:
     return any(_ENDED_CONTEXT in text for text in failures)
 
 
-def context_failure(failed: ContextFailed | None, index: int, name: str) -> str:
+def context_failure(failure: ContextFailed | None, index: int, name: str) -> str:
     """The part of a kernel in the failure of the GPU context; "" if it has none.
 
     The simulated GPU names the kernel. A real driver reports the error later, for all launches since the last result.
     """
-    if failed is None:
+    if failure is None:
         return ""
-    culprit, colon, what = failed.fault.partition(": ")
+    culprit, colon, problem = failure.fault.partition(": ")
     if colon:
-        return f"{failed.name}{_ENDED_CONTEXT}: {what}" if culprit == name else ""
-    if index not in failed.kernels:
+        return f"{failure.name}{_ENDED_CONTEXT}: {problem}" if culprit == name else ""
+    if index not in failure.kernels:
         return ""
-    if len(failed.kernels) == 1:
-        return failed.name + _ENDED_CONTEXT
-    return f"{failed.name}{_ENDED_CONTEXT}; this kernel is one of {len(failed.kernels)} possible causes"
+    if len(failure.kernels) == 1:
+        return failure.name + _ENDED_CONTEXT
+    return f"{failure.name}{_ENDED_CONTEXT}; this kernel is one of {len(failure.kernels)} possible causes"
 
 
-def launch_failures(refused: int, status: int | None, dropped: int, reason: str | None) -> Iterator[str]:
+def launch_failures(
+    refused_launches: int, status: int | None, dropped_results: int, reason: str | None
+) -> Iterator[str]:
     """Launches that the driver refused, with its last answer, and results of probed launches that were dropped."""
-    if refused and status is not None:
+    if refused_launches and status is not None:
         error = _ERROR_NAMES.get(status, f"error {status}")
-        yield f"{_count_text(refused, 'launch', 'launches')} refused by the driver: {error}"
-    if dropped:
-        why = f": {reason}" if reason else ""
-        yield f"{_count_text(dropped, 'result', 'results')} dropped{why}"
+        yield f"{_count_text(refused_launches, 'launch', 'launches')} refused by the driver: {error}"
+    if dropped_results:
+        cause = f": {reason}" if reason else ""
+        yield f"{_count_text(dropped_results, 'result', 'results')} dropped{cause}"
 
 
 def _count_text(count: int, singular: str, plural: str) -> str:

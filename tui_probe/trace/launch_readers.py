@@ -130,14 +130,14 @@ def _function_resources(*words: bytes) -> FunctionResources:
 
 
 def _kernel_prepared(m: Match) -> Event:
-    index, status, registers, local, shared, blocks, name, reason = m.groups()
-    resources = _function_resources(registers, local, shared, blocks)
+    index, status, registers, local_bytes, shared_bytes, blocks, name, reason = m.groups()
+    resources = _function_resources(registers, local_bytes, shared_bytes, blocks)
     return KernelPrepared(int(index), PREPARE_RESULTS[status], resources, text_of(name), reason_of(reason))
 
 
 def _probe_prepared(m: Match) -> Event:
-    index, status, registers, local, shared, blocks, probe, reason = m.groups()
-    resources = _function_resources(registers, local, shared, blocks)
+    index, status, registers, local_bytes, shared_bytes, blocks, probe, reason = m.groups()
+    resources = _function_resources(registers, local_bytes, shared_bytes, blocks)
     return ProbePrepared(int(index), PREPARE_RESULTS[status], resources, text_of(probe), reason_of(reason))
 
 
@@ -372,26 +372,26 @@ PASSED: Final[Readers] = {
 
 
 def _graph_node(m: Match) -> Event:
-    graph, index, kind, parent, after, size, kernel, shape, captured = m.groups()
-    before = () if after == b"-" else tuple(int(number) for number in after.split(b","))
+    graph, index, kind, parent, dependencies_word, size, kernel, shape, captured = m.groups()
+    dependencies = () if dependencies_word == b"-" else tuple(int(number) for number in dependencies_word.split(b","))
     return GraphNode(
-        int(graph), int(index), text_of(kind), maybe_int(parent), before, maybe_int(size), maybe_int(kernel),
+        int(graph), int(index), text_of(kind), maybe_int(parent), dependencies, maybe_int(size), maybe_int(kernel),
         None if shape is None else shape_of(shape), maybe_int(captured),
     )  # fmt: skip
 
 
 def _graph_replay(m: Match) -> Event:
-    graph, replay, time_ns, first, count, probed = m.groups()
-    pairs = [] if probed == b"-" else [pair.split(b"x") for pair in probed.split(b",")]
+    graph, replay, time_ns, first_launch, count, counts_word = m.groups()
+    pairs = [] if counts_word == b"-" else [pair.split(b"x") for pair in counts_word.split(b",")]
     kernels: Counter[int] = Counter()
     for kernel, times in pairs:
         kernels[int(kernel)] += int(times)
-    return GraphReplay(int(graph), int(replay), int(time_ns), int(first), int(count), tuple(kernels.items()))
+    return GraphReplay(int(graph), int(replay), int(time_ns), int(first_launch), int(count), tuple(kernels.items()))
 
 
 def _graph_changed(m: Match) -> Event:
-    graph, what, _, reason = m.groups()
-    return GraphChanged(int(graph), _GRAPH_CHANGES[what], reason_of(reason))
+    graph, change, _, reason = m.groups()
+    return GraphChanged(int(graph), _GRAPH_CHANGES[change], reason_of(reason))
 
 
 GRAPHS: Final[Readers] = {

@@ -44,9 +44,9 @@ class _Columns:
         """The rows of a slice, of a mask, or of an array of row numbers, in its order."""
         return type(self)(*(getattr(self, field.name)[choice] for field in fields(self)))  # type: ignore[arg-type]
 
-    def followed_by(self, other: Self) -> Self:
-        """Return these rows, then those of ``other``."""
-        pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))  # type: ignore[arg-type]
+    def followed_by(self, following: Self) -> Self:
+        """Return these rows, then those of ``following``."""
+        pairs = ((getattr(self, field.name), getattr(following, field.name)) for field in fields(self))  # type: ignore[arg-type]
         return type(self)(*map(np.concatenate, pairs))
 
 
@@ -145,7 +145,7 @@ class LaunchTable(Sequence[Launch]):
         self._result = LongColumn("i", spill, block)
         self._more_results: dict[int, list[int]] = {}
         self._reasons: dict[Reason, int] = {}
-        self._captured: list[int] = []
+        self._capture_reasons: list[int] = []
         """The numbers of the reasons of captured launches."""
         self._shift = 0
 
@@ -178,7 +178,7 @@ class LaunchTable(Sequence[Launch]):
 
     def extend(self, launches: LaunchColumns) -> int:
         """Append many launches and return the row of the first."""
-        first = len(self)
+        first_row = len(self)
         for column, values in (
             (self._kernel, launches.kernel),
             (self._number, launches.number),
@@ -192,7 +192,7 @@ class LaunchTable(Sequence[Launch]):
             (self._result, np.full(len(launches), UNKNOWN)),
         ):
             column.extend(values)
-        return first
+        return first_row
 
     def set_probe_bytes(self, row: int, size: int) -> None:
         self._probe_bytes[row] = max(self._probe_bytes[row], size)
@@ -200,22 +200,22 @@ class LaunchTable(Sequence[Launch]):
     def set_status(self, row: int, status: int) -> None:
         self._status[row] = status
 
-    def set_results(self, rows: NDArray[np.int64], first: int) -> None:
-        """Note that results ``first`` and on are of the launches in these rows; a row of -1 is none."""
-        known = rows >= 0
-        self._result.put(rows[known], (np.arange(len(rows)) + first)[known])
+    def set_results(self, rows: NDArray[np.int64], first_result: int) -> None:
+        """Note that results ``first_result`` and on are of the launches in these rows; a row of -1 is none."""
+        has_launch = rows >= 0
+        self._result.put(rows[has_launch], (np.arange(len(rows)) + first_result)[has_launch])
 
     def set_result(self, row: int, result: int) -> bool:
         """Note a result of a launch. Return whether it has another one, of another probe that it had immediately."""
-        if first := self._result[row] == UNKNOWN:
+        if is_first := self._result[row] == UNKNOWN:
             self._result[row] = result
         else:
             self._more_results.setdefault(row, []).append(result)
-        return not first
+        return not is_first
 
     def results(self, row: int) -> tuple[int, ...]:
         """Return the results of a launch: one of each probe that it had immediately."""
-        first = _known(self._result[row])
+        first = _none_if_unknown(self._result[row])
         return () if first is None else (first, *self._more_results.get(row, ()))
 
     def pass_through(self, row: int, reason: Reason | None) -> None:
@@ -226,15 +226,15 @@ class LaunchTable(Sequence[Launch]):
     def kernel_of(self, row: int) -> int:
         return self._kernel[row]
 
-    def ended_well(self, row: int) -> bool:
+    def has_succeeded(self, row: int) -> bool:
         """True if it was probed, and the driver reported success."""
         return self._probed[row] == 1 and self._status[row] == 0
 
-    def refused(self, row: int) -> bool:
+    def was_refused(self, row: int) -> bool:
         """True if the driver refused it as the program asked for it, without a probe."""
         return self._probed[row] == 0 and self._status[row] > 0
 
-    def failed(self, row: int) -> bool:
+    def has_failed(self, row: int) -> bool:
         return self._probed[row] == 1 and self._status[row] > 0
 
     def rows_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -242,9 +242,9 @@ class LaunchTable(Sequence[Launch]):
         if not len(numbers) or not len(self):
             return np.full(len(numbers), UNKNOWN)
         rows = np.clip(numbers - self._shift, 0, len(self) - 1)
-        first = int(rows.min())
-        right = self._number.part(first, int(rows.max()) + 1)[rows - first] == numbers
-        for i in np.flatnonzero(~right).tolist():
+        first_row = int(rows.min())
+        is_match = self._number.part(first_row, int(rows.max()) + 1)[rows - first_row] == numbers
+        for i in np.flatnonzero(~is_match).tolist():
             row = self.row_of(int(numbers[i]))
             rows[i] = UNKNOWN if row is None else row
         return rows
@@ -273,7 +273,7 @@ class LaunchTable(Sequence[Launch]):
         text, code = self.reasons[reason] if reason >= 0 else _NO_REASON
         return Launch(
             row=row,
-            number=_known(self._number[row]),
+            number=_none_if_unknown(self._number[row]),
             kernel=self._kernel[row],
             time_ns=self._time[row] or None,
             grid=(x, y, z),
@@ -281,11 +281,11 @@ class LaunchTable(Sequence[Launch]):
             shared=shared,
             stream=None if stream == NO_STREAM else stream,
             probed=bool(self._probed[row]),
-            status=_known(self._status[row]),
+            status=_none_if_unknown(self._status[row]),
             reason=text,
             reason_code=code,
-            probe_bytes=_known(self._probe_bytes[row]),
-            result=_known(self._result[row]),
+            probe_bytes=_none_if_unknown(self._probe_bytes[row]),
+            result=_none_if_unknown(self._result[row]),
         )
 
     def __iter__(self) -> Iterator[Launch]:
@@ -295,22 +295,22 @@ class LaunchTable(Sequence[Launch]):
     def reasons(self) -> list[Reason]:
         return list(self._reasons)
 
-    def column(self, name: str, first: int = 0) -> NDArray[Any]:
-        """A copy of one column from row ``first`` on.
+    def column(self, name: str, first_row: int = 0) -> NDArray[Any]:
+        """A copy of one column from row ``first_row`` on.
 
         ``kernel`` i4, ``number`` i8, ``time`` u8 (ns since 1970, 0 unknown), ``shape`` u4 of shape (launches, 7),
         ``stream`` u8, ``probed`` i1, ``status`` i8, ``reason`` i4, ``probe_bytes`` i8, ``result`` i4; -1 is unknown.
         """
         values: LongColumn = getattr(self, f"_{name}")
-        copy = values.part(7 * first if name == "shape" else first)
+        copy = values.part(7 * first_row if name == "shape" else first_row)
         return copy.reshape(-1, 7) if name == "shape" else copy
 
-    def captured(self, first: int = 0) -> NDArray[np.bool_]:
-        """Return, for the rows from ``first`` on, which launches were captured into a graph, and so did not run."""
-        return np.isin(self._reason.part(first), self._captured)
+    def captured_mask(self, first_row: int = 0) -> NDArray[np.bool_]:
+        """Return, for the rows from ``first_row`` on, which launches were captured into a graph, and so did not run."""
+        return np.isin(self._reason.part(first_row), self._capture_reasons)
 
     def is_captured(self, row: int) -> bool:
-        return self._reason[row] in self._captured
+        return self._reason[row] in self._capture_reasons
 
     def reason_number(self, reason: Reason | None) -> int:
         """The number of a reason in the column; it is ``reasons[number]``."""
@@ -319,8 +319,8 @@ class LaunchTable(Sequence[Launch]):
         if reason not in self._reasons and len(self._reasons) >= _MAX_REASONS:
             reason = Reason("other", None)
         number = self._reasons.setdefault(reason, len(self._reasons))
-        if reason.code == CAPTURED and number not in self._captured:
-            self._captured.append(number)
+        if reason.code == CAPTURED and number not in self._capture_reasons:
+            self._capture_reasons.append(number)
         return number
 
 
@@ -328,7 +328,7 @@ def _stream_code(stream: int | None) -> int:
     return NO_STREAM if stream is None else stream
 
 
-def _known(value: int) -> int | None:
+def _none_if_unknown(value: int) -> int | None:
     return None if value == UNKNOWN else value
 
 
@@ -361,12 +361,12 @@ class ResultTable:
 
     def extend(self, results: ResultColumns, launches: NDArray[np.int64]) -> int:
         """Append many files, of the launches in these rows (-1 for none); the row of the first."""
-        first = len(self)
+        first_row = len(self)
         self._launch.extend(launches)
         self._micros.extend(results.micros)
         self._size.extend(results.size)
         self._probe.extend(np.full(len(results), UNKNOWN))
-        return first
+        return first_row
 
     def name(self, row: int) -> str:
         micros = self._micros[row]
@@ -377,7 +377,7 @@ class ResultTable:
         return path_in_trace(self._root, "result", self.name(row))
 
     def launch(self, row: int) -> int | None:
-        return _known(self._launch[row])
+        return _none_if_unknown(self._launch[row])
 
     def probe(self, row: int) -> str | None:
         """The probe that made it, of several in the run; None where there was one only."""

@@ -23,35 +23,35 @@ _PAIRS: Final = tuple(
     (np.uint64(bits), np.uint64(mask))
     for bits, mask in ((8, 0x00FF00FF00FF00FF), (16, 0x0000FFFF0000FFFF), (32, 0xFFFFFFFF))
 )
-BEFORE: Final = 8
+LEADING_BYTES: Final = 8
 """Bytes in front of the text, so that the eight bytes before its first one can be read, too."""
-BEHIND: Final = 32
-"""Bytes that have to be before and behind those that are looked at."""
-WIDEST: Final = 256
-"""Bytes of a line that can be looked at."""
+TRAILING_BYTES: Final = 32
+"""Bytes that have to be before and after those that are read."""
+MAX_WIDTH: Final = 256
+"""Bytes of a line that can be read."""
 _NEWLINE: Final = ord("\n")
 _BLANK: Final = ord(" ")
 
 
 def decimal(eights: EightBytes, sizes: NDArray[np.int64]) -> tuple[EightBytes, NDArray[np.bool_]]:
-    """The numbers in the last ``sizes`` of eight bytes, and whether all of these are digits. One of no digits is 0."""
+    """Return the numbers in the last ``sizes`` of eight bytes, and whether all are digits. One of no digits is 0."""
     eights ^= _repeat_byte(0x30)
     eights &= _LAST_BYTES[sizes]
-    more = eights + _repeat_byte(0x80 - 10)  # sets the highest bit of a byte above 9
-    more |= eights
-    more &= _HIGH_BITS
-    return _join_digits(eights, 10), more == 0
+    above_nine = eights + _repeat_byte(0x80 - 10)  # sets the highest bit of a byte above 9
+    above_nine |= eights
+    above_nine &= _HIGH_BITS
+    return _join_digits(eights, 10), above_nine == 0
 
 
 def hexadecimal(eights: EightBytes, sizes: NDArray[np.int64]) -> tuple[EightBytes, NDArray[np.bool_]]:
     """Read numbers of up to eight hexadecimal digits, small or capital; also return which are valid."""
     masks = _LAST_BYTES[sizes]
-    small = eights | _repeat_byte(0x20)
+    lowercase = eights | _repeat_byte(0x20)
     digit = _at_least(eights, 0x30) & ~_at_least(eights, 0x3A)
-    letter = _at_least(small, 0x61) & ~_at_least(small, 0x67)
-    good = ((digit | letter) & ~eights | ~masks) & _HIGH_BITS == _HIGH_BITS
+    letter = _at_least(lowercase, 0x61) & ~_at_least(lowercase, 0x67)
+    is_valid = ((digit | letter) & ~eights | ~masks) & _HIGH_BITS == _HIGH_BITS
     digits = (eights & _repeat_byte(0x0F)) + ((letter & _HIGH_BITS) >> np.uint64(7)) * np.uint64(9)
-    return _join_digits(digits & masks, 16), good
+    return _join_digits(digits & masks, 16), is_valid
 
 
 def _join_digits(digits: EightBytes, base: int) -> EightBytes:
@@ -84,35 +84,37 @@ if TYPE_CHECKING:
 
 
 class ByteBlock:
-    """Offsets (i8, of any shape) count from byte ``first`` of ``buffer`` on."""
+    """Offsets (i8, of any shape) count from byte ``origin`` of ``buffer`` on."""
 
-    def __init__(self, buffer: bytes | NDArray[Any], first: int) -> None:
+    def __init__(self, buffer: bytes | NDArray[Any], origin: int) -> None:
         size = memoryview(buffer).nbytes - 7  # type: ignore[arg-type]
-        self._before = np.ndarray((size - first + BEFORE,), "<u8", buffer, offset=first - BEFORE, strides=(1,))
-        """The eight bytes before each offset; ``_eights`` those from it on."""
-        self._eights = np.ndarray((size - first,), "<u8", buffer, offset=first, strides=(1,))
+        self._eights_before = np.ndarray(
+            (size - origin + LEADING_BYTES,), "<u8", buffer, offset=origin - LEADING_BYTES, strides=(1,)
+        )
+        """The eight bytes before each offset; ``_eights_from`` holds those from it on."""
+        self._eights_from = np.ndarray((size - origin,), "<u8", buffer, offset=origin, strides=(1,))
 
-    def eights(self, at: NDArray[np.int64]) -> EightBytes:
+    def eights(self, offsets: NDArray[np.int64]) -> EightBytes:
         """Eight bytes from each offset on, as one integer."""
-        return self._eights[at]
+        return self._eights_from[offsets]
 
-    def same(self, at: NDArray[np.int64], expected: bytes) -> NDArray[np.bool_]:
+    def has_text(self, offsets: NDArray[np.int64], text: bytes) -> NDArray[np.bool_]:
         """Select the offsets at which these bytes, at most 32, are found."""
-        same = groups_begin_with(self._eights[at], expected[:8])
-        for i in range(8, len(expected), 8):
-            same &= groups_begin_with(self._eights[at + i], expected[i : i + 8])
-        return same
+        is_match = groups_begin_with(self._eights_from[offsets], text[:8])
+        for i in range(8, len(text), 8):
+            is_match &= groups_begin_with(self._eights_from[offsets + i], text[i : i + 8])
+        return is_match
 
-    def words(self, at: NDArray[np.int64], expected: Sequence[bytes]) -> NDArray[np.bool_]:
-        """Select where these words, of at most 15 bytes, and a blank after each are; ``at`` has a row for each word.
+    def has_words(self, offsets: NDArray[np.int64], words: Sequence[bytes]) -> NDArray[np.bool_]:
+        """Return, for each column of ``offsets``, whether all words stand there, each with a blank after it.
 
-        Gives an element for each column of ``at``.
+        Words have at most 15 bytes; ``offsets`` has a row for each word.
         """
-        matching = np.ones(at.shape[1], dtype=np.bool_)
-        for i in range(0, max(map(len, expected)) + 1, 8):
-            masks, parts = _word_masks([(word + b" ")[i : i + 8] for word in expected])
-            matching &= (self._eights[at + i] & masks == parts).all(axis=0)
-        return matching
+        is_match = np.ones(offsets.shape[1], dtype=np.bool_)
+        for i in range(0, max(map(len, words)) + 1, 8):
+            masks, parts = _word_masks([(word + b" ")[i : i + 8] for word in words])
+            is_match &= (self._eights_from[offsets + i] & masks == parts).all(axis=0)
+        return is_match
 
     def decimal(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], digits: int | NDArray[np.int64]
@@ -121,37 +123,37 @@ class ByteBlock:
 
         ``digits`` is at most 19; an array of them goes with the offsets as arrays do.
         """
-        return self._number(begin, end, digits, decimal, 10**8)
+        return self._parse_numbers(begin, end, digits, decimal, 10**8)
 
     def hexadecimal(
         self, begin: NDArray[np.int64], end: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """Read numbers of up to 16 hexadecimal digits, with or without 0x; also return which are valid."""
-        return self._number(begin + 2 * self.same(begin, b"0x"), end, 16, hexadecimal, 16**8)
+        return self._parse_numbers(begin + 2 * self.has_text(begin, b"0x"), end, 16, hexadecimal, 16**8)
 
-    def _number(
+    def _parse_numbers(
         self,
         begin: NDArray[np.int64],
         end: NDArray[np.int64],
         digits: int | NDArray[np.int64],
-        read: Digits,
+        parse: Digits,
         scale: int,
     ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """Eight digits at a time from the end; few numbers have more."""
+        """Parse eight digits at a time from the end; few numbers have more."""
         sizes = end - begin
-        good = sizes > 0
-        good &= sizes <= digits
-        value, right = read(self._before[end], np.minimum(np.maximum(sizes, 0), 8))
-        good &= right
+        is_valid = sizes > 0
+        is_valid &= sizes <= digits
+        value, are_digits = parse(self._eights_before[end], np.minimum(np.maximum(sizes, 0), 8))
+        is_valid &= are_digits
         for place in (1, 2):
-            longer = np.nonzero(good & (sizes > 8 * place))
-            if not len(longer[0]):
+            long_rows = np.nonzero(is_valid & (sizes > 8 * place))
+            if not len(long_rows[0]):
                 break
-            digits_left = np.minimum(sizes[longer] - 8 * place, 8)
-            more, right = read(self._before[end[longer] - 8 * place], digits_left)
-            value[longer] += more * np.uint64(scale**place)
-            good[longer] &= right
-        return value, good
+            digits_left = np.minimum(sizes[long_rows] - 8 * place, 8)
+            high_digits, are_digits = parse(self._eights_before[end[long_rows] - 8 * place], digits_left)
+            value[long_rows] += high_digits * np.uint64(scale**place)
+            is_valid[long_rows] &= are_digits
+        return value, is_valid
 
 
 def _word_masks(words: Sequence[bytes]) -> tuple[EightBytes, EightBytes]:
@@ -165,69 +167,69 @@ def groups_begin_with(eights: EightBytes, part: bytes) -> NDArray[np.bool_]:
     """Select the groups of eight bytes that begin with the part."""
     if len(part) < 8:
         eights = eights & np.uint64((1 << (8 * len(part))) - 1)
-    same: NDArray[np.bool_] = eights == np.uint64(int.from_bytes(part, "little"))
-    return same
+    is_match: NDArray[np.bool_] = eights == np.uint64(int.from_bytes(part, "little"))
+    return is_match
 
 
 class LineBlock:
-    """``text`` ends in a newline; ``starts`` and ``ends`` (i8) are the offsets of its lines, which go by number."""
+    """Lines of ``text``, which ends in a newline. ``line_starts`` and ``line_ends`` (i8) are their offsets."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text
-        self._padded = b"".join((b"\0" * BEFORE, text, b"\0" * WIDEST))
-        self.bytes = ByteBlock(self._padded, BEFORE)
-        self.ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == _NEWLINE)
-        self.starts = np.concatenate(([0], self.ends[:-1] + 1))
-        self.heads = self.bytes.eights(self.starts)
+        self._padded_text = b"".join((b"\0" * LEADING_BYTES, text, b"\0" * MAX_WIDTH))
+        self.bytes = ByteBlock(self._padded_text, LEADING_BYTES)
+        self.line_ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == _NEWLINE)
+        self.line_starts = np.concatenate(([0], self.line_ends[:-1] + 1))
+        self.heads = self.bytes.eights(self.line_starts)
         """The first eight bytes of each line."""
-        self._known: dict[bytes, tuple[NDArray[np.int64], EightBytes]] = {}
+        self._lines_by_head: dict[bytes, tuple[NDArray[np.int64], EightBytes]] = {}
 
     def __len__(self) -> int:
-        return len(self.ends)
+        return len(self.line_ends)
 
-    def begin_with(self, prefix: bytes) -> NDArray[np.int64]:
-        """The lines that begin with these bytes, at most 40."""
-        lines, following = self._lines_beginning(prefix[:8])
+    def lines_with_prefix(self, prefix: bytes) -> NDArray[np.int64]:
+        """Return the lines that begin with these bytes, at most 40."""
+        lines, following = self._lines_with_head(prefix[:8])
         if len(prefix) > 8:
             lines = lines[groups_begin_with(following, prefix[8:16])]
         if len(prefix) > 16:
-            lines = lines[self.bytes.same(self.starts[lines] + 16, prefix[16:])]
+            lines = lines[self.bytes.has_text(self.line_starts[lines] + 16, prefix[16:])]
         return lines
 
-    def _lines_beginning(self, part: bytes) -> tuple[NDArray[np.int64], EightBytes]:
+    def _lines_with_head(self, head: bytes) -> tuple[NDArray[np.int64], EightBytes]:
         """The lines that begin with at most eight bytes, and the eight bytes that follow the first eight."""
-        known = self._known.get(part)
-        if known is None:
-            lines = np.flatnonzero(groups_begin_with(self.heads, part))
-            following = self.bytes.eights(self.starts[lines] + 8) if len(part) == 8 else self.heads[:0]
-            known = self._known[part] = lines, following
-        return known
+        entry = self._lines_by_head.get(head)
+        if entry is None:
+            lines = np.flatnonzero(groups_begin_with(self.heads, head))
+            following = self.bytes.eights(self.line_starts[lines] + 8) if len(head) == 8 else self.heads[:0]
+            entry = self._lines_by_head[head] = lines, following
+        return entry
 
-    def windows(self, starts: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
-        """Return ``width`` bytes (at most ``WIDEST``) from each of these offsets on: shape (offsets, width)."""
-        rows = np.ndarray((len(self.text),), f"V{width}", self._padded, offset=BEFORE, strides=(1,))
-        windows: NDArray[np.uint8] = rows[starts].view(np.uint8).reshape(-1, width)
+    def windows(self, offsets: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
+        """Return ``width`` bytes (at most ``MAX_WIDTH``) from each of these offsets on: shape (offsets, width)."""
+        rows = np.ndarray((len(self.text),), f"V{width}", self._padded_text, offset=LEADING_BYTES, strides=(1,))
+        windows: NDArray[np.uint8] = rows[offsets].view(np.uint8).reshape(-1, width)
         return windows
 
 
 class LineFields:
     """The first words of some lines, separated by single blanks; a word that a line does not have is empty.
 
-    ``good`` are the lines (b1) that were as was expected so far. Where words would have to be looked for too far from
-    the beginning of a line, it is not good from the start. Offsets are those in ``bytes``, a copy of these lines only.
+    ``is_valid`` (b1) is true for each line that has met all expectations so far. A line whose words are too far from
+    its beginning is not valid from the start. Offsets are those in ``bytes``, a copy of these lines only.
     """
 
-    def __init__(self, block: LineBlock, at: NDArray[np.int64], words: int, *, behind: bytes) -> None:
-        """Words are counted from those ``behind`` these bytes, with which each line begins."""
-        self._starts = block.starts[at] + len(behind)
-        lengths = block.ends[at] - self._starts
-        width = min(max(int(lengths.max(initial=0)) + 8, BEHIND) & ~7, WIDEST)
-        windows = block.windows(np.concatenate(([0], self._starts, [0])), width)
+    def __init__(self, block: LineBlock, lines: NDArray[np.int64], words: int, *, prefix: bytes) -> None:
+        """Count the words after ``prefix``, with which each line begins."""
+        self._text_starts = block.line_starts[lines] + len(prefix)
+        lengths = block.line_ends[lines] - self._text_starts
+        width = min(max(int(lengths.max(initial=0)) + 8, TRAILING_BYTES) & ~7, MAX_WIDTH)
+        windows = block.windows(np.concatenate(([0], self._text_starts, [0])), width)
         self.bytes = ByteBlock(windows, width)
-        self._rows = np.arange(len(at)) * width
-        self.ends = self._rows + lengths
+        self._rows = np.arange(len(lines)) * width
+        self.line_ends = self._rows + lengths
         self._edges = self._separators(windows[1:-1], words)
-        self.good = self._edges[-1] < self._rows + width
+        self.is_valid = self._edges[-1] < self._rows + width
 
     def _separators(self, windows: NDArray[np.uint8], words: int) -> NDArray[np.int64]:
         """The offsets of the separators before and after each word: shape (words + 1, lines).
@@ -239,58 +241,58 @@ class LineFields:
         edges = np.empty((words + 1, len(windows)), dtype=np.int64)
         edges[0] = self._rows - 1
         np.minimum(nth, len(blanks) - 1, out=nth)
-        np.minimum(blanks[nth], self.ends, out=edges[1:])
+        np.minimum(blanks[nth], self.line_ends, out=edges[1:])
         return edges
 
     def bounds(self, word: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The begin and end of a word in each line; an empty one is at the end of its line."""
         return np.minimum(self._edges[word] + 1, self._edges[word + 1]), self._edges[word + 1]
 
-    def end(self, word: int) -> NDArray[np.int64]:
+    def word_end(self, word: int) -> NDArray[np.int64]:
         """The end of a word in each line."""
         return self.bounds(word)[1]
 
-    def in_text(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    def text_offsets(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Offsets, one per line, as those in the text of the block."""
         offsets = offsets - self._rows
-        offsets += self._starts
+        offsets += self._text_starts
         return offsets
 
     def expect(self, condition: NDArray[np.bool_]) -> None:
-        """Lines for which this does not hold are not good."""
-        self.good &= condition
+        """Mark the lines for which the condition does not hold as not valid."""
+        self.is_valid &= condition
 
-    def words(self, **positions: int) -> None:
+    def expect_words(self, **positions: int) -> None:
         """Expect words, none the last of its line, given as ``word=position``."""
         begin = self._edges[np.array(list(positions.values()))] + 1
-        self.expect(self.bytes.words(begin, [word.encode() for word in positions]))
+        self.expect(self.bytes.has_words(begin, [word.encode() for word in positions]))
 
     def is_word(self, position: int, word: bytes) -> NDArray[np.bool_]:
         """Select the lines that have this word there, and others behind it."""
-        return self.bytes.words(self._edges[position : position + 1] + 1, [word])
+        return self.bytes.has_words(self._edges[position : position + 1] + 1, [word])
 
     def numbers(self, digits: Mapping[int, int]) -> Sequence[NDArray[np.uint64]]:
         """Decimal numbers in words at these positions, each of at most that many digits."""
-        value, good = self._decimal(digits)
-        self.good &= good.all(axis=0)
+        value, are_digits = self._decimal(digits)
+        self.is_valid &= are_digits.all(axis=0)
         return list(value)
 
     def numbers_or_none(self, digits: Mapping[int, int]) -> Sequence[NDArray[np.int64]]:
         """Read numbers of up to 18 digits, -1 for each that is ``-``."""
-        value, good = self._decimal(digits)
+        value, are_digits = self._decimal(digits)
         positions = np.array(list(digits))
         begin = self._edges[positions] + 1
-        none = (self._edges[positions + 1] - begin == 1) & self.bytes.same(begin, b"-")
-        self.good &= (good | none).all(axis=0)
-        return list(np.where(none, -1, value.astype(np.int64)))
+        is_none = (self._edges[positions + 1] - begin == 1) & self.bytes.has_text(begin, b"-")
+        self.is_valid &= (are_digits | is_none).all(axis=0)
+        return list(np.where(is_none, -1, value.astype(np.int64)))
 
     def _decimal(self, digits: Mapping[int, int]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         positions = np.array(list(digits))
-        most = np.array(list(digits.values()))[:, np.newaxis]
-        return self.bytes.decimal(self._edges[positions] + 1, self._edges[positions + 1], most)
+        max_digits = np.array(list(digits.values()))[:, np.newaxis]
+        return self.bytes.decimal(self._edges[positions] + 1, self._edges[positions + 1], max_digits)
 
     def hexadecimal(self, word: int) -> NDArray[np.uint64]:
         """A hexadecimal number of at most 16 digits."""
-        value, good = self.bytes.hexadecimal(*self.bounds(word))
-        self.expect(good)
+        value, is_number = self.bytes.hexadecimal(*self.bounds(word))
+        self.expect(is_number)
         return value

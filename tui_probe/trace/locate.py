@@ -129,9 +129,9 @@ class Address:
         """Return the address with the values of options. Raises UsageError if both name a kernel or a launch, and
         differ.
         """
-        for option, mine, other in (("--kernel", self.kernel, kernel), ("--launch", self.launch, launch)):
-            if None not in (mine, other) and mine != other:
-                raise UsageError(f"{option} {other} contradicts {mine} in {self}; omit one of them")
+        for option, own_value, option_value in (("--kernel", self.kernel, kernel), ("--launch", self.launch, launch)):
+            if None not in (own_value, option_value) and own_value != option_value:
+                raise UsageError(f"{option} {option_value} contradicts {own_value} in {self}; omit one of them")
         return Address(
             self.path,
             self.kernel if kernel is None else kernel,

@@ -31,7 +31,7 @@ STEP: Final = 64
 """One in that many lines is marked."""
 LONGEST_SHOWN: Final = 64 << 10
 """Bytes of a line that are handed out."""
-_FIRST_LOOK: Final = 1 << 14
+_FIRST_READ_BYTES: Final = 1 << 14
 _NEWLINE: Final = ord("\n")
 
 
@@ -44,10 +44,10 @@ class Needle:
     pattern: re.Pattern[bytes] | None = None
 
     @classmethod
-    def of(cls, what: str | re.Pattern[bytes], *, ignore_case: bool = True) -> Needle:
-        if isinstance(what, re.Pattern):
-            return cls(pattern=what)
-        text = what.encode()
+    def of(cls, query: str | re.Pattern[bytes], *, ignore_case: bool = True) -> Needle:
+        if isinstance(query, re.Pattern):
+            return cls(pattern=query)
+        text = query.encode()
         return cls(text.lower() if ignore_case else text, ignore_case)
 
     def lines(self, data: bytes) -> Iterator[int]:
@@ -57,14 +57,14 @@ class Needle:
     def _text_lines(self, data: bytes) -> Iterator[int]:
         if b"\n" in self.text:
             return
-        hay = data.lower() if self.ignore_case else data
-        hit = hay.find(self.text)
+        haystack = data.lower() if self.ignore_case else data
+        hit = haystack.find(self.text)
         while hit >= 0:
-            yield hay.rfind(b"\n", 0, hit) + 1
-            end = hay.find(b"\n", hit)
-            if end < 0 or end + 1 == len(hay):
+            yield haystack.rfind(b"\n", 0, hit) + 1
+            end = haystack.find(b"\n", hit)
+            if end < 0 or end + 1 == len(haystack):
                 return
-            hit = hay.find(self.text, end + 1)
+            hit = haystack.find(self.text, end + 1)
 
     @staticmethod
     def _pattern_lines(pattern: re.Pattern[bytes], data: bytes) -> Iterator[int]:
@@ -111,13 +111,13 @@ class LogIndex:
         try:
             with open_plain(self.path) as file:
                 status = os.fstat(file.fileno())
-                changed = self._restart_if_replaced(status)
+                has_changed = self._restart_if_replaced(status)
                 limit = status.st_size if budget is None else min(status.st_size, self.size + budget)
                 file.seek(self.size)
                 while self.size < limit and (data := file.read(min(SLICE, status.st_size - self.size))):
                     self._append(data)
-                    changed = True
-                return changed
+                    has_changed = True
+                return has_changed
         except FileNotFoundError:
             return self._reset() if self.size else False
         except OSError as error:
@@ -135,7 +135,7 @@ class LogIndex:
         if first >= last:
             return []
         with open_plain(self.path) as file:
-            bounds = self._starts(file.fileno(), first, last)
+            bounds = self._line_starts(file.fileno(), first, last)
             if bounds[-1] - bounds[0] <= SLICE:
                 file.seek(bounds[0])
                 data = file.read(bounds[-1] - bounds[0])
@@ -156,7 +156,7 @@ class LogIndex:
         for first, data in self._runs(start, direction):
             hits = deque(islice(needle.lines(data), 1 if direction > 0 else None), maxlen=1)
             if hits:
-                return self.line_at(self._start(first) + hits[0])
+                return self.line_at(self._line_start(first) + hits[0])
         return None
 
     def slices(self, first: int, last: int) -> Iterator[tuple[int, bytes, NDArray[np.int64]]]:
@@ -168,47 +168,47 @@ class LogIndex:
         last = min(last, self._count)
         with open_plain(self.path) as file:
             while first < last:
-                begin = self._start(first)
+                begin = self._line_start(first)
                 stop = max(min(last, self.line_at(begin + SLICE)), first + 1)
-                data = _read_at(file.fileno(), begin, self._start(stop) - begin)
-                ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE)
-                yield first, data, np.concatenate(([0], ends[:-1] + 1))
+                data = _read_at(file.fileno(), begin, self._line_start(stop) - begin)
+                newlines = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE)
+                yield first, data, np.concatenate(([0], newlines[:-1] + 1))
                 first = stop
 
-    def _start(self, number: int) -> int:
+    def _line_start(self, number: int) -> int:
         """The offset of a line, or of the end of the file for the number after the last."""
         if number > self._count:
             return self.size
         if number == self._count:
             return self._last_start
         with open_plain(self.path) as file:
-            return self._starts(file.fileno(), number, number)[0]
+            return self._line_starts(file.fileno(), number, number)[0]
 
-    def _starts(self, descriptor: int, first: int, last: int) -> list[int]:
+    def _line_starts(self, descriptor: int, first: int, last: int) -> list[int]:
         """The offsets of lines ``first`` to ``last``; those that the file has no longer begin at its end."""
-        mark, skipped = divmod(first, STEP)
-        wanted = skipped + last + 1 - first
+        mark, lines_before = divmod(first, STEP)
+        lines_needed = lines_before + last + 1 - first
         pieces, count = [np.array([self._marks[mark]])], 1
-        for ends in _line_ends(descriptor, self._marks[mark], self.size):
-            pieces.append(ends + 1)
-            count += len(ends)
-            if count >= wanted:
+        for newlines in _line_ends(descriptor, self._marks[mark], self.size):
+            pieces.append(newlines + 1)
+            count += len(newlines)
+            if count >= lines_needed:
                 break
-        starts: list[int] = np.concatenate(pieces)[skipped:wanted].tolist()
-        return starts + [self.size] * (last + 1 - first - len(starts))
+        offsets: list[int] = np.concatenate(pieces)[lines_before:lines_needed].tolist()
+        return offsets + [self.size] * (last + 1 - first - len(offsets))
 
     def _append(self, data: bytes) -> None:
-        ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE) + self.size
-        self._marks.frombytes((ends[-(self._count + 1) % STEP :: STEP] + 1).tobytes())
-        self._count += len(ends)
-        if len(ends):
-            self._last_start = int(ends[-1]) + 1
+        newlines = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE) + self.size
+        self._marks.frombytes((newlines[-(self._count + 1) % STEP :: STEP] + 1).tobytes())
+        self._count += len(newlines)
+        if len(newlines):
+            self._last_start = int(newlines[-1]) + 1
         self.size += len(data)
 
     def _restart_if_replaced(self, status: os.stat_result) -> bool:
-        replaced = self._inode not in (None, status.st_ino) or status.st_size < self.size
+        was_replaced = self._inode not in (None, status.st_ino) or status.st_size < self.size
         self._inode = status.st_ino
-        return self._reset() if replaced else False
+        return self._reset() if was_replaced else False
 
     def _reset(self) -> bool:
         self.size = self._count = self._last_start = 0
@@ -222,19 +222,22 @@ class LogIndex:
         low, high = (max(start, 0), count) if direction > 0 else (0, min(start + 1, count))
         while low < high:
             if direction > 0:
-                first, stop = low, max(min(high, self.line_at(self._start(low) + SLICE)), low + 1)
+                first, stop = low, max(min(high, self.line_at(self._line_start(low) + SLICE)), low + 1)
                 low = stop
             else:
-                end = self._start(high)
+                end = self._line_start(high)
                 first, stop = min(max(self.line_at(max(end - SLICE, 0)), low), high - 1), high
                 high = first
             with open_plain(self.path) as file:
-                yield first, _read_at(file.fileno(), self._start(first), self._start(stop) - self._start(first))
+                yield (
+                    first,
+                    _read_at(file.fileno(), self._line_start(first), self._line_start(stop) - self._line_start(first)),
+                )
 
 
 def _line_ends(descriptor: int, begin: int, end: int) -> Iterator[NDArray[np.int64]]:
     """The offsets of the newlines from ``begin`` to before ``end``, the first few first."""
-    size = _FIRST_LOOK
+    size = _FIRST_READ_BYTES
     while begin < end and (data := _read_at(descriptor, begin, min(size, end - begin))):
         yield np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE) + begin
         begin += len(data)
@@ -265,49 +268,49 @@ class LineFilter:
 
     def _restart(self) -> None:
         self._generation = self.index.generation
-        self._seen = 0
-        self._found: list[NDArray[np.int64]] = []
+        self._lines_searched = 0
+        self._matches: list[NDArray[np.int64]] = []
 
     def refresh(self) -> bool:
         """Search the lines indexed since the last call; return whether any matches, or the file was replaced."""
-        replaced = self._generation != self.index.generation
-        if replaced:
+        was_replaced = self._generation != self.index.generation
+        if was_replaced:
             self._restart()
-        before = len(self._found)
-        for first, data, starts in self.index.slices(self._seen, self.index.complete):
-            chosen = self._choose(data, starts)
-            if len(chosen):
-                self._found.append(chosen + first)
-            self._seen = first + len(starts)
-        return replaced or len(self._found) > before
+        match_count = len(self._matches)
+        for first, data, starts in self.index.slices(self._lines_searched, self.index.complete):
+            matches = self._matching_lines(data, starts)
+            if len(matches):
+                self._matches.append(matches + first)
+            self._lines_searched = first + len(starts)
+        return was_replaced or len(self._matches) > match_count
 
     @property
     def numbers(self) -> NDArray[np.int64]:
         """The line numbers (i8), ascending."""
-        if len(self._found) > 1:
-            self._found = [np.concatenate(self._found)]
-        return self._found[0] if self._found else np.empty(0, dtype=np.int64)
+        if len(self._matches) > 1:
+            self._matches = [np.concatenate(self._matches)]
+        return self._matches[0] if self._matches else np.empty(0, dtype=np.int64)
 
-    def _choose(self, data: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _matching_lines(self, data: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The indices in ``starts`` of the lines that pass."""
-        chosen = _tagged(data, starts, self.tags) if self.tags else np.ones(len(starts), dtype=np.bool_)
+        is_match = _tag_mask(data, starts, self.tags) if self.tags else np.ones(len(starts), dtype=np.bool_)
         if self.needle is not None:
-            held = np.zeros(len(starts), dtype=np.bool_)
-            held[np.searchsorted(starts, np.fromiter(self.needle.lines(data), dtype=np.int64))] = True
-            chosen &= held
-        return np.flatnonzero(chosen)
+            has_needle = np.zeros(len(starts), dtype=np.bool_)
+            has_needle[np.searchsorted(starts, np.fromiter(self.needle.lines(data), dtype=np.int64))] = True
+            is_match &= has_needle
+        return np.flatnonzero(is_match)
 
 
-def _tagged(data: bytes, starts: NDArray[np.int64], tags: tuple[bytes, ...]) -> NDArray[np.bool_]:
+def _tag_mask(data: bytes, line_starts: NDArray[np.int64], tags: tuple[bytes, ...]) -> NDArray[np.bool_]:
     """Select the lines that begin with one of the tags."""
-    padded = np.frombuffer(data + b"\0" * max(len(tag) for tag in tags), dtype=np.uint8)
-    chosen = np.zeros(len(starts), dtype=np.bool_)
+    padded_bytes = np.frombuffer(data + b"\0" * max(len(tag) for tag in tags), dtype=np.uint8)
+    has_tag = np.zeros(len(line_starts), dtype=np.bool_)
     for tag in tags:
-        same = np.ones(len(starts), dtype=np.bool_)
+        is_match = np.ones(len(line_starts), dtype=np.bool_)
         for position, byte in enumerate(tag):
-            same &= padded[starts + position] == byte
-        chosen |= same
-    return chosen
+            is_match &= padded_bytes[line_starts + position] == byte
+        has_tag |= is_match
+    return has_tag
 
 
 class LogTail:
@@ -334,12 +337,12 @@ class LogTail:
     def was_replaced(self) -> bool:
         """True if the file is shorter than the part that was read; the next slices then begin at its start."""
         try:
-            replaced = self.path.stat().st_size < self.offset
+            was_replaced = self.path.stat().st_size < self.offset
         except OSError:
             return False
-        if replaced:
+        if was_replaced:
             self.offset, self._rest = 0, b""
-        return replaced
+        return was_replaced
 
     def slices(self) -> Iterator[bytes]:
         """Yield what was appended, each slice being one or more whole lines that end in a newline."""

@@ -36,45 +36,45 @@ class Spill:
     def __init__(self) -> None:
         self._file: int | None = None
         self._end = 0
-        self._failed = False
-        self._kept: dict[int, bytes] = {}
+        self._is_unusable = False
+        self._pieces_in_memory: dict[int, bytes] = {}
 
     def __del__(self) -> None:
         if self._file is not None:
             os.close(self._file)
 
     def put(self, piece: bytes) -> int:
-        """Append a piece; where it stands."""
+        """Append a piece, and return its position."""
         place = self._end
         self._end += len(piece)
         if not self._write(piece, place):
-            self._kept[place] = piece
+            self._pieces_in_memory[place] = piece
         return place
 
     def change(self, place: int, piece: bytes) -> None:
-        """Put another piece of the same size instead of one."""
-        if place in self._kept or not self._write(piece, place):
-            self._kept[place] = piece
+        """Replace a piece by another one of the same size."""
+        if place in self._pieces_in_memory or not self._write(piece, place):
+            self._pieces_in_memory[place] = piece
 
     def get(self, place: int, size: int) -> bytes:
-        """The piece of this size that is there."""
-        piece = self._kept.get(place)
+        """Return the piece of this size at a position."""
+        piece = self._pieces_in_memory.get(place)
         if piece is not None:
             return piece
         assert self._file is not None
-        parts, read = [], 0
-        while read < size and (part := read_at(self._file, size - read, place + read)):
+        parts, size_read = [], 0
+        while size_read < size and (part := read_at(self._file, size - size_read, place + size_read)):
             parts.append(part)
-            read += len(part)
+            size_read += len(part)
         return b"".join(parts)
 
     def _write(self, piece: bytes, place: int) -> bool:
         try:
-            if self._file is None and not self._failed:
+            if self._file is None and not self._is_unusable:
                 self._file = _open_unnamed()
             return self._file is not None and _write_whole(self._file, piece, place)
         except OSError:
-            self._failed = True
+            self._is_unusable = True
             return False
 
 
@@ -92,8 +92,8 @@ def _open_unnamed() -> int:
 def _write_whole(file: int, piece: bytes, place: int) -> bool:
     view = memoryview(piece)
     while len(view):
-        written = os.pwrite(file, view, place)
-        view, place = view[written:], place + written
+        size = os.pwrite(file, view, place)
+        view, place = view[size:], place + size
     return True
 
 
@@ -103,7 +103,7 @@ class LongColumn(Sequence[int]):
     At most two blocks of ``block`` numbers are in memory, and one that was read from the file last.
     """
 
-    __slots__ = ("_block", "_changes", "_dtype", "_last", "_places", "_spill", "_tail")
+    __slots__ = ("_block", "_changes", "_dtype", "_last_block", "_places", "_spill", "_tail")
 
     def __init__(self, typecode: str, spill: Spill, block: int) -> None:
         self._spill, self._block = spill, block
@@ -112,7 +112,7 @@ class LongColumn(Sequence[int]):
         # Both change at the same time: a reader of both sees each number exactly once.
         self._tail: tuple[int, array[int]] = (0, array(typecode))
         self._changes = 0
-        self._last: tuple[int, int, NDArray[Any]] | None = None
+        self._last_block: tuple[int, int, NDArray[Any]] | None = None
 
     # -- growing
 
@@ -121,27 +121,27 @@ class LongColumn(Sequence[int]):
         tail = self._tail[1]
         tail.append(value)
         if len(tail) >= 2 * self._block:
-            self._settle()
+            self._spill_blocks()
 
     def extend(self, values: Sequence[int] | NDArray[Any]) -> None:
-        """Many more."""
+        """Append many values."""
         self.frombytes(np.ascontiguousarray(values, dtype=self._dtype).tobytes())
 
     def frombytes(self, data: bytes) -> None:
-        """Many more, as the bytes of an array of this type."""
+        """Append many values, given as the bytes of an array of this type."""
         tail = self._tail[1]
         tail.frombytes(data)
         if len(tail) >= 2 * self._block:
-            self._settle()
+            self._spill_blocks()
 
-    def _settle(self) -> None:
+    def _spill_blocks(self) -> None:
         """Write whole blocks, all but the last."""
         first, tail = self._tail
-        done = 0
-        while len(tail) - done >= 2 * self._block:
-            self._places.append(self._spill.put(tail[done : done + self._block].tobytes()))
-            done += self._block
-        self._tail = (first + done, tail[done:])
+        block_start = 0
+        while len(tail) - block_start >= 2 * self._block:
+            self._places.append(self._spill.put(tail[block_start : block_start + self._block].tobytes()))
+            block_start += self._block
+        self._tail = (first + block_start, tail[block_start:])
 
     # -- changing
 
@@ -153,16 +153,16 @@ class LongColumn(Sequence[int]):
             self.put(np.array([index]), np.array([value]))
 
     def put(self, indices: NDArray[np.int64], values: NDArray[Any]) -> None:
-        """Change many."""
+        """Replace the values at many indices."""
         first, tail = self._tail
-        near = indices >= first
-        if near.any():
-            np.frombuffer(tail, dtype=self._dtype)[indices[near] - first] = values[near]
-        far, of = indices[~near], values[~near]
-        for number in np.unique(far // self._block).tolist():
-            chosen = far // self._block == number
-            block = self._read(number).copy()
-            block[far[chosen] % self._block] = of[chosen]
+        in_tail = indices >= first
+        if in_tail.any():
+            np.frombuffer(tail, dtype=self._dtype)[indices[in_tail] - first] = values[in_tail]
+        spilled, new_values = indices[~in_tail], values[~in_tail]
+        for number in np.unique(spilled // self._block).tolist():
+            in_block = spilled // self._block == number
+            block = self._read_block(number).copy()
+            block[spilled[in_block] % self._block] = new_values[in_block]
             self._spill.change(self._places[number], block.tobytes())
             self._changes += 1
 
@@ -183,14 +183,14 @@ class LongColumn(Sequence[int]):
         index = range(first + len(tail))[index]
         if index >= first:
             return tail[index - first]
-        return int(self._read(index // self._block)[index % self._block])
+        return int(self._read_block(index // self._block)[index % self._block])
 
-    def _slice(self, chosen: range) -> list[int]:
-        if not chosen:
+    def _slice(self, indices: range) -> list[int]:
+        if not indices:
             return []
-        least = min(chosen[0], chosen[-1])
-        part = self.part(least, max(chosen[0], chosen[-1]) + 1)
-        values: list[int] = part[np.arange(chosen[0], chosen[-1] + chosen.step, chosen.step) - least].tolist()
+        first_index = min(indices[0], indices[-1])
+        part = self.part(first_index, max(indices[0], indices[-1]) + 1)
+        values: list[int] = part[np.arange(indices[0], indices[-1] + indices.step, indices.step) - first_index].tolist()
         return values
 
     def __iter__(self) -> Iterator[int]:
@@ -215,7 +215,7 @@ class LongColumn(Sequence[int]):
         if len(positions):
             return first + int(positions[-1])
         for number in range(first // self._block - 1, -1, -1):
-            positions = np.flatnonzero(self._read(number) == value)
+            positions = np.flatnonzero(self._read_block(number) == value)
             if len(positions):
                 return number * self._block + int(positions[-1])
         return None
@@ -225,18 +225,18 @@ class LongColumn(Sequence[int]):
         first, tail = self._tail
         for number in range(begin // self._block, -(-min(end, first) // self._block)):
             start = number * self._block
-            yield self._read(number)[max(begin - start, 0) : max(end - start, 0)]
+            yield self._read_block(number)[max(begin - start, 0) : max(end - start, 0)]
         if end > first:
             yield np.array(tail[max(begin - first, 0) : end - first], dtype=self._dtype)
 
-    def _read(self, number: int) -> NDArray[Any]:
+    def _read_block(self, number: int) -> NDArray[Any]:
         """A block of the file, which must not be changed; the last one is kept."""
-        last, changes = self._last, self._changes
-        if last is not None and last[:2] == (number, changes):
-            return last[2]
+        cached_block, changes = self._last_block, self._changes
+        if cached_block is not None and cached_block[:2] == (number, changes):
+            return cached_block[2]
         data = self._spill.get(self._places[number], self._block * self._dtype.itemsize)
         block = np.frombuffer(data, dtype=self._dtype)
-        self._last = (number, changes, block)
+        self._last_block = (number, changes, block)
         return block
 
 
@@ -262,25 +262,27 @@ class NarrowColumn:
             self._widen(int(values.min()), int(values.max()))
             self._values.frombytes(values.astype(self._values.typecode).tobytes())
             return
-        few = values.tolist()
+        numbers = values.tolist()
         try:
-            self._values.fromlist(few)  # all of them, or none
+            self._values.fromlist(numbers)  # all of them, or none
         except OverflowError:
-            self._widen(min(few), max(few))
-            self._values.fromlist(few)
+            self._widen(min(numbers), max(numbers))
+            self._values.fromlist(numbers)
 
-    def _widen(self, least: int, most: int) -> None:
+    def _widen(self, minimum: int, maximum: int) -> None:
         """Make room for numbers in this range. Anyone who reads has the array as it was, or the wider one."""
-        code = next(code for code in _TYPE_CODES if _TYPE_LIMITS[code][0] <= least and most <= _TYPE_LIMITS[code][1])
+        code = next(
+            code for code in _TYPE_CODES if _TYPE_LIMITS[code][0] <= minimum and maximum <= _TYPE_LIMITS[code][1]
+        )
         if _TYPE_CODES.index(code) > _TYPE_CODES.index(self._values.typecode):
             self._values = array(code, self._values)
 
     def first(self, count: int) -> NarrowColumn:
-        """A copy of the first that many."""
+        """Return a copy of the first ``count`` numbers."""
         copy = NarrowColumn()
         copy._values = self._values[:count]
         return copy
 
     def numbers(self) -> NDArray[np.int64]:
-        """A copy of all (i8)."""
+        """Return a copy of all numbers (i8)."""
         return np.array(self._values, dtype=np.int64)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _ALIGNMENT: Final = 8
 """Bytes of which each part begins at a multiple."""
 _RECORDS_MAGIC: Final = b"records\1"
-_ABOUT: Final = struct.Struct("<IIQ")
+_DESCRIPTION: Final = struct.Struct("<IIQ")
 _COUNT_BYTES: Final = 4
 _MAX_RECORD_BYTES: Final = 1 << 30
 """Bytes of a record above which the file is taken for damaged."""
@@ -59,9 +59,9 @@ _KINDS: Final[tuple[RecordKind, ...]] = ("unknown", "marked", "counted", "counts
 
 ReductionGroup = Literal["warp", "block", "launch"]
 _GROUPS: Final[dict[int, ReductionGroup]] = {1: "warp", 2: "block", 3: "launch"}
-_HEAD: Final = 8
+_GROUP_BYTES: Final = 8
 """Bytes of the group, in front of the records of a reduced map."""
-_MISSING: Final = 8
+_MISSING_BYTES: Final = 8
 """Bytes of the number of missing slots, behind these records."""
 
 _SAMPLE_MAGIC: Final = b"sampled\1"
@@ -87,63 +87,65 @@ def read_map_records(
 ) -> tuple[tuple[MapRecords, ...], int]:
     """Read the records behind the last map, () if they are not ours, and their end. TraceError for impossible ones."""
     end = max((section.offset + section.size(header) for section in sections), default=0)
-    at = -(-end // _ALIGNMENT) * _ALIGNMENT
-    if data.head(at, len(_RECORDS_MAGIC)) != _RECORDS_MAGIC:
+    offset = -(-end // _ALIGNMENT) * _ALIGNMENT
+    if data.head(offset, len(_RECORDS_MAGIC)) != _RECORDS_MAGIC:
         return (), end
-    at += len(_RECORDS_MAGIC)
-    marks_at = at + len(sections) * _ABOUT.size
+    offset += len(_RECORDS_MAGIC)
+    marks_at = offset + len(sections) * _DESCRIPTION.size
     if len(data) < marks_at:
         raise TraceError(
-            f"{path}, offset {at}: the description of {len(sections)} maps ends at {len(data)}; the file is truncated"
+            f"{path}, offset {offset}: the description of {len(sections)} maps ends at {len(data)};"
+            " the file is truncated"
         )
     records = []
     for index, section in enumerate(sections):
-        kind, record, size = data.unpack(_ABOUT, at + index * _ABOUT.size)
+        kind, record, size = data.unpack(_DESCRIPTION, offset + index * _DESCRIPTION.size)
         is_record = 0 < record <= _MAX_RECORD_BYTES and not section.slot_bytes % record
         if kind >= len(_KINDS) or not is_record or marks_at + size > len(data):
             raise TraceError(
-                f"{path}, offset {at + index * _ABOUT.size}: the description of the map has values that no map can have"
+                f"{path}, offset {offset + index * _DESCRIPTION.size}: the description of the map has values that no"
+                " map can have"
             )
         records.append(MapRecords(_KINDS[kind], record, data.part(marks_at, size)))
         marks_at += size
-    for index, about in enumerate(records):
+    for index, map_records in enumerate(records):
         _check_map_records(
-            f"{path}, map {index}", header, about, sections[index], records[index + 1 :], sections[index + 1 :]
+            f"{path}, map {index}", header, map_records, sections[index], records[index + 1 :], sections[index + 1 :]
         )
     return tuple(records), marks_at
 
 
 def _check_map_records(
-    where: str,
+    location: str,
     header: Header,
-    about: MapRecords,
+    records: MapRecords,
     section: Section,
     following: Sequence[MapRecords],
     sections: Sequence[Section],
 ) -> None:
     """TraceError if marks or counts are not those of a map's slots. ``following`` maps are in ``sections``."""
     slots = header.blocks * header.slots(section.level)
-    if about.kind == "marked" and len(about.marks) * 8 < slots:
-        raise TraceError(f"{where}: {len(about.marks)} bytes of marks are too few for {slots} slots")
-    if about.kind == "marked" and section.slot_bytes != about.record_bytes:
+    if records.kind == "marked" and len(records.marks) * 8 < slots:
+        raise TraceError(f"{location}: {len(records.marks)} bytes of marks are too few for {slots} slots")
+    if records.kind == "marked" and section.slot_bytes != records.record_bytes:
         raise TraceError(
-            f"{where}: a map with marks has {section.slot_bytes // about.record_bytes} records per slot, not one"
+            f"{location}: a map with marks has {section.slot_bytes // records.record_bytes} records per slot, not one"
         )
-    if about.kind == "counted" and not (
+    if records.kind == "counted" and not (
         following and following[0].kind == "counts" and sections[0].level == section.level
     ):
-        raise TraceError(f"{where}: the counts of the map are missing")
-    if about.kind == "sites" and (section.slot_bytes or len(about.marks) % about.record_bytes):
+        raise TraceError(f"{location}: the counts of the map are missing")
+    if records.kind == "sites" and (section.slot_bytes or len(records.marks) % records.record_bytes):
         raise TraceError(
-            f"{where}: the map of sites is invalid: {len(about.marks)} bytes, {about.record_bytes} per record,"
+            f"{location}: the map of sites is invalid: {len(records.marks)} bytes, {records.record_bytes} per record,"
             f" {section.slot_bytes} per slot"
         )
-    if about.kind == "reduced":
+    if records.kind == "reduced":
         if section.slot_bytes:
-            raise TraceError(f"{where}: {section.slot_bytes} bytes per slot, but a reduced map has no slots")
-        reduction_group(where, header.blocks, header.threads, about.marks, about.record_bytes)
-    if about.kind == "counts" and section.slot_bytes != _COUNT_BYTES:
-        raise TraceError(f"{where}: a count has {section.slot_bytes} bytes, not {_COUNT_BYTES}")
+            raise TraceError(f"{location}: {section.slot_bytes} bytes per slot, but a reduced map has no slots")
+        reduction_group(location, header.blocks, header.threads, records.marks, records.record_bytes)
+    if records.kind == "counts" and section.slot_bytes != _COUNT_BYTES:
+        raise TraceError(f"{location}: a count has {section.slot_bytes} bytes, not {_COUNT_BYTES}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +170,18 @@ def _shape(blocks: int, threads: int, group: ReductionGroup) -> tuple[int, int]:
     return blocks, 1 if group == "block" else -(-threads // WARP_SIZE)
 
 
-def reduction_group(where: str, blocks: int, threads: int, marks: NDArray[np.uint8], record: int) -> ReductionGroup:
+def reduction_group(location: str, blocks: int, threads: int, marks: NDArray[np.uint8], record: int) -> ReductionGroup:
     """Whose records became one. TraceError if the ``marks`` are not those of a reduced map.
 
     ``blocks`` were measured, of that many ``threads``; what is left of a group takes ``record`` bytes.
     """
-    group = _GROUPS.get(int(marks[:4].view("<u4")[0])) if len(marks) >= _HEAD else None
+    group = _GROUPS.get(int(marks[:4].view("<u4")[0])) if len(marks) >= _GROUP_BYTES else None
     if group is None:
-        raise TraceError(f"{where}: the reduced map has a damaged header ({len(marks)} bytes)")
+        raise TraceError(f"{location}: the reduced map has a damaged header ({len(marks)} bytes)")
     groups = prod(_shape(blocks, threads, group))
-    if len(marks) != _HEAD + groups * record + 2 * -(-groups // 8) + _MISSING:
+    if len(marks) != _GROUP_BYTES + groups * record + 2 * -(-groups // 8) + _MISSING_BYTES:
         raise TraceError(
-            f"{where}: has {len(marks)} bytes, but needs {groups} records (one per {group}) of {record} bytes"
+            f"{location}: has {len(marks)} bytes, but needs {groups} records (one per {group}) of {record} bytes"
         )
     return group
 
@@ -189,14 +191,14 @@ def read_reduced(marks: NDArray[np.uint8], blocks: int, threads: int, record: np
     group = _GROUPS[int(marks[:4].view("<u4")[0])]
     shape = _shape(blocks, threads, group)
     groups = prod(shape)
-    at = _HEAD + groups * record.itemsize
+    saved_offset = _GROUP_BYTES + groups * record.itemsize
     bits = -(-groups // 8)
     saved, mixed = (
         np.unpackbits(marks[begin : begin + bits], bitorder="little")[:groups].view(np.bool_).reshape(shape)
-        for begin in (at, at + bits)
+        for begin in (saved_offset, saved_offset + bits)
     )
-    records = marks[_HEAD:at].view(record).reshape(shape)
-    return Reduced(group, records, saved, mixed, int(marks[-_MISSING:].view("<u8")[0]))
+    records = marks[_GROUP_BYTES:saved_offset].view(record).reshape(shape)
+    return Reduced(group, records, saved, mixed, int(marks[-_MISSING_BYTES:].view("<u8")[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,20 +213,20 @@ class Sample:
     resident: bool = False
 
 
-def read_sample(path: Path, data: ResultFile, end: int, measured: int) -> Sample | None:
+def read_sample(path: Path, data: ResultFile, end: int, measured_blocks: int) -> Sample | None:
     """Read the sample behind ``end``; None if all blocks were measured.
 
-    TraceError if it cannot be true of a file with ``measured`` blocks.
+    TraceError if it cannot be true of a file with ``measured_blocks`` blocks.
     """
-    at = -(-end // _ALIGNMENT) * _ALIGNMENT
-    if data.head(at, len(_SAMPLE_MAGIC)) != _SAMPLE_MAGIC:
+    offset = -(-end // _ALIGNMENT) * _ALIGNMENT
+    if data.head(offset, len(_SAMPLE_MAGIC)) != _SAMPLE_MAGIC:
         return None
-    if len(data) < at + len(_SAMPLE_MAGIC) + _SAMPLE.size:
-        raise TraceError(f"{path}, offset {at}: the description of the block sample is truncated")
-    x, y, z, first, step, count = data.unpack(_SAMPLE, at + len(_SAMPLE_MAGIC))
-    if count != measured or not step or first + (count - 1) * step >= x * y * z:
+    if len(data) < offset + len(_SAMPLE_MAGIC) + _SAMPLE.size:
+        raise TraceError(f"{path}, offset {offset}: the description of the block sample is truncated")
+    x, y, z, first_block, step, count = data.unpack(_SAMPLE, offset + len(_SAMPLE_MAGIC))
+    if count != measured_blocks or not step or first_block + (count - 1) * step >= x * y * z:
         raise TraceError(
-            f"{path}, offset {at}: not a result file: the sample (blocks {first} to {first + (count - 1) * step},"
-            f" step {step}) does not fit the grid {x}×{y}×{z}, or the file has {measured} blocks, not {count}"
+            f"{path}, offset {offset}: not a result file: the sample (blocks {first_block} to"
+            f" {first_block + (count - 1) * step}, step {step}) does not fit the grid {x}×{y}×{z}, or the file has {measured_blocks} blocks, not {count}"
         )
-    return Sample((x, y, z), range(first, first + count * step, step))
+    return Sample((x, y, z), range(first_block, first_block + count * step, step))

@@ -43,9 +43,9 @@ _MAX_PROBES: Final = 64
 
 
 @lru_cache(maxsize=4096)
-def _kernel_info(directory: Path, place: tuple[str, ...], *_: int) -> KernelInfo | None:
+def _kernel_info(directory: Path, path_names: tuple[str, ...], *_: int) -> KernelInfo | None:
     """Read ``kernel.info`` of a trace once per state of the file; None if it is unreadable or outside of the trace."""
-    path = path_text_in_trace(directory, *place)
+    path = path_text_in_trace(directory, *path_names)
     try:
         return None if path is None else read_kernel_info(Path(path))
     except TraceError:
@@ -68,23 +68,23 @@ class KernelFacts(KernelResources, KernelTiming):
 
     def of_result(self, row: int) -> ProbedKernel:
         """The kernel under the probe that made the result in a row of the result table."""
-        probed = self.kernel.named_probes.get(self.trace.results.probe(row) or "")
-        return ProbedKernel(self.kernel, self.kernel.outcome) if probed is None else probed
+        probed_kernel = self.kernel.named_probes.get(self.trace.results.probe(row) or "")
+        return ProbedKernel(self.kernel, self.kernel.outcome) if probed_kernel is None else probed_kernel
 
     @property
     def probe_folder(self) -> str | None:
-        probed = self.kernel.named_probes
-        inserted = (name for name, under_probe in probed.items() if under_probe.status == "probed")
-        return self.probe or next(inserted, next(iter(probed), None))
+        probed_kernels = self.kernel.named_probes
+        inserted = (name for name, under_probe in probed_kernels.items() if under_probe.status == "probed")
+        return self.probe or next(inserted, next(iter(probed_kernels), None))
 
     def read_info(self) -> KernelInfo | None:
         """Read ``kernel.info``; None if it is missing or unreadable. A report asks a hundred times per kernel."""
-        directory, place = self.trace.directory, self._place("kernel.info")
+        directory, path_names = self.trace.directory, self._path_names("kernel.info")
         try:
-            status = os.stat("/".join((str(directory), *place)))  # noqa: PTH116 - as long as a Path takes to make
+            status = os.stat("/".join((str(directory), *path_names)))  # noqa: PTH116 - as long as a Path takes to make
         except (OSError, ValueError):
             return None
-        return _kernel_info(directory, place, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        return _kernel_info(directory, path_names, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
     @property
     def combined_probes(self) -> tuple[str, ...]:
@@ -177,20 +177,20 @@ class KernelFacts(KernelResources, KernelTiming):
     @property
     def probe_bytes(self) -> int | None:
         """Memory of the maps in bytes, of the launch that needed most."""
-        return self._sized.probe_bytes
+        return self._sized_outcome.probe_bytes
 
     @property
     def device_bytes(self) -> int | None:
         """Device memory that recording takes, if the run only computed memory (``--memusage``)."""
-        return self._sized.device_bytes
+        return self._sized_outcome.device_bytes
 
     @property
     def largest_sized(self) -> int | None:
         """Row of the launch that ``probe_bytes`` belongs to, where several probes were sized."""
-        return self._sized.largest
+        return self._sized_outcome.largest
 
     @property
-    def _sized(self) -> ProbeOutcome:
+    def _sized_outcome(self) -> ProbeOutcome:
         """Outcome with the sizes: of the probe if the run sized several (``--memusage``), else of the kernel."""
         by_probe = any(probed.outcome.largest is not None for probed in self.kernel.named_probes.values())
         return self.outcome if by_probe else self.kernel.outcome
@@ -222,10 +222,10 @@ class KernelFacts(KernelResources, KernelTiming):
         """Return the number of result files that exist: a log also names files that were deleted from the trace."""
         folder = path_text_in_trace(self.trace.directory, "result")
         try:
-            there = frozenset() if folder is None else _names_in(folder, os.stat(folder).st_mtime_ns)  # noqa: PTH116
+            file_names = frozenset() if folder is None else _names_in(folder, os.stat(folder).st_mtime_ns)  # noqa: PTH116
         except OSError:
             return 0
-        return sum(self.trace.results.name(row) in there for row in self.result_rows)
+        return sum(self.trace.results.name(row) in file_names for row in self.result_rows)
 
     def read(self, path: Path) -> Result:
         """Read one of the kernel's results. Raises TraceError if the file is damaged."""
@@ -249,10 +249,10 @@ class KernelFacts(KernelResources, KernelTiming):
         """Failures of its launches, the worst first."""
         state = self.trace.state
         context = context_failure(state.context_failed, self.index, self.name)
-        dropped = launch_failures(
+        messages = launch_failures(
             self.kernel.launches_refused, self.kernel.refused_status, self.results_dropped, state.dropped_reason
         )
-        return (*([context] if context else []), *dropped)
+        return (*([context] if context else []), *messages)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

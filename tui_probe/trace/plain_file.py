@@ -53,9 +53,9 @@ else:
         return len(content)
 
 
-_HOW: Final = open_flags("O_RDONLY", "O_NONBLOCK", "O_CLOEXEC")
+_OPEN_FLAGS: Final = open_flags("O_RDONLY", "O_NONBLOCK", "O_CLOEXEC")
 """Flags to open a file. A pipe opens immediately, whether or not it has a writer."""
-_PART: Final = 1 << 20
+_PART_BYTES: Final = 1 << 20
 """Bytes that are read at a time: the size of a file that grows, or of a pipe, is not known."""
 
 
@@ -70,18 +70,18 @@ def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
 
 def plain_descriptor(path: str | os.PathLike[str]) -> int:
     """Open a plain file and return its descriptor. Raises OSError."""
-    descriptor = os.open(path, _HOW)
+    descriptor = os.open(path, _OPEN_FLAGS)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
     raise OSError(errno.EINVAL, "not a regular file but a pipe, a device or a directory", str(path))
 
 
-def read_plain(path: str | os.PathLike[str], most: int) -> bytes:
-    """The first ``most`` bytes of an ordinary file. OSError as ``open_plain``."""
+def read_plain(path: str | os.PathLike[str], max_bytes: int) -> bytes:
+    """The first ``max_bytes`` bytes of an ordinary file. OSError as ``open_plain``."""
     with open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size  # a reader reserves memory for all that it is asked for
-        return file.read(min(size, most))
+        return file.read(min(size, max_bytes))
 
 
 def read_start(path: str | os.PathLike[str], limit: InputLimit) -> bytes:
@@ -114,7 +114,7 @@ def read_unpacked(path: str | os.PathLike[str], limit: InputLimit) -> bytes:
 def read_stream(file: _Readable, path: str | os.PathLike[str], limit: InputLimit) -> bytes:
     """The rest of a stream, whose size is not known. OSError above the limit, which names ``path``."""
     data = bytearray()
-    while part := file.read(_PART):
+    while part := file.read(_PART_BYTES):
         data += part
         if len(data) > limit.most:
             raise _too_large(path, limit)

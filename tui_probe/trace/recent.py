@@ -70,19 +70,19 @@ def brief(directory: Path) -> Brief | None:
     except OSError:
         return None
     info = read_run_info(directory / "run.json") or RunInfo()
-    logged, number = _first_match(_COMMAND, text) or "", _first_match(_PID, text)
+    log_command, number = _first_match(_COMMAND, text) or "", _first_match(_PID, text)
     pid = int(number) if number else None
     own_info = info if info.is_of(pid) else RunInfo()
-    ended = own_info.ended is not None or _END.search(end) is not None
+    has_ended = own_info.ended is not None or _END.search(end) is not None
     return Brief(
         directory=directory,
         when=status.st_mtime,
-        command=logged or " ".join(info.command),
+        command=log_command or " ".join(info.command),
         probe=info.probe,
         device="simulated GPU" if info.simulated else _first_match(_DEVICE, text),
         kernels=len(set(_KERNEL.findall(text))),
         all_read=len(text) == status.st_size,
-        running=not ended and is_alive(pid, logged or " ".join(info.command)),
+        running=not has_ended and is_alive(pid, log_command or " ".join(info.command)),
         status=_status(own_info, end),
         name=info.name,
         of_command=info.is_of(pid),
@@ -125,13 +125,13 @@ def _first_match(pattern: re.Pattern[bytes], text: bytes) -> str | None:
 
 def running_traces(folder: Path) -> list[Path]:
     """The traces in a folder whose process runs, the oldest first. Raises TraceError."""
-    return [path for path in traces_in(folder) if (known := brief(path)) is not None and known.running]
+    return [path for path in traces_in(folder) if (entry := brief(path)) is not None and entry.running]
 
 
 def recent_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True) -> list[Brief]:
     """The newest traces of these folders, and of those ``looked_at`` lately, the newest first."""
-    newest = newest_traces(folders, limit, looked_at=looked_at)
-    return [known for path in newest if (known := brief(path)) is not None]
+    paths = newest_traces(folders, limit, looked_at=looked_at)
+    return [entry for path in paths if (entry := brief(path)) is not None]
 
 
 def run_before(directory: Path, *, any_probe: bool = False) -> Path | None:
@@ -139,18 +139,25 @@ def run_before(directory: Path, *, any_probe: bool = False) -> Path | None:
 
     ``any_probe``: also one with another probe. Other processes of this run are none before it.
     """
-    this = brief(directory)
-    if this is None or not this.command:
+    reference = brief(directory)
+    if reference is None or not reference.command:
         return None
     info = read_run_info(directory / "run.json") or RunInfo()
-    others = recent_traces([directory.parent], REMEMBERED, looked_at=False)
-    before = (other.directory for other in others if _is_before(other, this, any_probe=any_probe))
-    return next((path for path in before if path.name not in info.processes), None)
+    candidates = recent_traces([directory.parent], REMEMBERED, looked_at=False)
+    earlier_directories = (other.directory for other in candidates if _is_before(other, reference, any_probe=any_probe))
+    return next((path for path in earlier_directories if path.name not in info.processes), None)
 
 
-def _is_before(other: Brief, this: Brief, *, any_probe: bool) -> bool:
-    same = (other.command, other.device) == (this.command, this.device) and (any_probe or other.probe == this.probe)
-    return same and not other.running and other.when < this.when and other.directory.name != this.directory.name
+def _is_before(candidate: Brief, reference: Brief, *, any_probe: bool) -> bool:
+    is_comparable = (candidate.command, candidate.device) == (reference.command, reference.device) and (
+        any_probe or candidate.probe == reference.probe
+    )
+    return (
+        is_comparable
+        and not candidate.running
+        and candidate.when < reference.when
+        and candidate.directory.name != reference.directory.name
+    )
 
 
 def newest_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True) -> list[Path]:
@@ -159,7 +166,7 @@ def newest_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True
     for folder in folders:
         with contextlib.suppress(TraceError):  # there may be no such folder yet
             traces.update((path.absolute(), path) for path in traces_in(folder))
-    return sorted(traces.values(), key=_changed, reverse=True)[:limit]
+    return sorted(traces.values(), key=_modification_time, reverse=True)[:limit]
 
 
 _Stamp: TypeAlias = tuple[tuple[int, int] | None, ...]
@@ -178,18 +185,18 @@ class RecentTraces:
     def __init__(self, folders: Iterable[Path], limit: int) -> None:
         self._folders = tuple(folders)
         self._limit = limit
-        self._known: dict[Path, _KnownTrace] = {}
+        self._traces: dict[Path, _KnownTrace] = {}
 
     def __call__(self) -> list[Brief]:
         """The newest traces as they are now, the newest first."""
-        self._known = {path: self._refreshed(path) for path in newest_traces(self._folders, self._limit)}
-        return [entry.brief for entry in self._known.values() if entry.brief is not None]
+        self._traces = {path: self._refreshed(path) for path in newest_traces(self._folders, self._limit)}
+        return [entry.brief for entry in self._traces.values() if entry.brief is not None]
 
     def _refreshed(self, path: Path) -> _KnownTrace:
         """The trace as known, or read anew if its files changed; the process of a running one may have ended."""
-        stamp, known = _stamp(path), self._known.get(path)
-        if known is not None and known.stamp == stamp and known.brief is not None and not known.brief.running:
-            return known
+        stamp, trace = _stamp(path), self._traces.get(path)
+        if trace is not None and trace.stamp == stamp and trace.brief is not None and not trace.brief.running:
+            return trace
         return _KnownTrace(stamp, brief(path))
 
 
@@ -206,7 +213,7 @@ def _size_and_time(file: Path) -> tuple[int, int] | None:
     return status.st_size, status.st_mtime_ns
 
 
-def _changed(path: Path) -> float:
+def _modification_time(path: Path) -> float:
     try:
         return (path / LOG).stat().st_mtime
     except OSError:
@@ -223,7 +230,7 @@ def remember(trace: Path) -> None:
     path = trace.absolute()
     if "\n" in str(path):
         return
-    lines = [str(path), *(str(known) for known in remembered() if known != path)][:REMEMBERED]
+    lines = [str(path), *(str(path_before) for path_before in remembered() if path_before != path)][:REMEMBERED]
     write_state("recent", "".join(f"{line}\n" for line in lines))
 
 
@@ -242,11 +249,11 @@ def named_traces(folders: Iterable[Path]) -> Iterator[tuple[str, Path, RunInfo]]
 
 def run_of_name(name: str, folders: Iterable[Path]) -> tuple[Path, ...]:
     """Return the traces of the newest run with this name, that of its command first; () if there is none."""
-    runs = [(info.started or 0.0, trace, info) for known, trace, info in named_traces(folders) if known == name]
+    runs = [(info.started or 0.0, trace, info) for run_name, trace, info in named_traces(folders) if run_name == name]
     if not runs:
         return ()
-    _, newest, info = max(runs, key=lambda run: run[0])
-    return tuple(sorted(traces_of_run(newest, info), key=lambda trace: not _is_of_command(trace)))
+    _, newest_trace, info = max(runs, key=lambda run: run[0])
+    return tuple(sorted(traces_of_run(newest_trace, info), key=lambda trace: not _is_of_command(trace)))
 
 
 def traces_of_run(trace: Path, info: RunInfo | None) -> list[Path]:
@@ -258,5 +265,5 @@ def traces_of_run(trace: Path, info: RunInfo | None) -> list[Path]:
 
 
 def _is_of_command(trace: Path) -> bool:
-    known = brief(trace)
-    return known is not None and known.of_command
+    entry = brief(trace)
+    return entry is not None and entry.of_command

@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
     from tui_probe.trace.unprobed import PackedItems, PackedSegments
 
-_MANY_WAITING: Final = 1 << 18
-"""Launches that wait to be counted and are worth one pass over all of them."""
-_MAX_EARLY: Final = 64
+_MIN_PENDING: Final = 1 << 18
+"""Launches and results that are worth one pass over all of them."""
+_MAX_EARLY_RESULTS: Final = 64
 
 
 class Recorder:
-    """``changed`` collects the indices of the kernels touched; ``row`` is the launch that the next lines are about."""
+    """Records lines of a log. ``changed_kernels`` has the indices of kernels; ``row`` is the row of the current launch."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.changed: set[int] = set()
-        self.decided: list[int] = []
+        self.changed_kernels: set[int] = set()
+        self.decided_kernels: list[int] = []
         """Kernels whose outcome has become known; its reader empties it."""
         self._folders: dict[int, str] = {}
         self.row: int | None = None
         self.time_ns: int | None = None
         """GPU time of a probed launch, from the line before its own."""
-        self._early: dict[int, list[int]] = {}
+        self._early_results: dict[int, list[int]] = {}
         """Results by the number of their launch, whose lines have not come: a benchmark saves before it writes them."""
         self._tally = Tally(trace)
         self.offset = 0
@@ -53,17 +53,17 @@ class Recorder:
             kernel = Kernel(index, "?", self.trace)
             kernel.folder_name = self._folders.get(index)
             self.trace.kernels.add(kernel)
-        self.changed.add(index)
+        self.changed_kernels.add(index)
         return kernel
 
     def forget_kernels(self) -> None:
-        self.settle()
+        self.count_pending()
         self.trace.kernels.clear()
         self.trace.timed.clear()
-        self.changed.clear()
+        self.changed_kernels.clear()
 
-    def folder(self, index: int, name: str) -> None:
-        """The name of a kernel's folder, which may be logged before its prepare result."""
+    def record_folder(self, index: int, name: str) -> None:
+        """Record the name of a kernel's folder, which may be logged before its prepare result."""
         self._folders[index] = name
         kernel = self.trace.kernels.get(index)
         if kernel is not None:
@@ -74,26 +74,26 @@ class Recorder:
     ) -> None:
         """Record the prepare result of a kernel; ``resources`` are those of its original function."""
         kernel = self.kernel(index)
-        self.decided.append(index)
+        self.decided_kernels.append(index)
         kernel.name = name
         kernel.outcome.decide(status, reason)
         kernel.driver_original = resources
 
-    def probed_function(self, index: int, resources: FunctionResources, mode: ProbeMode | None) -> None:
-        """The function that is launched instead of a kernel."""
+    def record_function(self, index: int, resources: FunctionResources, mode: ProbeMode | None) -> None:
+        """Record the function that is launched instead of a kernel."""
         kernel = self.kernel(index)
         kernel.outcome.function, kernel.stated_mode = resources, mode
 
-    def probing(
+    def record_probe_outcome(
         self, index: int, probe: str, status: PrepareResult, resources: FunctionResources, reason: Reason | None
     ) -> None:
         """Record the result of a kernel with one of several probes; ``resources`` are those of the probed function."""
-        probed = self.kernel(index).under(probe)
-        if probed is not None:
-            probed.outcome.decide(status, reason)
-            probed.outcome.function = resources
+        probed_kernel = self.kernel(index).under(probe)
+        if probed_kernel is not None:
+            probed_kernel.outcome.decide(status, reason)
+            probed_kernel.outcome.function = resources
 
-    def launch(
+    def record_launch(
         self,
         index: int | None,
         shape: Shape,
@@ -104,7 +104,7 @@ class Recorder:
         probed: bool = True,
         reason: Reason | None = None,
     ) -> None:
-        """A launch, of the kernel of this index if one is known; it becomes the one at hand."""
+        """Record a launch, of the kernel of this index if one is known; it becomes the current one."""
         self.row = self.trace.launches.add(
             UNKNOWN if index is None else index,
             shape,
@@ -115,159 +115,161 @@ class Recorder:
             reason=reason,
         )
         self.trace.state.launches += not self.trace.launches.is_captured(self.row)
-        if number in self._early:
-            self._take_early(number, self.row)
+        if number in self._early_results:
+            self._assign_early_results(number, self.row)
         if index is not None:
             self.kernel(index)
 
-    def unlisted(self, index: int, launches: int) -> None:
-        """Launches of a kernel that ran unprobed, and have no lines."""
+    def record_unlisted(self, index: int, launches: int) -> None:
+        """Record launches of a kernel that ran unprobed, and have no lines."""
         kernel = self.kernel(index)
         kernel.launches += launches
         self.trace.state.launches += launches
 
-    def _take_early(self, number: int, row: int) -> None:
-        """Give the results that came before their launch to this."""
-        for result in self._early.pop(number):
+    def _assign_early_results(self, number: int, row: int) -> None:
+        """Assign the results that came before their launch to its row."""
+        for result in self._early_results.pop(number):
             self.trace.results.set_launch(result, row)
-            self._join(result, row)
+            self._set_result(result, row)
 
-    def _join(self, result: int, row: int) -> None:
+    def _set_result(self, result: int, row: int) -> None:
         """Note a result of the launch in a row, which may have others."""
         launches = self.trace.launches
         if launches.set_result(row, result) and (index := launches.kernel_of(row)) != UNKNOWN:
             self.kernel(index).extra_results += 1
 
-    def ended_launches(self, launches: LaunchColumns) -> None:
-        """Launches that were read together, in order; the last is at hand afterwards."""
+    def record_launches(self, launches: LaunchColumns) -> None:
+        """Record launches that were read together, in order; the last becomes the current one."""
         state = self.trace.state
-        self._meet(launches.kernel)
-        first = self.trace.launches.extend(launches)
-        self.row = first + len(launches) - 1
+        self._add_kernels(launches.kernel)
+        first_row = self.trace.launches.extend(launches)
+        self.row = first_row + len(launches) - 1
         if launches.probed.any():
             self.time_ns = None
-        state.launches += len(launches) - int(self.trace.launches.captured(first).sum())
+        state.launches += len(launches) - int(self.trace.launches.captured_mask(first_row).sum())
         state.launches_probed += int((launches.probed & (launches.status == 0)).sum())
         for i in np.flatnonzero(~launches.probed & (launches.status > 0)).tolist():
             self.kernel(int(launches.kernel[i])).refuse(1, int(launches.status[i]))
-        if self._early:
-            for i in np.flatnonzero(np.isin(launches.number, list(self._early))).tolist():
-                self._take_early(int(launches.number[i]), first + i)
+        if self._early_results:
+            for i in np.flatnonzero(np.isin(launches.number, list(self._early_results))).tolist():
+                self._assign_early_results(int(launches.number[i]), first_row + i)
 
-    def key(self, key: ShapeGroupNamed) -> None:
+    def record_key(self, key: ShapeGroupNamed) -> None:
         """Record the launches that a key stands for; launches of it that the log named first are its kernel's, too."""
         self.kernel(key.kernel).launches += self.trace.passed.name_key(key)
 
-    def packed(self, segments: PackedSegments, items: PackedItems) -> None:
-        """Lines of packed launches, and what was read of them."""
+    def record_packed(self, segments: PackedSegments, items: PackedItems) -> None:
+        """Record lines of packed launches, and the items that were read of them."""
         counts = self.trace.passed.add(segments, items)
-        for key, count in counts.run.items():
-            self._count_passed(key, count)
-        for key, count in counts.captured.items():
+        for key, count in counts.launches.items():
+            self._count_unprobed(key, count)
+        for key, count in counts.captures.items():
             kernel = self.trace.passed.kernel_of(key)
             if kernel is not None:
                 self.kernel(kernel).captured += count
 
-    def lost(self, key: int, count: int) -> None:
-        """The log had no room for that many launches of a key."""
-        self.trace.passed.lose(key, count)
-        self._count_passed(key, count)
+    def record_lost(self, key: int, count: int) -> None:
+        """Record that the log had no room for that many launches of a key."""
+        self.trace.passed.add_lost(key, count)
+        self._count_unprobed(key, count)
 
-    def in_graph(self, index: int, shape: Shape) -> None:
-        """A kernel is in a graph; where it was not launched otherwise, that is the shape which it is known by."""
+    def record_graph_node(self, index: int, shape: Shape) -> None:
+        """Record that a kernel is in a graph. Where it was not launched otherwise, it gets the shape of the node."""
         kernel = self.kernel(index)
         if kernel.shape is None:
             kernel.shape = shape
 
-    def in_graphs(self, launches: Mapping[int, int]) -> None:
-        """Launches of kernels in replays of graphs that have no lines of their own."""
+    def record_graph_launches(self, launches: Mapping[int, int]) -> None:
+        """Record launches of kernels in replays of graphs that have no lines of their own."""
         for index, count in launches.items():
             self.kernel(index).launches += count
             self.kernel(index).launches_in_graphs += count
             self.trace.state.launches += count
 
-    def _count_passed(self, key: int, count: int) -> None:
+    def _count_unprobed(self, key: int, count: int) -> None:
         self.trace.state.launches += count
         kernel = self.trace.passed.kernel_of(key)
         if kernel is not None:
             self.kernel(kernel).launches += count
 
-    def saved_results(self, results: ResultColumns) -> None:
-        """Results that were read together, in order."""
+    def record_results(self, results: ResultColumns) -> None:
+        """Record results that were read together, in order."""
         state = self.trace.state
-        self._meet(results.kernel)
+        self._add_kernels(results.kernel)
         launches = self.trace.launches.rows_of(results.number.astype(np.int64))
-        first = self.trace.results.extend(results, launches)
+        first_result = self.trace.results.extend(results, launches)
         for i in np.flatnonzero(launches < 0).tolist():
-            self._expect(int(results.number[i]), first + i)
-        self.trace.launches.set_results(launches, first)
+            self._keep_early_result(int(results.number[i]), first_result + i)
+        self.trace.launches.set_results(launches, first_result)
         self._tally.add_results(results.kernel)
         state.results += len(results)
         state.bytes_written += sum(results.size.tolist())
 
-    def _expect(self, number: int, result: int) -> None:
-        """A result whose launch has not come; of a damaged log not more are kept than launches can be late."""
-        if len(self._early) < _MAX_EARLY:
-            self._early.setdefault(number, []).append(result)
+    def _keep_early_result(self, number: int, result: int) -> None:
+        """Keep a result whose launch has not come; of a damaged log not more are kept than launches can be late."""
+        if len(self._early_results) < _MAX_EARLY_RESULTS:
+            self._early_results.setdefault(number, []).append(result)
 
-    def _meet(self, kernels: NDArray[np.uint64]) -> None:
-        """See to it that there are all these kernels."""
-        for index in set(kernels.tolist()) - self.changed:
+    def _add_kernels(self, kernels: NDArray[np.uint64]) -> None:
+        """Make sure that all these kernels exist."""
+        for index in set(kernels.tolist()) - self.changed_kernels:
             self.kernel(index)
 
-    def settle(self) -> None:
+    def count_pending(self) -> None:
         """Count for their kernels the launches and results that were recorded since the last time."""
-        self._tally.settle()
+        self._tally.count_pending()
 
-    def settle_many(self) -> None:
-        """Settle if enough launches wait to be worth one pass."""
-        if self._tally.waiting > _MANY_WAITING:
-            self._tally.settle()
+    def count_many_pending(self) -> None:
+        """Count pending launches if they are enough to be worth one pass."""
+        if self._tally.pending > _MIN_PENDING:
+            self._tally.count_pending()
 
-    def memory(self, size: int, device: int | None = None, number: int | None = None, probe: str | None = None) -> None:
-        """The bytes of all maps of launch ``number``, or of the one at hand; those on the ``device`` where known.
+    def record_memory(
+        self, size: int, device: int | None = None, number: int | None = None, probe: str | None = None
+    ) -> None:
+        """Record the bytes of all maps of launch ``number`` or the current one, and those on the ``device`` where known.
 
-        Where several probes are sized, of this ``probe``.
+        Where several probes are sized, they are those of this ``probe``.
         """
         row = self.row if number is None else self.trace.launches.row_of(number)
         if row is None:
             return
         self.trace.launches.set_probe_bytes(row, size)
-        self._tally.more_memory(row, size)
+        self._tally.add_memory(row, size)
         index = self.trace.launches.kernel_of(row)
         if index == UNKNOWN:
             return
-        self.changed.add(index)
+        self.changed_kernels.add(index)
         if device is not None:
             outcome = self.kernel(index).outcome
             outcome.device_bytes = max(outcome.device_bytes or 0, device)
-        if probe is not None and (probed := self.kernel(index).under(probe)) is not None:
-            probed.outcome.add_size(row, size, device or 0)
+        if probe is not None and (probed_kernel := self.kernel(index).under(probe)) is not None:
+            probed_kernel.outcome.add_size(row, size, device or 0)
 
-    def ended(self, status: int) -> None:
+    def record_status(self, status: int) -> None:
         """Record the driver's answer to the current launch, 0 for success; a launch ends only once."""
         if self.row is None:
             return
         launches = self.trace.launches
-        ended_well = launches.ended_well(self.row)
+        had_succeeded = launches.has_succeeded(self.row)
         launches.set_status(self.row, status)
-        if launches.refused(self.row) and (index := launches.kernel_of(self.row)) != UNKNOWN:
+        if launches.was_refused(self.row) and (index := launches.kernel_of(self.row)) != UNKNOWN:
             self.kernel(index).refuse(1, status)
-        if launches.ended_well(self.row) and not ended_well:
+        if launches.has_succeeded(self.row) and not had_succeeded:
             self.trace.state.launches_probed += 1
-            self._tally.ended_well(self.row)
-            self._touch()
+            self._tally.add_success(self.row)
+            self._mark_changed()
 
-    def timed(self, times: TimeColumns) -> None:
-        """GPU times that were read together."""
+    def record_times(self, times: TimeColumns) -> None:
+        """Record GPU times that were read together."""
         order = np.argsort(times.kernel, kind="stable")
-        kernels, starts = np.unique(times.kernel[order], return_index=True)
-        for index, rows in zip(kernels.tolist(), np.split(order, starts[1:]), strict=False):
+        kernels, group_starts = np.unique(times.kernel[order], return_index=True)
+        for index, rows in zip(kernels.tolist(), np.split(order, group_starts[1:]), strict=False):
             self.kernel(index).add_samples(times.part(rows))
 
-    def timed_launch(self, event: GpuTimed) -> None:
-        """The GPU time of one launch."""
-        self.timed(
+    def record_time(self, event: GpuTimed) -> None:
+        """Record the GPU time of one launch."""
+        self.record_times(
             TimeColumns(
                 kernel=np.array([event.kernel], dtype=np.uint64),
                 launch=np.array([event.number], dtype=np.uint64),
@@ -279,32 +281,36 @@ class Recorder:
             )
         )
 
-    def _touch(self) -> None:
-        """The kernel of the launch at hand changed."""
+    def _mark_changed(self) -> None:
+        """Mark the kernel of the current launch as changed."""
         if self.row is not None and (kernel := self.trace.launches.kernel_of(self.row)) != UNKNOWN:
-            self.changed.add(kernel)
+            self.changed_kernels.add(kernel)
 
     def replaces_failed(self, index: int | None) -> bool:
         """True if the current launch was probed, failed, and was of this kernel."""
         launches = self.trace.launches
-        return self.row is not None and launches.failed(self.row) and launches.kernel_of(self.row) in (index, UNKNOWN)
+        return (
+            self.row is not None and launches.has_failed(self.row) and launches.kernel_of(self.row) in (index, UNKNOWN)
+        )
 
-    def saved(self, name: str, size: int, index: int | None, number: int | None, probe: str | None = None) -> None:
-        """A result file; without a launch number it is of the launch at hand. Of several probes one is named."""
+    def record_result(
+        self, name: str, size: int, index: int | None, number: int | None, probe: str | None = None
+    ) -> None:
+        """Record a result file; without a launch number it is of the current launch. Of several probes one is named."""
         launches, state = self.trace.launches, self.trace.state
         row = self.row if number is None else launches.row_of(number)
         if index is None and row is not None and launches.kernel_of(row) != UNKNOWN:
             index = launches.kernel_of(row)
         result = self.trace.results.add(name, size, row)
-        if probe is not None and index is not None and (probed := self.kernel(index).under(probe)) is not None:
+        if probe is not None and index is not None and (probed_kernel := self.kernel(index).under(probe)) is not None:
             self.trace.results.set_probe(result, probe)
-            probed.result_rows.append(result)
+            probed_kernel.result_rows.append(result)
         state.results += 1
         state.bytes_written += size
         if row is not None:
-            self._join(result, row)
+            self._set_result(result, row)
         elif number is not None:
-            self._expect(number, result)
+            self._keep_early_result(number, result)
         self._tally.add_result(index)
         if index is not None:
             self.kernel(index)

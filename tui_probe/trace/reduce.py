@@ -172,7 +172,7 @@ class Reducer:
             ProbeMemory: self._probe_memory,
             LaunchEnded: self._launch_ended,
             LaunchUnprobed: self._launch_unprobed,
-            ShapeGroupNamed: self.recorder.key,
+            ShapeGroupNamed: self.recorder.record_key,
             ReasonNamed: self._reason_named,
             PackedLine: self._packed,
             UnprobedDropped: self._unprobed_dropped,
@@ -201,7 +201,7 @@ class Reducer:
         if self.older is not None:
             self.older.apply(event)
             if self.older.current is not None:
-                self.recorder.changed.add(self.older.current.index)
+                self.recorder.changed_kernels.add(self.older.current.index)
         handler = self._apply.get(type(event))
         if handler is not None:
             handler(event)
@@ -239,7 +239,7 @@ class Reducer:
     def _folder(self, event: KernelFolder) -> None:
         index = event.folder.partition("_")[0]
         if self.older is None and index.isascii() and index.isdigit() and len(index) < 10:
-            self.recorder.folder(int(index), event.folder)
+            self.recorder.record_folder(int(index), event.folder)
 
     def _stop_deriving(self) -> None:
         """The log tells the outcome of its kernels: forget what was pieced together."""
@@ -252,7 +252,7 @@ class Reducer:
         self.recorder.record_outcome(event.index, event.status, event.resources, event.name, event.reason)
 
     def _probed_function(self, event: ProbedFunction) -> None:
-        self.recorder.probed_function(event.index, event.resources, event.way)
+        self.recorder.record_function(event.index, event.resources, event.way)
 
     def _fused(self, event: ProbesFused) -> None:
         self.recorder.kernel(event.index).fused = event
@@ -266,7 +266,7 @@ class Reducer:
             probed.outcome.ended_after = event.number
 
     def _probe_prepared(self, event: ProbePrepared) -> None:
-        self.recorder.probing(event.index, event.probe, event.status, event.resources, event.reason)
+        self.recorder.record_probe_outcome(event.index, event.probe, event.status, event.resources, event.reason)
 
     def _parameters(self, event: Parameters) -> None:
         self.recorder.time_ns = event.time_ns
@@ -281,7 +281,7 @@ class Reducer:
 
     def _launch(self, event: LaunchStarted) -> None:
         time_ns, self.recorder.time_ns = self.recorder.time_ns, None
-        self.recorder.launch(
+        self.recorder.record_launch(
             self._index(event.kernel),
             event.shape,
             number=self._launch_number(event.number),
@@ -296,10 +296,10 @@ class Reducer:
         return len(self.trace.launches) if number is None and self.older is not None else number
 
     def _probe_memory(self, event: ProbeMemory) -> None:
-        self.recorder.memory(event.size, event.device, event.number, event.probe)
+        self.recorder.record_memory(event.size, event.device, event.number, event.probe)
 
     def _launch_ended(self, event: LaunchEnded) -> None:
-        self.recorder.ended(event.status)
+        self.recorder.record_status(event.status)
 
     def _launch_unprobed(self, event: LaunchUnprobed) -> None:
         """A launch of the original: in its own right, or instead of a probed one that failed just now."""
@@ -310,7 +310,7 @@ class Reducer:
         elif row is not None and self.older is not None and self.older.sized == event.shape:
             self._original_of(row)
         else:
-            self.recorder.launch(
+            self.recorder.record_launch(
                 index,
                 event.shape,
                 number=self._launch_number(event.number),
@@ -326,7 +326,7 @@ class Reducer:
         """
         if self.older is not None:
             self.older.sized = None
-        if not self.trace.launches.ended_well(row):
+        if not self.trace.launches.has_succeeded(row):
             self.trace.launches.pass_through(row, None)
 
     def _reason_named(self, event: ReasonNamed) -> None:
@@ -335,13 +335,13 @@ class Reducer:
     def _packed(self, event: PackedLine) -> None:
         match = match_line(event.line)
         if match is not None:
-            self.recorder.packed(*read_packed([(self.recorder.offset, match)]))
+            self.recorder.record_packed(*read_packed([(self.recorder.offset, match)]))
 
     def _unprobed_dropped(self, event: UnprobedDropped) -> None:
-        self.recorder.lost(event.key, event.count)
+        self.recorder.record_lost(event.key, event.count)
 
     def _saved(self, event: ResultSaved) -> None:
-        self.recorder.saved(event.path.rpartition("/")[2], event.size, event.kernel, event.number, event.probe)
+        self.recorder.record_result(event.path.rpartition("/")[2], event.size, event.kernel, event.number, event.probe)
 
     def _benchmark(self, event: Benchmark) -> None:
         self.trace.state.benchmark = True
@@ -350,18 +350,18 @@ class Reducer:
             self.recorder.kernel(index).add_times(event)
 
     def _gpu_timed(self, event: GpuTimed) -> None:
-        self.recorder.timed_launch(event)
+        self.recorder.record_time(event)
 
     def _budget(self, event: BudgetEvent) -> None:
         self.trace.state.budgets[event.name] = event
 
     def _unlisted(self, event: UnlistedLaunches) -> None:
-        self.recorder.unlisted(event.kernel, event.launches)
+        self.recorder.record_unlisted(event.kernel, event.launches)
 
     def _context_failed(self, event: ContextFailed) -> None:
         if self.trace.state.context_failed is None:
             self.trace.state.context_failed = event
-            self.recorder.changed.update(range(len(self.trace.kernels)))
+            self.recorder.changed_kernels.update(range(len(self.trace.kernels)))
 
     def _hashed(self, event: MemoryHashed) -> None:
         if len(self.trace.state.hashes) < _MAX_HASHES:
@@ -375,7 +375,7 @@ class Reducer:
         faults = self.trace.state.faults
         if len(faults) < _MAX_TROUBLES:
             faults.append(event.text)
-            self.recorder.changed.update(range(len(self.trace.kernels)))
+            self.recorder.changed_kernels.update(range(len(self.trace.kernels)))
 
     def _trouble(self, event: Trouble) -> None:
         troubles = self.trace.state.troubles
@@ -385,13 +385,13 @@ class Reducer:
     def _graph_node(self, event: GraphNode) -> None:
         self.trace.graphs.node(event)
         if event.kernel is not None and event.shape is not None:
-            self.recorder.in_graph(event.kernel, event.shape)
+            self.recorder.record_graph_node(event.kernel, event.shape)
 
     def _graph_replayed(self, event: GraphReplayed) -> None:
-        self.recorder.in_graphs(self.trace.graphs.replayed(event.graph, event.count))
+        self.recorder.record_graph_launches(self.trace.graphs.replayed(event.graph, event.count))
 
     def _graph_replay(self, event: GraphReplay) -> None:
-        self.recorder.in_graphs(self.trace.graphs.replay(event))
+        self.recorder.record_graph_launches(self.trace.graphs.replay(event))
 
     def _ending(self, event: Ending) -> None:
         self.trace.state.exit_status, self.trace.state.signal = event.status, event.signal
@@ -399,6 +399,6 @@ class Reducer:
     def _exited(self, event: Exited) -> None:
         self.trace.state.launches_dropped = event.dropped
         if event.dropped:
-            self.recorder.changed.update(range(len(self.trace.kernels)))
+            self.recorder.changed_kernels.update(range(len(self.trace.kernels)))
         if event.reason is not None:
             self.trace.state.dropped_reason, self.trace.state.dropped_reason_code = event.reason

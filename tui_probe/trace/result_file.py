@@ -58,38 +58,40 @@ class ResultFile:
             raise TraceError(f"{path}: not readable: {getattr(error, 'strerror', None) or error}") from error
         self._close = weakref.finalize(self, os.close, descriptor)
         self._descriptor = descriptor
-        self._whole: NDArray[np.uint8] | None = None
+        self._content: NDArray[np.uint8] | None = None
         self.size = os.fstat(descriptor).st_size
         if self.size <= SMALL_FILE:
-            self._whole = self._read(0, self.size)
+            self._content = self._read_bytes(0, self.size)
             self._close()
 
     def __len__(self) -> int:
         return self.size
 
-    def part(self, at: int, size: int) -> NDArray[np.uint8]:
-        """``size`` bytes from ``at`` on, which are in it: u1, read-only. TraceError if they are there no more."""
-        return self._read(at, size) if self._whole is None else self._whole[at : at + size]
+    def part(self, offset: int, size: int) -> NDArray[np.uint8]:
+        """``size`` bytes from ``offset`` on, which are in it: u1, read-only. TraceError if they are there no more."""
+        return self._read_bytes(offset, size) if self._content is None else self._content[offset : offset + size]
 
-    def head(self, at: int, size: int) -> bytes:
+    def head(self, offset: int, size: int) -> bytes:
         """Return bytes of the file, fewer at its end."""
-        return self.part(at, max(min(size, self.size - at), 0)).tobytes()
+        return self.part(offset, max(min(size, self.size - offset), 0)).tobytes()
 
-    def unpack(self, form: struct.Struct, at: int) -> tuple[Any, ...]:
-        """The numbers from ``at`` on, which are in it."""
-        return form.unpack(self.part(at, form.size).data)
+    def unpack(self, form: struct.Struct, offset: int) -> tuple[Any, ...]:
+        """The numbers from ``offset`` on, which are in it."""
+        return form.unpack(self.part(offset, form.size).data)
 
-    def _read(self, at: int, size: int) -> NDArray[np.uint8]:
+    def _read_bytes(self, offset: int, size: int) -> NDArray[np.uint8]:
         try:
-            buffer, done = np.empty(size, np.uint8), 0
-            while done < size and (count := read_into(self._descriptor, buffer.data[done:], at + done)):
-                done += count
+            buffer, size_read = np.empty(size, np.uint8), 0
+            while size_read < size and (
+                count := read_into(self._descriptor, buffer.data[size_read:], offset + size_read)
+            ):
+                size_read += count
         except OSError as error:
             raise TraceError(f"{self.path}: not readable: {error.strerror}") from error
         except MemoryError as error:
             raise TraceError(f"{self.path}: not enough memory for {size} bytes") from error
-        if done < size:
-            raise TraceError(f"{self.path}: truncated at byte {at + done} while open; open the file again")
+        if size_read < size:
+            raise TraceError(f"{self.path}: truncated at byte {offset + size_read} while open; open the file again")
         buffer.flags.writeable = False
         return buffer
 
@@ -117,7 +119,7 @@ class Maps(Sequence["NDArray[np.uint8]"]):
 
     def __init__(self, file: ResultFile, header: Header, sections: Sequence[Section]) -> None:
         self._file, self._header, self._sections = file, header, sections
-        self._read: weakref.WeakValueDictionary[int, NDArray[np.uint8]] = weakref.WeakValueDictionary()
+        self._arrays: weakref.WeakValueDictionary[int, NDArray[np.uint8]] = weakref.WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._sections)
@@ -134,11 +136,11 @@ class Maps(Sequence["NDArray[np.uint8]"]):
     def __getitem__(self, index: int | slice) -> NDArray[np.uint8] | Sequence[NDArray[np.uint8]]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        raw = self._read.get(index)
+        raw = self._arrays.get(index)
         if raw is None:
             shape = self.shape(index)
             raw = self._file.part(self._sections[index].offset, shape[0] * shape[1] * shape[2])
-            self._read[index] = raw
+            self._arrays[index] = raw
         return raw.reshape(self.shape(index))
 
     def blocks(self, index: int, first: int, last: int) -> NDArray[np.uint8]:
@@ -153,7 +155,7 @@ def read_header(path: Path, data: ResultFile) -> Header:
         raise TraceError(
             f"{path}: the file has {len(data)} bytes, but a header needs {_HEADER.size}; the file is truncated"
         )
-    x, y, z, bx, by, bz, shared, maps = data.unpack(_HEADER, 0)
+    x, y, z, bx, by, bz, shared_bytes, maps = data.unpack(_HEADER, 0)
     if 0 in (x, y, z):
         raise TraceError(f"{path}, offset 0: the grid would be {x}×{y}×{z}, so this is not a result file")
     if 0 in (bx, by, bz):
@@ -170,7 +172,7 @@ def read_header(path: Path, data: ResultFile) -> Header:
         raise TraceError(
             f"{path}, offset {_HEADER.size}: {maps} maps need {end} bytes, but {len(data)} exist; the file is truncated"
         )
-    return Header((x, y, z), (bx, by, bz), shared, maps)
+    return Header((x, y, z), (bx, by, bz), shared_bytes, maps)
 
 
 def read_sections(
@@ -183,9 +185,9 @@ def read_sections(
         )
     readings: list[tuple[int, tuple[Section, ...], Dialect]] = []
     errors: list[TraceError] = []
-    for dialect, read in (("current", _current_sections), ("older", _older_sections)):
+    for dialect, read_dialect in (("current", _current_sections), ("older", _older_sections)):
         try:
-            sections = read(path, data, header, levels)
+            sections = read_dialect(path, data, header, levels)
             slack = _check_sections(path, header, sections, len(data))
             readings.append((slack, sections, dialect))  # type: ignore[arg-type]
         except TraceError as error:
@@ -210,14 +212,16 @@ def _current_sections(
 ) -> tuple[Section, ...]:
     sections = []
     for index in range(header.maps):
-        at = _section_offset(index)
-        slot_bytes, divisor, offset = data.unpack(_SECTION, at)
+        section_offset = _section_offset(index)
+        slot_bytes, divisor, offset = data.unpack(_SECTION, section_offset)
         if divisor not in (1, WARP_SIZE):
-            raise TraceError(f"{path}, offset {at + 4}: {divisor} threads per slot instead of 1 or {WARP_SIZE}")
+            raise TraceError(
+                f"{path}, offset {section_offset + 4}: {divisor} threads per slot instead of 1 or {WARP_SIZE}"
+            )
         level: Level = "thread" if divisor == 1 else "warp"
         if levels is not None and levels[index] != level:
             raise TraceError(
-                f"{path}, offset {at + 4}: the file has one slot per {level}, but kernel.info says one per"
+                f"{path}, offset {section_offset + 4}: the file has one slot per {level}, but kernel.info says one per"
                 f" {levels[index]}"
             )
         sections.append(Section(level, slot_bytes, offset))
@@ -229,12 +233,14 @@ def _older_sections(
 ) -> tuple[Section, ...]:
     sections = []
     for index in range(header.maps):
-        at = _section_offset(index)
-        size, offset = data.unpack(_OLDER_SECTION, at)
+        section_offset = _section_offset(index)
+        size, offset = data.unpack(_OLDER_SECTION, section_offset)
         level = levels[index] if levels is not None else _likely_level(header, size)
         slots = header.blocks * header.slots(level)
         if size % slots:
-            raise TraceError(f"{path}, offset {at}: {size} bytes cannot be divided evenly among {slots} {level} slots")
+            raise TraceError(
+                f"{path}, offset {section_offset}: {size} bytes cannot be divided evenly among {slots} {level} slots"
+            )
         sections.append(Section(level, size // slots, offset))
     return tuple(sections)
 
@@ -246,18 +252,18 @@ def _likely_level(header: Header, size: int) -> Level:
 
 def _check_sections(path: Path, header: Header, sections: tuple[Section, ...], size: int) -> int:
     """Check that sections are in the file and apart; how many bytes after the section table are in none of them."""
-    first = end = _section_offset(len(sections))
+    maps_start = end = _section_offset(len(sections))
     for section in sorted(sections, key=lambda section: section.offset):
-        at = _section_offset(sections.index(section))
-        if section.offset < first:
-            raise TraceError(f"{path}, offset {at + 8}: the map at {section.offset} overlaps the header")
+        section_offset = _section_offset(sections.index(section))
+        if section.offset < maps_start:
+            raise TraceError(f"{path}, offset {section_offset + 8}: the map at {section.offset} overlaps the header")
         if section.offset < end and section.size(header):
             raise TraceError(
-                f"{path}, offset {at + 8}: the map at {section.offset} overlaps the map that ends at {end}"
+                f"{path}, offset {section_offset + 8}: the map at {section.offset} overlaps the map that ends at {end}"
             )
         end = max(end, section.offset + section.size(header))
         if end > size:
             raise TraceError(
-                f"{path}, offset {at}: a map ends at byte {end}, the file at {size}; the file is truncated"
+                f"{path}, offset {section_offset}: a map ends at byte {end}, the file at {size}; the file is truncated"
             )
-    return size - first - sum(section.size(header) for section in sections)
+    return size - maps_start - sum(section.size(header) for section in sections)

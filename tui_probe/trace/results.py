@@ -95,23 +95,23 @@ class Result:
             return (
                 bits[: self.maps.shape(index)[0] * self.maps.shape(index)[1]].view(np.bool_).reshape(self._shape(index))
             )
-        saved = self.kept(index)
-        if saved is None:
+        counts = self.kept(index)
+        if counts is None:
             return None
-        mask = np.arange(self._shape(index)[2]) < saved[:, :, np.newaxis]
-        unknown = saved < 0
-        if unknown.any():
+        mask = np.arange(self._shape(index)[2]) < counts[:, :, np.newaxis]
+        is_unknown = counts < 0
+        if is_unknown.any():
             record = self.about[index].record_bytes
-            slots = self.maps[index][unknown]
-            mask[unknown] = slots.reshape(*slots.shape[:1], -1, record).any(axis=2)
+            slots = self.maps[index][is_unknown]
+            mask[is_unknown] = slots.reshape(*slots.shape[:1], -1, record).any(axis=2)
         return mask
 
     def totals(self, index: int) -> tuple[int, int] | None:
         """(kept, attempts) of all slots of map ``index`` whose numbers are known; None as ``attempts``."""
-        saved, attempts = self.kept(index), self.attempts(index)
-        if saved is None or attempts is None:
+        counts, attempts = self.kept(index), self.attempts(index)
+        if counts is None or attempts is None:
             return None
-        return int(saved[saved >= 0].sum()), int(attempts[attempts >= 0].sum())
+        return int(counts[counts >= 0].sum()), int(attempts[attempts >= 0].sum())
 
     def record_bytes(self, index: int) -> int | None:
         """Bytes of a record of map ``index``; None without such a map."""
@@ -124,7 +124,7 @@ class Result:
         """
         if self._kind(index) != "sites":
             return None
-        dtype = self._fitting(index, record, "has {} bytes per site")
+        dtype = self._checked_dtype(index, record, "has {} bytes per site")
         return self.about[index].marks.view(dtype)
 
     def reduced(self, index: int, record: DTypeLike) -> Reduced | None:
@@ -134,10 +134,10 @@ class Result:
         """
         if self._kind(index) != "reduced":
             return None
-        dtype = self._fitting(index, record, "was reduced to records of {} bytes")
+        dtype = self._checked_dtype(index, record, "was reduced to records of {} bytes")
         return read_reduced(self.about[index].marks, len(self.blocks), self.header.threads, dtype)
 
-    def _fitting(self, index: int, record: DTypeLike, words: str) -> np.dtype[Any]:
+    def _checked_dtype(self, index: int, record: DTypeLike, words: str) -> np.dtype[Any]:
         """The type of what is left of map ``index``. TraceError, with these words, if that is of another size."""
         size, dtype = self.about[index].record_bytes, np.dtype(record)
         if size != dtype.itemsize:
@@ -149,9 +149,9 @@ class Result:
         """Whose records became one in map ``index``; None if all of them are there."""
         if self._kind(index) != "reduced":
             return None
-        about = self.about[index]
-        where = f"{self.path}, map {index}"
-        return reduction_group(where, len(self.blocks), self.header.threads, about.marks, about.record_bytes)
+        records = self.about[index]
+        location = f"{self.path}, map {index}"
+        return reduction_group(location, len(self.blocks), self.header.threads, records.marks, records.record_bytes)
 
     def _kind(self, index: int) -> RecordKind:
         if not 0 <= index < len(self.maps):
@@ -215,7 +215,7 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
     maps = Maps(data, header, sections)
     if dialect == "older":
         return Result(path, header, sections, maps, dialect)
-    about, end = read_map_records(path, data, header, sections)
-    sample = read_sample(path, data, end, header.blocks) if about else None
-    launched = header if sample is None else header._replace(grid=sample.grid)
-    return Result(path, launched, sections, maps, dialect, about, sample)
+    map_records, end = read_map_records(path, data, header, sections)
+    sample = read_sample(path, data, end, header.blocks) if map_records else None
+    launch_header = header if sample is None else header._replace(grid=sample.grid)
+    return Result(path, launch_header, sections, maps, dialect, map_records, sample)

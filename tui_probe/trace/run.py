@@ -74,21 +74,21 @@ class RangeTable:
 
     def add(self, event: NvtxRange) -> None:
         """Add a range, or another part of one."""
-        known = self._by_id.get(event.id)
-        if known is None:
+        nvtx_range = self._by_id.get(event.id)
+        if nvtx_range is None:
             self._by_id[event.id] = Range(
                 event.id, event.parent, event.thread, event.start_ns, event.end_ns, event.domain, event.text,
                 list(event.runs),
             )  # fmt: skip
         else:
-            known.runs += event.runs
-            known.end_ns = event.end_ns if known.end_ns is None else known.end_ns
+            nvtx_range.runs += event.runs
+            nvtx_range.end_ns = event.end_ns if nvtx_range.end_ns is None else nvtx_range.end_ns
 
     def depth(self, inner: Range) -> int:
         """The number of ranges that enclose it: 0 for an outermost one."""
-        depth, seen, outer = 0, {inner.id}, self.get(inner.parent)
-        while outer is not None and outer.id not in seen:
-            seen.add(outer.id)
+        depth, inner_ids, outer = 0, {inner.id}, self.get(inner.parent)
+        while outer is not None and outer.id not in inner_ids:
+            inner_ids.add(outer.id)
             depth, outer = depth + 1, self.get(outer.parent)
         return depth
 
@@ -184,7 +184,7 @@ class Run:
         """The kernels with timed launches."""
         self.times_logged = 0
         """Number of times of launches in the log so far."""
-        self._gpu_ns = (-1, -1, -1)
+        self._times_version = (-1, -1, -1)
         self._gpu_times = (0.0, 0.0)
 
     @property
@@ -199,20 +199,20 @@ class Run:
 
     def _known_times(self) -> tuple[float, float]:
         """Return the GPU time of timed kernels, and of graphs beyond them, in ns."""
-        now = (self.state.launches, self.times_logged, self.graphs.changes)
-        if now != self._gpu_ns:
+        version = (self.state.launches, self.times_logged, self.graphs.changes)
+        if version != self._times_version:
             times = {kernel.index: time for kernel in self.timed if (time := kernel.gpu_time) is not None}
-            means = {index: time.total_ns / time.launches for index, time in times.items() if time.launches}
-            of_graphs = 0.0 if self.state.simulated else sum(graph.untimed_ns(means) for graph in self.graphs)
-            self._gpu_ns, self._gpu_times = now, (sum(time.total_ns for time in times.values()), of_graphs)
+            mean_times = {index: time.total_ns / time.launches for index, time in times.items() if time.launches}
+            graph_ns = 0.0 if self.state.simulated else sum(graph.untimed_ns(mean_times) for graph in self.graphs)
+            self._times_version, self._gpu_times = version, (sum(time.total_ns for time in times.values()), graph_ns)
         return self._gpu_times
 
     @property
     def broke_off(self) -> bool:
         """True if its process ended without its last lines, and the cause is unknown: killed or crashed."""
         state, info = self.state, self.run_info
-        ended = state.exit_status is not None or state.signal is not None or state.launches_dropped is not None
-        return not state.running and not ended and info is not None and info.pid is not None
+        has_ended = state.exit_status is not None or state.signal is not None or state.launches_dropped is not None
+        return not state.running and not has_ended and info is not None and info.pid is not None
 
     @property
     def log_cut(self) -> bool:

@@ -39,17 +39,17 @@ _SECRETS: Final = (_TOKEN, _CREDENTIALS, _BEARER)
 
 def mask_words(words: Iterable[str]) -> list[str]:
     """The words of a command line without what looks like a secret."""
-    shown, is_secret = [], False
+    masked_words, is_secret = [], False
     for text in words:
         word = text.encode("utf-8", "surrogatepass")
         name, equals, value = word.partition(b"=")
-        option, named = word.startswith(b"-"), _NAME.search(name) is not None
-        if is_secret and word and not option:
-            shown.append(MASK)
+        is_option, has_secret_name = word.startswith(b"-"), _NAME.search(name) is not None
+        if is_secret and word and not is_option:
+            masked_words.append(MASK)
         else:
-            shown.append(_mask_word(word, len(word) - len(value) if equals and named else None))
-        is_secret = option and not equals and named
-    return shown
+            masked_words.append(_mask_word(word, len(word) - len(value) if equals and has_secret_name else None))
+        is_secret = is_option and not equals and has_secret_name
+    return masked_words
 
 
 def _mask_word(word: bytes, value: int | None) -> str:
@@ -60,12 +60,12 @@ def _mask_word(word: bytes, value: int | None) -> str:
     """
     spans = [match.span() for pattern in _SECRETS for match in pattern.finditer(word)]
     spans += [] if value is None else [(value, len(word))]
-    parts, hidden = [], -1
+    parts, masked_end = [], -1
     for start, end in sorted(spans):
-        if start > hidden:
-            parts += [word[max(hidden, 0) : start], MASK.encode()]
-        hidden = max(hidden, end)
-    return b"".join([*parts, word[max(hidden, 0) :]]).decode("utf-8", "surrogatepass")
+        if start > masked_end:
+            parts += [word[max(masked_end, 0) : start], MASK.encode()]
+        masked_end = max(masked_end, end)
+    return b"".join([*parts, word[max(masked_end, 0) :]]).decode("utf-8", "surrogatepass")
 
 
 def mask_line(command: str) -> str:
@@ -86,9 +86,9 @@ def is_alive(pid: int | None, command: str) -> bool:
     except OSError:
         return False
     text = arguments.replace(b"\0", b" ").decode("utf-8", "backslashreplace").strip()
-    known, masked, _ = command.partition(MASK)
+    prefix, mask, _ = command.partition(MASK)
     return (
-        bool(text) and bool(command) and (text.startswith(known[:512]) or (not masked and known.startswith(text[:512])))
+        bool(text) and bool(command) and (text.startswith(prefix[:512]) or (not mask and prefix.startswith(text[:512])))
     )
 
 
@@ -211,10 +211,10 @@ class MissingDirectoryError(UsageError):
         )
 
 
-def recorded_run(trace: Path, again: Callable[[RunInfo], str]) -> tuple[RunInfo, Path]:
+def recorded_run(trace: Path, build_command: Callable[[RunInfo], str]) -> tuple[RunInfo, Path]:
     """The run of a trace, and its working directory. UsageError where the trace does not say.
 
-    MissingDirectoryError if that directory is not here, with the command that ``again`` returns.
+    MissingDirectoryError if that directory is not here, with the command that ``build_command`` returns.
     """
     info = read_run_info(trace / "run.json") or RunInfo()
     if not info.command:
@@ -226,7 +226,7 @@ def recorded_run(trace: Path, again: Callable[[RunInfo], str]) -> tuple[RunInfo,
         )
     folder = Path(info.cwd or ".")
     if not folder.is_dir():
-        raise MissingDirectoryError(trace, folder, again(info))
+        raise MissingDirectoryError(trace, folder, build_command(info))
     return info, folder
 
 
@@ -239,13 +239,13 @@ def _shell_word(word: str) -> str:
     """A word for a shell, with escapes for what a terminal would obey or hide."""
     if word.isprintable():
         return shlex.quote(word)
-    escaped = re.sub(r"[\\']", r"\\\g<0>", word)
-    return "$'" + "".join(map(_escaped, escaped)) + "'"
+    text = re.sub(r"[\\']", r"\\\g<0>", word)
+    return "$'" + "".join(map(_escape, text)) + "'"
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     """A character in a word of the form ``$'…'``; one that stands for a byte of a file name becomes that byte."""
     if character.isprintable():
         return character
-    how = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
-    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", how))
+    error_handler = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", error_handler))

@@ -195,12 +195,12 @@ def source_lines(folder: Path | None) -> SourceLines:
     """
     if folder is None:
         return SourceLines({})
-    if (known := SourceLines.of(folder)).lines:
-        return known
+    if (lines := SourceLines.of(folder)).lines:
+        return lines
     try:
         probes = read_sites(folder) or ()
     except TraceError:
-        return known
+        return lines
     instructions = (instruction for probe in probes for instruction in probe.instructions())
     return SourceLines({instruction.line: instruction.source for instruction in instructions if instruction.source})
 
@@ -242,7 +242,7 @@ class _Reader:
             probe=_text(entry.get("probe")),
             sites=sites,
             maps={
-                _text(name): tuple(_picked(sites, number) for number in _list_of(_table(of_map).get("sites")))
+                _text(name): tuple(_pick(sites, number) for number in _list_of(_table(of_map).get("sites")))
                 for name, of_map in _table(entry.get("maps")).items()
             },
             unchecked=_read_list(self._instruction, entry.get("unchecked")),
@@ -301,27 +301,27 @@ class _Reader:
         if value is None:
             return None
         entry = _table(value)
-        return SourceLine(_picked(self._files, entry.get("file")), _number(entry.get("line")))
+        return SourceLine(_pick(self._files, entry.get("file")), _number(entry.get("line")))
 
 
 def _table(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"expected an object, not {_quoted(value)}")
+        raise ValueError(f"expected an object, not {_quote(value)}")
     return value
 
 
 def _list_of(value: object) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError(f"expected a list, not {_quoted(value)}")
+        raise ValueError(f"expected a list, not {_quote(value)}")
     return value
 
 
-def _read_list(read: Callable[[object], T], value: object) -> tuple[T, ...]:
-    """The values of a list, each as ``read`` has it."""
-    return tuple(map(read, _list_of(value)))
+def _read_list(parse: Callable[[object], T], value: object) -> tuple[T, ...]:
+    """The values of a list, each as ``parse`` has it."""
+    return tuple(map(parse, _list_of(value)))
 
 
-def _picked(entries: Sequence[T], value: object) -> T:
+def _pick(entries: Sequence[T], value: object) -> T:
     number = _number(value)
     if number >= len(entries):
         raise ValueError(f"number {number} is too large; entries in the list: {len(entries)}")
@@ -332,7 +332,7 @@ def _one_of(value: object, words: Sequence[T]) -> T:
     for word in words:
         if word == value:
             return word
-    raise ValueError(f"{_quoted(value)} is not one of {', '.join(map(str, words))}")
+    raise ValueError(f"{_quote(value)} is not one of {', '.join(map(str, words))}")
 
 
 def _copy(entry: Mapping[str, Any]) -> SiteCopy:
@@ -374,7 +374,7 @@ def _signaled(value: object) -> tuple[str, tuple[int, ...]]:
 
 def _number(value: object) -> int:
     if type(value) is not int or not 0 <= value < MAX_SITE_NUMBER:
-        raise ValueError(f"expected a number of at least 0, not {_quoted(value)}")
+        raise ValueError(f"expected a number of at least 0, not {_quote(value)}")
     return value
 
 
@@ -385,9 +385,9 @@ def _offset(value: object) -> Offset:
 def _text(value: object) -> str:
     """A text that can be printed and put into JSON again."""
     if not isinstance(value, str):
-        raise ValueError(f"expected a string, not {_quoted(value)}")
+        raise ValueError(f"expected a string, not {_quote(value)}")
     return value if value.isascii() else text_of(value.encode("utf-8", "surrogatepass"))
 
 
-def _quoted(value: object) -> str:
+def _quote(value: object) -> str:
     return ascii(value)[:40] if isinstance(value, str | int | float | bool | None) else type(value).__name__

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _FILE: Final = re.compile(r'^\s*\.file\s+(\d{1,9})\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
 _LOC: Final = re.compile(r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\b")
-_INLINED: Final = re.compile(
+_INLINED_LOC: Final = re.compile(
     r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?:.*\binlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9}))?"
 )
 _TOOLKIT_HEADER: Final = re.compile(r"/(cuda[^/]*|nvidia/[^/]+)/(.+/)?include/")
@@ -106,9 +106,9 @@ class SourceLines:
 
         For the head of a loop or block, whose first instruction may have no machine code of its own.
         """
-        known = sorted(self.lines)
-        place = bisect_right(known, number - 1)
-        return self.lines[known[place]] if place < len(known) else None
+        line_numbers = sorted(self.lines)
+        place = bisect_right(line_numbers, number - 1)
+        return self.lines[line_numbers[place]] if place < len(line_numbers) else None
 
 
 def _lines_of_sass(folder: Path) -> dict[int, SourceLine]:
@@ -120,7 +120,7 @@ def _lines_of_sass(folder: Path) -> dict[int, SourceLine]:
         places = source_places(read_within(folder / "pruned.bin", CUBIN), info.name, info.graft.appended)
     except (OSError, ImageError, TraceError):
         return {}
-    return {Offset(at): SourceLine(*place) for at, place in places.items()}
+    return {Offset(offset): SourceLine(*place) for offset, place in places.items()}
 
 
 def call_lines(folder: Path) -> dict[int, SourceLine]:
@@ -136,10 +136,10 @@ def call_lines(folder: Path) -> dict[int, SourceLine]:
     except (OSError, ImageError, TraceError):
         return {}
     of_toolkit = {at: calls for at, calls in chains.items() if at in places and is_of_toolkit(places[at][0])}
-    outside = {
+    program_calls = {
         at: next((call for call in calls if not is_of_toolkit(call[0])), None) for at, calls in of_toolkit.items()
     }
-    return {Offset(at): SourceLine(*call) for at, call in outside.items() if call and all(call)}
+    return {Offset(at): SourceLine(*call) for at, call in program_calls.items() if call and all(call)}
 
 
 def lines_of_original_ptx(folder: Path, ptx: str, offsets: Iterable[int]) -> tuple[dict[int, int], bool]:
@@ -155,11 +155,11 @@ def lines_of_original_ptx(folder: Path, ptx: str, offsets: Iterable[int]) -> tup
     if rows:
         places = {at: bisect_right(rows, at, key=lambda row: row[0]) - 1 for at in offsets}
         return {at: rows[place][1] for at, place in places.items() if place >= 0}, True
-    first: dict[SourceLine, int] = {}
+    first_lines: dict[SourceLine, int] = {}
     for number, source in lines_of_directives(_function_text(ptx, name)).items():
-        first.setdefault(source, number)
+        first_lines.setdefault(source, number)
     sources = _lines_of_sass(folder)
-    return {at: first[sources[at]] for at in offsets if at in sources and sources[at] in first}, False
+    return {at: first_lines[sources[at]] for at in offsets if at in sources and sources[at] in first_lines}, False
 
 
 def _ptx_rows(cubin: bytes, name: str) -> list[tuple[int, int]]:
@@ -185,11 +185,11 @@ def _ptx_rows_of_original(folder: Path, name: str, pruned: bytes) -> list[tuple[
 
 def _function_text(ptx: str, name: str) -> str:
     """Return the text with empty lines for labels and for what is not code of a function, but for ``.file``."""
-    lines, inside = [], False
+    lines, is_inside = [], False
     for text in ptx.split("\n"):
         if _FUNCTION.match(text):
-            inside = re.search(rf"\b{re.escape(name)}\(", text) is not None
-        is_code = inside and not re.match(r"\s*([{}()]|\.(?!loc)|\S+:\s*$)", text)
+            is_inside = re.search(rf"\b{re.escape(name)}\(", text) is not None
+        is_code = is_inside and not re.match(r"\s*([{}()]|\.(?!loc)|\S+:\s*$)", text)
         lines.append(text if is_code or _FILE.match(text) else "")
     return "\n".join(lines)
 
@@ -205,9 +205,9 @@ def files_of(folder: Path) -> list[str]:
         return sorted({source.file for source in lines.values()})
     try:
         pruned = _read_text(folder / "pruned.ptx")
-        used = {int(match[1]) for text in pruned.split("\n") if (match := _LOC.match(text)) is not None}
-        if used:
-            return [path for number, path in named_files(pruned).items() if number in used]
+        used_numbers = {int(match[1]) for text in pruned.split("\n") if (match := _LOC.match(text)) is not None}
+        if used_numbers:
+            return [path for number, path in named_files(pruned).items() if number in used_numbers]
         tables = line_tables(_read_cubin(folder))
     except (OSError, ImageError):
         return []
@@ -244,7 +244,7 @@ def _calls_of_directives(ptx: str) -> dict[int, SourceLine]:
     inlined_at: dict[tuple[str, ...], tuple[str, ...]] = {}
     current: SourceLine | None = None
     for number, text in enumerate(ptx.split("\n"), 1):
-        if (match := _INLINED.match(text)) is not None:
+        if (match := _INLINED_LOC.match(text)) is not None:
             place, call = match.group(1, 2, 3), match.group(4, 5, 6)
             chain = [place]
             while call[0] and call not in chain:
@@ -262,7 +262,7 @@ def _calls_of_directives(ptx: str) -> dict[int, SourceLine]:
 
 def named_files(ptx: str) -> dict[int, str]:
     """The files that the ``.file`` directives of a text name, by their numbers."""
-    return {int(number): f"{first}/{second}" if second else first for number, first, second in _FILE.findall(ptx)}
+    return {int(number): f"{path}/{name}" if name else path for number, path, name in _FILE.findall(ptx)}
 
 
 def _shared_file(folder: Path, name: str) -> Path:
@@ -285,7 +285,7 @@ def _lines_of_machine_code(pruned: str, folder: Path) -> tuple[dict[int, SourceL
     original = parse(_read_text(_shared_file(folder, "original.ptx")))
     by_name = {function.name: function for function in _functions(original)}
     pairs = [(by_name[function.name], function) for function in _functions(parse(pruned)) if function.name in by_name]
-    chains = chains_of_tables(image, [(before, after.span.line - before.span.line) for before, after in pairs])
+    chains = chains_of_tables(image, [(source, kept.span.line - source.span.line) for source, kept in pairs])
     calls = {line: _call_of(chain) for line, chain in chains.items()}
     return {line: chain[0] for line, chain in chains.items()}, {line: call for line, call in calls.items() if call}
 
@@ -316,12 +316,12 @@ def chains_of_tables(image: bytes, functions: Iterable[tuple[Function, int]]) ->
 
 def _chains_in(table: FunctionTables, function: Function) -> dict[int, tuple[SourceLine, ...]]:
     """The chain of each line of a function: that of most of its instructions."""
-    last = max((node.span.line for node in function.body or ()), default=function.span.line)
-    starts = [row.address for row in table.source]
+    last_line = max((node.span.line for node in function.body or ()), default=function.span.line)
+    addresses = [row.address for row in table.source]
     votes: dict[int, Counter[tuple[tuple[str, int], ...]]] = {}
     for row in table.ptx:
-        place = bisect_right(starts, row.address) - 1
-        if place >= 0 and function.span.line <= row.line <= last:
+        place = bisect_right(addresses, row.address) - 1
+        if place >= 0 and function.span.line <= row.line <= last_line:
             _, file, line, _ = table.source[place]
             if file and line > 0:
                 votes.setdefault(row.line, Counter())[(file, line), *table.calls[place]] += 1
@@ -354,11 +354,11 @@ class SourceFiles:
 
     def __init__(self, trace: Path) -> None:
         self._trace = trace
-        self._read = lru_cache(maxsize=64)(self._read_lines)
+        self._cached_lines = lru_cache(maxsize=64)(self._read_lines)
 
     def lines(self, path: str) -> tuple[str, ...]:
         """The lines of a file by the path that the compiler was given; none if the trace has no copy of it."""
-        return self._read(path)
+        return self._cached_lines(path)
 
     def text(self, line: SourceLine) -> str:
         """The text of a line without the white space around it, "" if it is not known."""

@@ -74,8 +74,8 @@ class Tensor:
         for axis in sorted(range(len(strides)), key=lambda axis: strides[axis], reverse=True):
             if strides[axis] > 0 and self.shape[axis] > 1:  # an expanded axis has stride 0: all its elements are one
                 index[axis], remainder = divmod(remainder, strides[axis])
-        inside = all(at < side for at, side in zip(index, self.shape, strict=True))
-        return tuple(index) if inside and remainder == 0 else None
+        is_inside = all(position < side for position, side in zip(index, self.shape, strict=True))
+        return tuple(index) if is_inside and remainder == 0 else None
 
 
 def read_tensors(trace: Run, time_ns: int | None = None) -> list[Tensor]:
@@ -97,30 +97,34 @@ def read_tensors(trace: Run, time_ns: int | None = None) -> list[Tensor]:
 
 def _nearest_in_time(tensors: Sequence[Tensor], time_ns: int | None) -> Iterable[Tensor]:
     """Return tensors by preference: those before the time from the last one back, then those after it."""
-    before = [tensor for tensor in tensors if time_ns is None or tensor.time_ns is None or tensor.time_ns <= time_ns]
-    after = (
+    past_tensors = [
+        tensor for tensor in tensors if time_ns is None or tensor.time_ns is None or tensor.time_ns <= time_ns
+    ]
+    future_tensors = (
         tensor for tensor in tensors if time_ns is not None and tensor.time_ns is not None and tensor.time_ns > time_ns
     )
-    return chain(reversed(before), after)
+    return chain(reversed(past_tensors), future_tensors)
 
 
 def _without_overlaps(tensors: Iterable[Tensor]) -> list[Tensor]:
     """Return, by address, the tensors that do not overlap an earlier one; a whole replaces parts of its own memory."""
     distinct: list[Tensor] = []
     for tensor in tensors:
-        low = bisect_left(distinct, tensor.start + 1, key=lambda other: other.end)
-        high = bisect_left(distinct, tensor.end, key=lambda other: other.start)
-        if low < high:
-            if not all(_is_part(other, tensor) for other in distinct[low:high]):
+        begin = bisect_left(distinct, tensor.start + 1, key=lambda entry: entry.end)
+        end = bisect_left(distinct, tensor.end, key=lambda entry: entry.start)
+        if begin < end:
+            if not all(_is_part(entry, tensor) for entry in distinct[begin:end]):
                 continue
-            del distinct[low:high]
-        insort(distinct, tensor, key=lambda other: other.start)
+            del distinct[begin:end]
+        insort(distinct, tensor, key=lambda entry: entry.start)
     return distinct
 
 
 def _is_part(part: Tensor, container: Tensor) -> bool:
-    same = part.storage is not None and part.storage == container.storage
-    return same and part.size < container.size and container.start <= part.start and part.end <= container.end
+    is_shared_storage = part.storage is not None and part.storage == container.storage
+    return (
+        is_shared_storage and part.size < container.size and container.start <= part.start and part.end <= container.end
+    )
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -138,29 +142,29 @@ def _parse_tensor(line: bytes) -> Tensor | None:
     count = prod(shape)
     element = size // count if shape and count and size % count == 0 else None
     names = [text_of(field).strip() for field in fields[5:8]] + ["", ""]
-    plain = Tensor(
+    tensor = Tensor(
         names[0], start, size, shape, element if element in _ELEMENTS else None, function=names[1], place=names[2],
         time_ns=time_ns,
     )  # fmt: skip
-    return _with_layout(plain, fields[_LAYOUT_FIELDS]) or plain
+    return _with_layout(tensor, fields[_LAYOUT_FIELDS]) or tensor
 
 
-def _with_layout(plain: Tensor, fields: Sequence[bytes]) -> Tensor | None:
+def _with_layout(tensor: Tensor, fields: Sequence[bytes]) -> Tensor | None:
     """Return the tensor with its layout; ``size`` is then the extent of its own elements, not of all its memory. None
     if the fields are missing or contradict each other.
     """
     if len(fields) < 4 or not (_NUMBER.fullmatch(fields[1]) and _NUMBER.fullmatch(fields[3])):
         return None
     element, strides, storage = int(fields[1]), _parse_numbers(fields[2]), int(fields[3])
-    if len(strides) != len(plain.shape) or not 0 < element <= plain.size or b"-" in fields[2]:
+    if len(strides) != len(tensor.shape) or not 0 < element <= tensor.size or b"-" in fields[2]:
         return None
-    last = sum((side - 1) * stride for side, stride in zip(plain.shape, strides, strict=True))
-    size = (last + 1) * element
-    if not 0 < size < 1 << 63 or 0 in plain.shape:  # the file may be damaged: sizes beyond any address space
+    last_element = sum((side - 1) * stride for side, stride in zip(tensor.shape, strides, strict=True))
+    size = (last_element + 1) * element
+    if not 0 < size < 1 << 63 or 0 in tensor.shape:  # the file may be damaged: sizes beyond any address space
         return None
     return Tensor(
-        plain.name, plain.start, size, plain.shape, element, text_of(fields[0]), strides, storage, plain.function,
-        plain.place, plain.time_ns,
+        tensor.name, tensor.start, size, tensor.shape, element, text_of(fields[0]), strides, storage, tensor.function,
+        tensor.place, tensor.time_ns,
     )  # fmt: skip
 
 

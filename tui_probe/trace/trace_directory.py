@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _DIRECTORY: Final = open_flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
-_NEW: Final = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_CLOEXEC")
-_OLD: Final = open_flags("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC")
+_CREATE_FLAGS: Final = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_CLOEXEC")
+_EXISTING_FLAGS: Final = open_flags("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC")
 """Flags to open an existing file. A FIFO opens immediately; ``_regular`` then refuses it."""
 
 
@@ -30,11 +30,11 @@ class TraceDirectory:
         """The directory itself, or one in it. OSError if any of these is a link or is not there."""
         self._descriptor = os.open(path, _DIRECTORY)
         for name in folders:
-            above = self._descriptor
+            parent = self._descriptor
             try:
-                self._descriptor = os.open(name, _DIRECTORY, dir_fd=above)
+                self._descriptor = os.open(name, _DIRECTORY, dir_fd=parent)
             finally:
-                os.close(above)
+                os.close(parent)
 
     def __enter__(self) -> Self:
         return self
@@ -90,7 +90,7 @@ class TraceDirectory:
             shutil.copyfileobj(source, target)
 
     def _create(self, name: str, mode: int) -> int:
-        return os.open(name, _NEW, mode, dir_fd=self._descriptor)
+        return os.open(name, _CREATE_FLAGS, mode, dir_fd=self._descriptor)
 
     def _make(self, name: str, data: bytes, mode: int) -> None:
         self._remove(name)  # one that a launcher before us left, or that someone planted
@@ -106,8 +106,8 @@ class TraceDirectory:
             file.write(data)
             file.truncate()
 
-    def _open(self, name: str, how: int) -> int:
-        descriptor = os.open(name, how | _OLD, dir_fd=self._descriptor)
+    def _open(self, name: str, flags: int) -> int:
+        descriptor = os.open(name, flags | _EXISTING_FLAGS, dir_fd=self._descriptor)
         status = os.fstat(descriptor)
         if stat.S_ISREG(status.st_mode):
             return descriptor

@@ -17,7 +17,7 @@ import numpy as np
 
 from tui_probe.reasons import Reason, because
 from tui_probe.trace.launches import CAPTURED
-from tui_probe.trace.line_block import BEFORE, BEHIND, ByteBlock
+from tui_probe.trace.line_block import LEADING_BYTES, TRAILING_BYTES, ByteBlock
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.long_column import LongColumn, Spill
 from tui_probe.trace.plain_file import plain_descriptor, read_at
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.launch_events import ShapeGroupNamed
 
-PREFIX: Final = b"[passed] "
+LINE_PREFIX: Final = b"[passed] "
 DEFAULT_REASON: Final = -1
 """Stands for the number of a reason: the launch was not sampled, as most are, so that its items are shorter."""
 
@@ -43,7 +43,7 @@ _MAX_REASONS: Final = 4096
 """Reasons that are kept: a damaged log may name any number."""
 BLOCK: Final = 1 << 11
 """Lines whose positions are written to the file together."""
-_MANY: Final = 1 << 32
+_KEY_FACTOR: Final = 1 << 32
 """Larger than any key or reason, so that both fit into one number for ``np.unique``."""
 
 
@@ -51,20 +51,20 @@ _MANY: Final = 1 << 32
 class PackedSegments:
     """Lines of packed launches: each an element of every array (i8).
 
-    ``first`` and ``last`` are the least and the greatest number of their launches; ``time_ns`` is since 1970, and
-    ``span_ns`` from the first launch to the last. ``offset`` is where the line begins in the log, in bytes, and
-    ``size`` that of the line without its end.
+    ``first_launch`` and ``last_launch`` are the least and the greatest number of their launches. ``time_ns`` is since
+    1970, and ``span_ns`` from the first launch to the last. ``offset`` is where the line begins in the log, in bytes,
+    and ``size`` that of the line without its end.
     """
 
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
+    first_launch: NDArray[np.int64]
+    last_launch: NDArray[np.int64]
     time_ns: NDArray[np.uint64]
     span_ns: NDArray[np.int64]
     offset: NDArray[np.int64]
     size: NDArray[np.int64]
 
     def __len__(self) -> int:
-        return len(self.first)
+        return len(self.first_launch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +97,17 @@ def read_packed(lines: Iterable[tuple[int, re.Match[bytes]]]) -> tuple[PackedSeg
         matches.append(match)
     text = b"".join(match[4] for match in matches)
     owner_ends = np.cumsum(np.array([len(match[4]) for match in matches], dtype=np.int64))
-    first = np.array([int(match[1]) for match in matches], dtype=np.int64)
-    items, line = _packed_items(text, owner_ends, first)
-    starts = np.flatnonzero(np.diff(line, prepend=-1)) if len(line) else line
-    filled = line[starts]
-    least, greatest = first.copy(), first - 1
-    if len(starts):
-        least[filled] = np.minimum.reduceat(items.number, starts)
-        greatest[filled] = np.maximum.reduceat(items.number + items.count - 1, starts)
+    first_launches = np.array([int(match[1]) for match in matches], dtype=np.int64)
+    items, line = _packed_items(text, owner_ends, first_launches)
+    item_starts = np.flatnonzero(np.diff(line, prepend=-1)) if len(line) else line
+    filled_lines = line[item_starts]
+    min_launches, max_launches = first_launches.copy(), first_launches - 1
+    if len(item_starts):
+        min_launches[filled_lines] = np.minimum.reduceat(items.number, item_starts)
+        max_launches[filled_lines] = np.maximum.reduceat(items.number + items.count - 1, item_starts)
     segments = PackedSegments(
-        first=least,
-        last=greatest,
+        first_launch=min_launches,
+        last_launch=max_launches,
         time_ns=np.array([int(match[2]) for match in matches], dtype=np.uint64),
         span_ns=np.array([int(match[3]) for match in matches], dtype=np.int64),
         offset=np.array(offsets, dtype=np.int64),
@@ -117,57 +117,59 @@ def read_packed(lines: Iterable[tuple[int, re.Match[bytes]]]) -> tuple[PackedSeg
 
 
 def _packed_items(
-    text: bytes, ends_of_lines: NDArray[np.int64], first: NDArray[np.int64]
+    text: bytes, ends_of_lines: NDArray[np.int64], first_launches: NDArray[np.int64]
 ) -> tuple[PackedItems, NDArray[np.int64]]:
     """Return the items of a text that contains nothing else, each behind a blank, and the line of each item."""
     codes = np.frombuffer(text, dtype=np.uint8)
-    starts = np.flatnonzero(codes == _BLANK) + 1
-    ends = np.append(starts[1:] - 1, len(text))[: len(starts)]
-    line = np.searchsorted(ends_of_lines, starts, side="right")
-    slash, times = (_byte_positions(codes, starts, mark) for mark in (_SLASH, _TIMES))
-    key_end = np.where(slash < 0, np.where(times < 0, ends, times), slash)
-    jumps = codes[starts] == _JUMP if len(starts) else np.zeros(0, dtype=np.bool_)
-    block = ByteBlock(b"".join((b"\0" * BEFORE, text, b"\0" * BEHIND)), BEFORE)
-    value = _number(block, starts + jumps, key_end)
-    reason = np.full(len(starts), DEFAULT_REASON, dtype=np.int64)
-    with_reason = slash >= 0
-    reason[with_reason] = _number(block, slash[with_reason] + 1, np.where(times < 0, ends, times)[with_reason])
-    count = (~jumps).astype(np.int64)
-    repeated = times >= 0
-    count[repeated] = _number(block, times[repeated] + 1, ends[repeated])
-    number = _numbers(line, jumps, value, count, first)
-    is_item = ~jumps
+    item_starts = np.flatnonzero(codes == _BLANK) + 1
+    item_ends = np.append(item_starts[1:] - 1, len(text))[: len(item_starts)]
+    line = np.searchsorted(ends_of_lines, item_starts, side="right")
+    slash, multipliers = (_byte_positions(codes, item_starts, mark) for mark in (_SLASH, _TIMES))
+    key_end = np.where(slash < 0, np.where(multipliers < 0, item_ends, multipliers), slash)
+    is_jump = codes[item_starts] == _JUMP if len(item_starts) else np.zeros(0, dtype=np.bool_)
+    block = ByteBlock(b"".join((b"\0" * LEADING_BYTES, text, b"\0" * TRAILING_BYTES)), LEADING_BYTES)
+    value = _parse_numbers(block, item_starts + is_jump, key_end)
+    reason = np.full(len(item_starts), DEFAULT_REASON, dtype=np.int64)
+    has_reason = slash >= 0
+    reason[has_reason] = _parse_numbers(
+        block, slash[has_reason] + 1, np.where(multipliers < 0, item_ends, multipliers)[has_reason]
+    )
+    count = (~is_jump).astype(np.int64)
+    is_repeated = multipliers >= 0
+    count[is_repeated] = _parse_numbers(block, multipliers[is_repeated] + 1, item_ends[is_repeated])
+    number = _launch_numbers(line, is_jump, value, count, first_launches)
+    is_item = ~is_jump
     return PackedItems(value, reason, number, count).part(is_item), line[is_item]
 
 
-def _byte_positions(codes: NDArray[np.uint8], starts: NDArray[np.int64], mark: int) -> NDArray[np.int64]:
+def _byte_positions(codes: NDArray[np.uint8], item_starts: NDArray[np.int64], mark: int) -> NDArray[np.int64]:
     """Return the offset of this byte in each item; -1 for an item without it."""
-    places = np.full(len(starts), -1, dtype=np.int64)
+    places = np.full(len(item_starts), -1, dtype=np.int64)
     offsets = np.flatnonzero(codes == mark)
-    places[np.searchsorted(starts, offsets, side="right") - 1] = offsets
+    places[np.searchsorted(item_starts, offsets, side="right") - 1] = offsets
     return places
 
 
-def _number(block: ByteBlock, begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+def _parse_numbers(block: ByteBlock, begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     return block.decimal(begin, end, 19)[0].astype(np.int64)
 
 
-def _numbers(
+def _launch_numbers(
     line: NDArray[np.int64],
-    jumps: NDArray[np.bool_],
+    is_jump: NDArray[np.bool_],
     value: NDArray[np.int64],
     count: NDArray[np.int64],
-    first: NDArray[np.int64],
+    first_launches: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Return the number of each item's first launch: counted from the last jump before it, or from the line's start."""
     if not len(line):
         return line
-    before = np.cumsum(count) - count
-    begins = np.diff(line, prepend=-1) != 0
-    anchors = begins | jumps
-    base = np.where(jumps, value, first[line]) - before
-    at = np.maximum.accumulate(np.where(anchors, np.arange(len(line)), 0))
-    numbers: NDArray[np.int64] = base[at] + before
+    counts_before = np.cumsum(count) - count
+    is_line_start = np.diff(line, prepend=-1) != 0
+    is_anchor = is_line_start | is_jump
+    base = np.where(is_jump, value, first_launches[line]) - counts_before
+    anchor_items = np.maximum.accumulate(np.where(is_anchor, np.arange(len(line)), 0))
+    numbers: NDArray[np.int64] = base[anchor_items] + counts_before
     return numbers
 
 
@@ -187,8 +189,8 @@ class UnprobedLaunch:
 class PackedCounts:
     """Launches of packed lines by key: those that ran, and those that were captured into a graph."""
 
-    run: Counter[int] = field(default_factory=Counter)
-    captured: Counter[int] = field(default_factory=Counter)
+    launches: Counter[int] = field(default_factory=Counter)
+    captures: Counter[int] = field(default_factory=Counter)
 
 
 class UnprobedTable:
@@ -203,8 +205,8 @@ class UnprobedTable:
         self.keys: dict[int, ShapeGroupNamed] = {}
         self._reasons: dict[int, Reason] = {}
         self._counts: Counter[tuple[int, int]] = Counter()
-        self._lost: Counter[int] = Counter()
-        self._early: Counter[int] = Counter()
+        self._unlogged: Counter[int] = Counter()
+        self._unnamed: Counter[int] = Counter()
         """Launches of keys that have not been described yet, as the log's own always are."""
         spill = spill or Spill()
         self._columns = {
@@ -214,24 +216,24 @@ class UnprobedTable:
 
     def __len__(self) -> int:
         """Return the number of launches, including those that the log had no room for."""
-        return sum(self._counts.values()) + self.lost
+        return sum(self._counts.values()) + self.launches_lost
 
     @property
-    def lost(self) -> int:
+    def launches_lost(self) -> int:
         """Launches that were counted and have no number, as the log could not be written fast enough."""
-        return sum(self._lost.values())
+        return sum(self._unlogged.values())
 
     @property
     def segments(self) -> int:
         """Number of packed lines."""
-        return len(self._columns["first"])
+        return len(self._columns["first_launch"])
 
     def name_key(self, key: ShapeGroupNamed) -> int:
         """Note the shape group of a key, unless it is known. Return how many of its launches were counted before."""
         if key.key in self.keys:
             return 0
         self.keys[key.key] = key
-        return self._early.pop(key.key, 0)
+        return self._unnamed.pop(key.key, 0)
 
     def name_reason(self, number: int, reason: Reason) -> None:
         if len(self._reasons) < _MAX_REASONS:
@@ -244,61 +246,61 @@ class UnprobedTable:
         return self._reasons.get(number) or Reason("the log has no reason", None)
 
     def kernel_of(self, key: int) -> int | None:
-        known = self.keys.get(key)
-        return None if known is None else known.kernel
+        group = self.keys.get(key)
+        return None if group is None else group.kernel
 
     def add(self, segments: PackedSegments, items: PackedItems) -> PackedCounts:
         """Add lines, and the items that were read of them; return the launches of each key."""
         for name, column in self._columns.items():
             column.extend(getattr(segments, name))
-        added = PackedCounts()
+        counts = PackedCounts()
         for key, reason, count in _sums(items):
             self._counts[key, reason] += count
-            (added.captured if self.reason(reason).code == CAPTURED else added.run)[key] += count
-        self._early.update({key: count for key, count in added.run.items() if key not in self.keys})
-        return added
+            (counts.captures if self.reason(reason).code == CAPTURED else counts.launches)[key] += count
+        self._unnamed.update({key: count for key, count in counts.launches.items() if key not in self.keys})
+        return counts
 
-    def lose(self, key: int, count: int) -> None:
+    def add_lost(self, key: int, count: int) -> None:
         """Note that the log had no room for that many launches of a key."""
-        self._lost[key] += count
+        self._unlogged[key] += count
         if key not in self.keys:
-            self._early[key] += count
+            self._unnamed[key] += count
 
     def counts(self) -> Iterator[tuple[int | None, Reason, int]]:
         """Yield kernel, reason and number of launches. Lost ones were not sampled: others wait for room."""
         for (key, reason), count in self._counts.items():
             yield self.kernel_of(key), self.reason(reason), count
-        for key, count in self._lost.items():
+        for key, count in self._unlogged.items():
             yield self.kernel_of(key), _NOT_SAMPLED, count
 
     def find(self, number: int) -> UnprobedLaunch | None:
         """Return the packed launch that the process counts as ``number``; None if no line reports it."""
-        inside = (self._column("first") <= number) & (number <= self._column("last"))
-        for line in np.flatnonzero(inside).tolist():
-            _, items = self._read(np.array([line]))
-            matching = np.flatnonzero((items.number <= number) & (number < items.number + items.count))
-            if len(matching):
-                key, reason = int(items.key[matching[0]]), int(items.reason[matching[0]])
+        has_number = (self._column("first_launch") <= number) & (number <= self._column("last_launch"))
+        for line in np.flatnonzero(has_number).tolist():
+            _, items = self._read_lines(np.array([line]))
+            positions = np.flatnonzero((items.number <= number) & (number < items.number + items.count))
+            if len(positions):
+                key, reason = int(items.key[positions[0]]), int(items.reason[positions[0]])
                 time, span = (self._columns[name][line] for name in ("time_ns", "span_ns"))
                 return UnprobedLaunch(number, self.kernel_of(key), key, self.reason(reason), time, span)
         return None
 
-    def within(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def launches_between(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the numbers, in no order, and kernels (i8; -1 unknown) of the launches from ``first`` to ``last``.
 
         Launches that were captured into a graph are left out.
         """
-        lines = np.flatnonzero((self._column("first") <= last) & (self._column("last") >= first))
-        _, items = self._read(lines)
-        captured = [number for number, reason in self._reasons.items() if reason.code == CAPTURED]
-        items = items.part(~np.isin(items.reason, captured))
+        lines = np.flatnonzero((self._column("first_launch") <= last) & (self._column("last_launch") >= first))
+        _, items = self._read_lines(lines)
+        capture_reasons = [number for number, reason in self._reasons.items() if reason.code == CAPTURED]
+        items = items.part(~np.isin(items.reason, capture_reasons))
         begin = np.maximum(items.number, first)
         count = np.maximum(np.minimum(items.number + items.count - 1, last) - begin + 1, 0)
         numbers = np.repeat(begin - (np.cumsum(count) - count), count) + np.arange(count.sum())
         keys, place = np.unique(items.key, return_inverse=True)
         kernels = [self.kernel_of(key) for key in keys.tolist()]
-        of_key = np.array([-1 if kernel is None else kernel for kernel in kernels], dtype=np.int64)
-        return numbers, np.repeat(of_key[place], count) if len(keys) else np.zeros(0, dtype=np.int64)
+        kernel_of_key = np.array([-1 if kernel is None else kernel for kernel in kernels], dtype=np.int64)
+        return numbers, np.repeat(kernel_of_key[place], count) if len(keys) else np.zeros(0, dtype=np.int64)
 
     def lines(self) -> list[tuple[int, ...]]:
         """Return, per packed line: min and max launch, time, span, offset in the log, size."""
@@ -307,7 +309,7 @@ class UnprobedTable:
     def _column(self, name: str) -> NDArray[np.int64]:
         return np.array(self._columns[name], dtype=np.int64)
 
-    def _read(self, lines: NDArray[np.int64]) -> tuple[PackedSegments, PackedItems]:
+    def _read_lines(self, lines: NDArray[np.int64]) -> tuple[PackedSegments, PackedItems]:
         """Read these lines of the log again. What is no longer there is left out."""
         return read_packed(self._matches(lines.tolist()))
 
@@ -334,8 +336,8 @@ def _sums(items: PackedItems) -> Iterator[tuple[int, int, int]]:
     """Yield key, reason and number of launches, each pair once."""
     if not len(items):
         return
-    codes, place = np.unique(items.key * _MANY + (items.reason - DEFAULT_REASON), return_inverse=True)
+    codes, place = np.unique(items.key * _KEY_FACTOR + (items.reason - DEFAULT_REASON), return_inverse=True)
     counts = np.zeros(len(codes), dtype=np.int64)
     np.add.at(counts, place, items.count)
     for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-        yield code // _MANY, code % _MANY + DEFAULT_REASON, count
+        yield code // _KEY_FACTOR, code % _KEY_FACTOR + DEFAULT_REASON, count

@@ -63,10 +63,10 @@ def write_state(name: str, text: str) -> None:
 def replace_state(name: str, text: str) -> Path:
     """Replace a state file in one step, so that another process reads the old text or the new. Raises OSError."""
     file = state_file(name)
-    new = file.with_name(f"{file.name}.{os.getpid()}")
+    temporary = file.with_name(f"{file.name}.{os.getpid()}")
     file.parent.mkdir(parents=True, exist_ok=True)
-    new.write_text(text, encoding="utf-8", errors="surrogateescape")
-    new.replace(file)
+    temporary.write_text(text, encoding="utf-8", errors="surrogateescape")
+    temporary.replace(file)
     return file
 
 
@@ -114,19 +114,19 @@ def last_view(trace: Path) -> LastView | None:
 def save_last_view(trace: Path, place: LastView) -> None:
     """Save the last view of a trace."""
     name = str(trace.absolute())
-    known = [(path, view) for path, view in read_state_record(VIEWS_FILE).items() if path != name]
-    newest = dict([*known, (name, asdict(place))][-MAX_VIEWS:])
-    write_state(VIEWS_FILE, json.dumps(newest))
+    other_views = [(path, view) for path, view in read_state_record(VIEWS_FILE).items() if path != name]
+    views = dict([*other_views, (name, asdict(place))][-MAX_VIEWS:])
+    write_state(VIEWS_FILE, json.dumps(views))
 
 
 def remember_command(command: Sequence[str], folder: str, probe: str) -> None:
     """Remember a command as run.json has it, with its directory and probes."""
     line = f"{_digest(command, folder, probe)}\n"
-    known = read_state(COMMANDS_FILE)
-    if line in known:
+    digests = read_state(COMMANDS_FILE)
+    if line in digests:
         return
-    if len(known) >= 2 * MAX_COMMANDS * _DIGEST_LINE:
-        write_state(COMMANDS_FILE, known[-MAX_COMMANDS * _DIGEST_LINE :] + line)
+    if len(digests) >= 2 * MAX_COMMANDS * _DIGEST_LINE:
+        write_state(COMMANDS_FILE, digests[-MAX_COMMANDS * _DIGEST_LINE :] + line)
     else:
         append_state(COMMANDS_FILE, line)
 

@@ -73,7 +73,7 @@ class _FollowedTrace:
             self.rows.clear()
             gc.unfreeze()
         # A kernel that is still being prepared can gain a folder without a further line in the log.
-        self.rows.update(trace, follower.changed)
+        self.rows.update(trace, follower.changed_kernels)
         changed = self._take_findings() or changed
         if changed or self.view.problem:
             self._make_view()
