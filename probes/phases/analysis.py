@@ -94,14 +94,16 @@ class SampledIterations:
     @classmethod
     def of(cls, spans: Spans, sites: Sequence[Site]) -> SampledIterations | None:
         """The iterations of spans whose site is -1 if their phase was not kept; None if all were recorded."""
-        every = max((site.phase.every for site in sites if site.phase), default=0)
+        every = max((site.phase.sampling_period for site in sites if site.phase), default=0)
         if not every:
             return None
         phases = [site.phase for site in sites]
-        loop_of = np.array([(phase.loop or 0) if phase and phase.every else 0 for phase in phases] + [0], np.int64)
-        begins = np.array([bool(phase and phase.every and phase.iterates) for phase in phases] + [False], bool)[
-            spans.site
-        ]
+        loop_of = np.array(
+            [(phase.loop or 0) if phase and phase.sampling_period else 0 for phase in phases] + [0], np.int64
+        )
+        begins = np.array(
+            [bool(phase and phase.sampling_period and phase.iterates) for phase in phases] + [False], bool
+        )[spans.site]
         loop = loop_of[spans.site]
         changes = (np.diff(loop, prepend=-1) != 0) | (np.diff(spans.warp, prepend=-1) != 0)
         entry = np.cumsum(changes) - 1
@@ -344,7 +346,7 @@ def phase_sites(folder: Path | None, result: Result) -> tuple[tuple[Site, ...], 
 
 def _joined(spans: Spans, phase_of_site: Sequence[int], sites: Sequence[Site]) -> Spans:
     """Join spans whose record may be inside of a phase with the span before, if this is of the same phase."""
-    may_be_inside = np.array([bool(site.phase and site.phase.inside) for site in sites] + [False], bool)
+    may_be_inside = np.array([bool(site.phase and site.phase.is_reentrant) for site in sites] + [False], bool)
     numbers = _phase_numbers(spans, phase_of_site)
     same = (np.diff(spans.warp, prepend=-1) == 0) & (np.diff(numbers, prepend=NOT_RECORDED) == 0)
     begins = ~(same & may_be_inside[spans.site])
@@ -380,7 +382,7 @@ class _Records:
 def _read_records(result: Result) -> _Records:
     """Read the records of a launch. Raises TraceError if there are none, or not those of this probe."""
     warps, starts = result.one_record(0, WARP), result.records(1, START)
-    seen, written = result.attempts(1), result.written(0)
+    seen, written = result.attempts(1), result.written_mask(0)
     if seen is None or written is None:
         raise TraceError(f"{result.path}: the number of records is missing; another probe wrote the file")
     ran = written[:, :, 0] & (seen > 0)

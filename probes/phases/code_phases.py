@@ -122,7 +122,7 @@ def moved_instructions(image: bytes, name: str, probe: Probe, works: Mapping[int
 
 def moved_in_trace(probe_result: ProbeResult, sites: Sequence[Site]) -> Counter[str] | None:
     """Return the moves of a kernel of a trace; None if a file is missing or damaged, or the user named no phases."""
-    if not any(site.phase is not None and site.phase.named for site in sites):
+    if not any(site.phase is not None and site.phase.is_named for site in sites):
         return None
     parts = ("probe.toml",) if probe_result.kernel.probe is None else ("probes", f"{probe_result.kernel.probe}.toml")
     binary, file = probe_result.kernel.file("probed.bin"), probe_result.kernel.trace.file(*parts)

@@ -162,7 +162,7 @@ def _key(site: Site) -> tuple[object, ...]:
 
 
 def _is_named(phase: SitePhase) -> bool:
-    return phase.named or phase.work not in KINDS
+    return phase.is_named or phase.work not in KINDS
 
 
 def _phase(number: int, sites: Sequence[Site]) -> Phase:
@@ -172,7 +172,7 @@ def _phase(number: int, sites: Sequence[Site]) -> Phase:
     sources = (site.instruction.source or site.following for site in sites)
     places = dict.fromkeys(position for source in sources if (position := source_position(source)))
     letter = _LETTERS[number] if number < len(_LETTERS) else _MANY
-    parts = {(start.stage, start.loop): (start.instructions, start.moved) for start in known}
+    parts = {(start.stage, start.loop): (start.instructions, start.moved_instructions) for start in known}
     return Phase(
         letter, first.work, first.stage, first.loop, first.depth, 0,
         tuple(site.instruction.line for site in sites), tuple(places), any(start.signals for start in known),

@@ -130,7 +130,9 @@ def _phase_finder(
             ptx_lines = _ptx_lines(text, measured, offsets)
     except (OSError, ImageError, PtxError, UnsupportedKernelError):
         return lambda _: None
-    by_place = phases_by_place(by_position, SourceLines({}) if kernel.folder is None else SourceLines.of(kernel.folder))
+    by_place = phases_by_place(
+        by_position, SourceLines({}) if kernel.folder is None else SourceLines.from_folder(kernel.folder)
+    )
 
     def phase_of(wait: MeasuredWait) -> int | None:
         line = ptx_lines.get(_position(wait))

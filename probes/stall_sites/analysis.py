@@ -326,7 +326,7 @@ class Stalls:
 
     def places(self) -> Mapping[int, str]:
         """Return the lines of the program by offset in the kernel."""
-        lines = {**SourceLines.of(self.folder).lines, **call_lines(self.folder)} if self.folder else {}
+        lines = {**SourceLines.from_folder(self.folder).lines, **call_lines(self.folder)} if self.folder else {}
         return {at: source_position(line) for at, line in lines.items()}
 
     @property

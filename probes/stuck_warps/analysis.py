@@ -107,7 +107,7 @@ def _records(result: Result, record_map: RecordMap) -> NDArray[Any]:
 
 def _written(result: Result) -> NDArray[np.bool_]:
     """The slots that belong to a warp of the launch: shape (blocks, warps per block)."""
-    written = result.written(RecordMap.WARP)
+    written = result.written_mask(RecordMap.WARP)
     if written is None:
         raise TraceError(f"{result.path}: the file does not show which records were written")
     return written[:, :, 0].astype(bool)

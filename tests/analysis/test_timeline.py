@@ -99,7 +99,7 @@ def test_the_error_is_unknown_where_every_sm_has_a_clock_of_its_own() -> None:
 
 def test_sms_of_an_h200_have_eight_clocks() -> None:
     trace = open_trace(RECORDED / "torch_compile")
-    shown = timeline_of(trace.kernels[4].read(trace.kernels[4].results[0]), device_sms=132)
+    shown = timeline_of(trace.kernels[4].read_result_file(trace.kernels[4].results[0]), device_sms=132)
     assert (shown.clocks.domains, shown.clocks.error) == (8, 139)
     assert (len(shown.sms), shown.idle_sms, len(shown.blocks), len(shown.warps)) == (132, [], 512, 1024)
     assert shown.span == 2475

@@ -183,7 +183,7 @@ def read(directory: Path) -> None:
             path = trace.results.path(row)
             assert path is not None
             if path.exists():
-                kernel.read(path)
+                kernel.read_result_file(path)
 
 
 @dataclass

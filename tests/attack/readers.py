@@ -99,9 +99,16 @@ def _result(path: Path) -> None:
     """The arrays, and all that a file may tell about them."""
     result = read_result(path)
     for index in range(len(result.maps)):
-        for look in (result.attempts, result.kept, result.capacity, result.written, result.totals, result.group):
+        for look in (
+            result.attempts,
+            result.record_counts,
+            result.capacity,
+            result.written_mask,
+            result.totals,
+            result.group,
+        ):
             look(index)
-        size = result.about[index].record_bytes if result.about else result.sections[index].slot_bytes
+        size = result.map_records[index].record_bytes if result.map_records else result.sections[index].slot_bytes
         for of in (result.sites, result.reduced, result.records):
             of(index, f"V{size}")
 

@@ -262,7 +262,7 @@ def _reduced(engine: Engine, folder: Path) -> dict[str, str]:
 
 def _page(_engine: Engine, folder: Path) -> dict[str, str]:
     limits = dict.fromkeys(BUDGETS, NO_LIMIT) | {"trace_bytes": 4 << 20}
-    page = ControlPage.create(folder / "control", limits, shares=True, on=True)
+    page = ControlPage.create(folder / "control", limits, shares=True, is_on=True)
     OPEN_PAGES.append(page)  # it is there as long as this process holds it
     return {"TUI_PROBE_CONTROL": str(page.path), "TUI_PROBE_LAUNCHES": "auto"}
 

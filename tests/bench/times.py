@@ -172,7 +172,7 @@ def sampled(model: str, steps: int, choice: str, folder: Path) -> dict[str, Time
                 times[kernel.demangled].add(Times(kernel.launches))
                 continue
             raw = float(kernel.samples.column("ns").mean()) * kernel.launches
-            shown = time.shown
+            shown = time.preferred_variant
             times[kernel.demangled].add(
                 Times(kernel.launches, time.total_ns / 1e3, raw / 1e3, shown.samples, shown.host_bound)
             )

@@ -79,7 +79,9 @@ def show_texts(lines: int) -> None:
         probed.append(line)
         if i % 3 == 0:
             probed.append(f"\tmov.u32 %tp_{i % 7}, %clock; // tui-probe: bench")
-    result = ProbeResult(kernel.by_probe()[0], None, "bench", kernel.read(next(RECORDED.glob("result/*.bin"))))
+    result = ProbeResult(
+        kernel.by_probe()[0], None, "bench", kernel.read_result_file(next(RECORDED.glob("result/*.bin")))
+    )
     cycles = {line: line * 7 % 1000 for line in range(1, len(pruned), 4)}
     measures = LineMeasures(JoinedResult(UNKNOWN_PROBE, (result,)), (MeasureColumn(LineMeasure("cycles"), cycles),))
 

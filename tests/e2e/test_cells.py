@@ -126,7 +126,7 @@ def test_the_reader_followed_by_an_analysis(started: tuple[Tool, subprocess.Comp
     reader = (trace / "read.py").read_text().partition('if __name__ == "__main__"')[0]
     blocks, running, _ = map(int, program(tool.folder, reader + SCHEDULE, str(result)).split())
     (kernel,) = open_trace(trace).kernels
-    first = kernel.read(result).records(0, RECORD)[:, 0, 0]
+    first = kernel.read_result_file(result).records(0, RECORD)[:, 0, 0]
     assert blocks == len(first) > 1
     assert running == int(first["elapsed"].sum() / len(set(first["sm"].tolist()))) > 0
 

@@ -58,11 +58,14 @@ def test_reduced_results_give_the_same_pages(tool: Tool, probe: str, unprofiled:
     traces = [open_trace(small), open_trace(large)]
     small_kernels, large_kernels = ({kernel.name: kernel for kernel in trace.kernels} for trace in traces)
     for name, kernel in small_kernels.items():
-        all_of_it, left = large_kernels[name].read(large_kernels[name].results[0]), kernel.read(kernel.results[0])
-        written = all_of_it.written(0)
+        all_of_it, left = (
+            large_kernels[name].read_result_file(large_kernels[name].results[0]),
+            kernel.read_result_file(kernel.results[0]),
+        )
+        written = all_of_it.written_mask(0)
         slots = all_of_it.maps[0]
         saved = np.ones(slots.shape[:2], bool) if written is None else written[:, :, 0]
-        assert left.about[0].marks.tobytes() == reduced_bytes(own.reduction, slots, saved)
+        assert left.map_records[0].marks.tobytes() == reduced_bytes(own.reduction, slots, saved)
         assert kernel.results[0].stat().st_size < large_kernels[name].results[0].stat().st_size / 3
         assert kernel.probe_bytes == large_kernels[name].probe_bytes  # device memory
 
@@ -100,7 +103,7 @@ def test_irreducible_records_are_block_sampled(tool: Tool) -> None:
     run, trace = tool.run(command, "-p", "dmat", "--max-trace-bytes", "2M")
     assert (run.returncode, run.stdout) == (0, tool.unprofiled(*command).stdout)
     (kernel,) = [kernel for kernel in open_trace(trace).kernels if kernel.name == "saxpy"]
-    sample = kernel.read(kernel.results[0]).sample
+    sample = kernel.read_result_file(kernel.results[0]).sample
     assert sample is not None
     assert (sample.grid, sample.blocks[0]) == ((1563, 1, 1), 0)
     assert 16 <= len(sample.blocks) < 1563

@@ -61,12 +61,12 @@ def test_captured_kernels_are_probed_in_replays(tool: Tool) -> None:
     trace = compare(tool, program("captured", "12", "4"), "--launches", "all")
     assert calls(trace) == {"scale": (1 + 24, 25), "shift": (36, 36)}
     (graph,) = trace.graphs
-    assert (graph.replays, graph.replays_probed, graph.destroyed) == (12, 12, True)
-    assert [node.after for node in graph.nodes] == [(), (0,), (1,), (2,), ()]
+    assert (graph.replays, graph.replays_probed, graph.is_destroyed) == (12, 12, True)
+    assert [node.dependencies for node in graph.nodes] == [(), (0,), (1,), (2,), ()]
     assert [node.captured for node in graph.nodes] == [1, 2, 3, 4, 5]
     assert [node.probed_count for node in times_by_graph(trace)[0].nodes] == [12] * 5
     numbered = {launch.number: launch for launch in trace.launches if launch.probed}
-    places = {number: trace.graphs.place_of(number) for number in numbered}
+    places = {number: trace.graphs.position_of(number) for number in numbered}
     for number, place in places.items():
         if place is not None:
             assert graph.nodes[place.node].kernel == numbered[number].kernel
@@ -90,7 +90,7 @@ def test_launches_that_are_named_are_those_of_nodes(tool: Tool) -> None:
     trace = compare(tool, "graph, _ = chain(*STEPS)\nreplay(gpu.instantiate(graph), 4)", "--launches", "2-4")
     assert calls(trace) == {"shift": (8, 3), "scale": (4, 2)}
     (graph,) = trace.graphs
-    assert [(replay.replay, dict(replay.probed)) for replay in graph.logged_replays] == [
+    assert [(replay.replay, dict(replay.probed_counts)) for replay in graph.logged_replays] == [
         (1, {0: 2}), (2, {0: 1, 1: 1}), (3, {1: 1}),
     ]  # fmt: skip
 
@@ -106,7 +106,7 @@ def test_kernels_are_timed_one_by_one(tool: Tool) -> None:
         (int(launch), int(kernel), kind)
         for launch, kernel, kind in lines(trace, r"^\[time\] launch (\d+) kernel (\d+) key \d+ (\w+) ns [1-9]\d* for")
     ]
-    places = [(trace.graphs.place_of(launch), kernel, kind) for launch, kernel, kind in times]
+    places = [(trace.graphs.position_of(launch), kernel, kind) for launch, kernel, kind in times]
     probed = [(place, kernel) for place, kernel, kind in places if place is not None and kind == "probed"]
     assert len(probed) >= len(graph.kernels)
     assert all(graph.nodes[place.node].kernel == kernel for place, kernel in probed)
@@ -139,7 +139,7 @@ def test_windows_move_until_every_node_is_recorded(tool: Tool) -> None:
     )
     (graph_times,) = times_by_graph(trace).values()
     assert all(node.probed_count for node in graph_times.nodes)
-    probed_launches = [sum(count for _, count in replay.probed) for replay in graph_times.graph.logged_replays]
+    probed_launches = [sum(count for _, count in replay.probed_counts) for replay in graph_times.graph.logged_replays]
     assert max(probed_launches) < 40
 
 
@@ -263,7 +263,7 @@ print(gpu.read(memory, 100))
 def test_more_graphs_than_twins(tool: Tool) -> None:
     trace = compare(tool, VARIANTS, "--launches", "all")
     assert [(graph.replays, graph.replays_probed) for graph in trace.graphs] == [(4, 4)] * 12
-    assert [graph.destroyed for graph in trace.graphs] == [True, False] * 6
+    assert [graph.is_destroyed for graph in trace.graphs] == [True, False] * 6
 
 
 FULL = """
@@ -461,7 +461,7 @@ look_up("cuGraphExecDestroy", older)
 def test_functions_that_are_looked_up_are_those_of_the_version_that_was_asked_for(tool: Tool) -> None:
     trace = compare(tool, LOOKED_UP, "--launches", "all")
     assert [(graph.flags, graph.replays_probed) for graph in trace.graphs] == [(8, 1), (8, 1), (0, 1)]
-    assert [graph.destroyed for graph in trace.graphs] == [False, False, True]
+    assert [graph.is_destroyed for graph in trace.graphs] == [False, False, True]
 
 
 def test_a_node_of_a_replay_is_opened_by_its_launch_number(tool: Tool) -> None:

@@ -42,7 +42,7 @@ def test_records_are_numbered_as_in_the_grid(tmp_path: Path, natives: Path) -> N
     run, trace = tool.run(SAXPY, "-p", "dmat", "--sample", "40-43", "--no-report")
     assert run.returncode == 0
     (kernel,) = [kernel for kernel in open_trace(trace).kernels if kernel.name == "saxpy"]
-    result = kernel.read(kernel.results[0])
+    result = kernel.read_result_file(kernel.results[0])
     assert (result.blocks, result.header.grid) == (range(40, 44), (64, 1, 1))
     addresses = result.records(1, [("address", "<u8"), ("rest", "<u8")])["address"]
     assert (addresses[1, 0, 0] - addresses[0, 0, 0]) == 256 * 4

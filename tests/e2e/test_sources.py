@@ -31,7 +31,7 @@ def test_a_trace_has_the_text_behind_its_lines(tool: Tool, cached: bool, monkeyp
     (kernel,) = (trace / "kernel").iterdir()
     pruned = (kernel / "pruned.ptx").read_text().split("\n")
     store = next(number for number, line in enumerate(pruned, 1) if "st.global" in line)
-    line = SourceLines.of(kernel).ptx_line(store)
+    line = SourceLines.from_folder(kernel).ptx_line(store)
     assert line is not None
     files = SourceFiles(trace)
     assert files.lines(line.file) == tuple((KERNELS / "strided_store.cu").read_text().splitlines())

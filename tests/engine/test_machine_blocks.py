@@ -102,7 +102,7 @@ def test_each_block_has_its_code_at_one_of_its_own_instructions(arch: int) -> No
     assert all(at < later for at, later in itertools.pairwise(places))
     assert not [text for text in texts(made.probed_image).values() if "INVALID" in text or "???" in text]
     (counts,) = parse_sites(made.sites.encode())
-    assert sorted(probed.instruction.line for probed in counts.sites if probed.at == "block") == firsts
+    assert sorted(probed.instruction.line for probed in counts.sites if probed.kind == "block") == firsts
 
 
 def test_blocks_of_nothing_but_branches_have_it_at_the_branch() -> None:

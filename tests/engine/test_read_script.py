@@ -106,8 +106,8 @@ def test_read_script_as_a_module(tmp_path: Path) -> None:
         np.testing.assert_array_equal(ends, ours.records(0, ends.dtype))
         np.testing.assert_array_equal(moves, ours.records(1, moves.dtype))
         np.testing.assert_array_equal(attempts, ours.records(2, "<u4"))
-        np.testing.assert_array_equal(theirs["is ends"], ours.written(0))
-        np.testing.assert_array_equal(theirs["is moves"], ours.written(1))
+        np.testing.assert_array_equal(theirs["is ends"], ours.written_mask(0))
+        np.testing.assert_array_equal(theirs["is moves"], ours.written_mask(1))
         assert (ends.shape, moves.shape, attempts.shape) == ((4, 2, 1), (4, 45, 3), (4, 45, 1))
         assert ends.dtype.names == ("time", "smid")
         assert theirs["is ends"].ravel().tolist() == [True, False, False, True, False, False, False, False]
@@ -125,7 +125,7 @@ def test_a_sample_of_the_blocks(tmp_path: Path) -> None:
     result, ours = names_of(tmp_path, TWO_MAPS)["read"](str(path)), read_result(path)
     assert (result.grid, result.blocks) == (ours.header.grid, ours.blocks) == ((10, 3, 1), range(2, 30, 7))
     np.testing.assert_array_equal(result.maps["moves"], ours.records(1, result.maps["moves"].dtype))
-    np.testing.assert_array_equal(result.written["ends"], ours.written(0))
+    np.testing.assert_array_equal(result.written["ends"], ours.written_mask(0))
     done = run_script(tmp_path, TWO_MAPS, "read.py", "1.bin")
     assert done.stdout.splitlines()[1] == "  a sample of 4 blocks: 2 to 23 in steps of 7"
 

@@ -113,9 +113,9 @@ def test_threads_keep_their_first_records(
     attempts = np.maximum(to.astype(np.int64) - since, 0).reshape(GRID, THREADS)
     for index, dtype in ((0, RECORD), (2, SHORT)):
         np.testing.assert_array_equal(result.attempts(index), attempts)
-        np.testing.assert_array_equal(result.kept(index), np.minimum(attempts, cap))
+        np.testing.assert_array_equal(result.record_counts(index), np.minimum(attempts, cap))
         written = np.arange(cap) < attempts[:, :, np.newaxis]
-        np.testing.assert_array_equal(result.written(index), written)
+        np.testing.assert_array_equal(result.written_mask(index), written)
         assert result.totals(index) == (np.minimum(attempts, cap).sum(), attempts.sum())
         records = result.records(index, dtype)
         assert not records[~written].view(np.uint8).any()
@@ -124,7 +124,7 @@ def test_threads_keep_their_first_records(
         lanes = np.broadcast_to(np.arange(THREADS)[:, np.newaxis] % 32, expected.shape)
         np.testing.assert_array_equal(records["lane"][written], lanes[written])
     threads = np.arange(GRID * THREADS).reshape(GRID, THREADS, 1)
-    whole, written = result.records(0, RECORD), result.written(0)
+    whole, written = result.records(0, RECORD), result.written_mask(0)
     np.testing.assert_array_equal(whole["value"][written], (whole["step"] * 1000 + threads)[written])
 
 
@@ -136,7 +136,7 @@ def test_warps_keep_no_record_twice_and_lose_none_without_counting_it(
     """Each step of a warp has one record, by its lowest lane there; strays of one step may come in several groups."""
     to, since = of_threads(steps), of_threads(begin)
     result = run(tmp_path, probe("warp", cap, dynamic=dynamic), to, since, {"whole": cap, "short": cap})
-    attempts, saved = result.attempts(0), result.kept(0)
+    attempts, saved = result.attempts(0), result.record_counts(0)
     assert attempts is not None
     assert saved is not None
     records = result.records(0, RECORD)
@@ -177,9 +177,9 @@ def test_unknown_number_is_reported(tmp_path: Path) -> None:
     maps.save(tmp_path / "r.bin")
     result = read_result(tmp_path / "r.bin")
     assert result.attempts(0).tolist() == [[0, 2, -1, 8, -1]]
-    assert result.kept(0).tolist() == [[0, 2, -1, 4, -1]]
+    assert result.record_counts(0).tolist() == [[0, 2, -1, 4, -1]]
     assert result.totals(0) == (6, 10)
-    written = result.written(0)[0].tolist()
+    written = result.written_mask(0)[0].tolist()
     assert written == [[False] * 4, [True, True, False, False], [True, True, False, False], [True] * 4, [False] * 4]
 
 
@@ -202,7 +202,7 @@ before = "SAVE [ one ] {{IN2}};"
     expected = (steps > 0).reshape(GRID, THREADS)
     if level == "warp":
         expected = np.array([[block[at : at + 32].any() for at in (0, 32, 64)] for block in expected])
-    written = result.written(0)
+    written = result.written_mask(0)
     assert written is not None
     np.testing.assert_array_equal(written[:, :, 0], expected)
-    assert (result.attempts(0), result.kept(0), result.capacity(0)) == (None, None, 1)
+    assert (result.attempts(0), result.record_counts(0), result.capacity(0)) == (None, None, 1)

@@ -464,7 +464,7 @@ def test_phase_behind_an_inner_loop_is_recorded_once(tmp_path: Path) -> None:
         .graft(Cubin.read((tmp_path / "tiles.bin").read_bytes()), "tiles")
         .sites
     )
-    (phase,) = (site.phase for site in parse_sites(sites.encode())[0].sites if site.phase and site.phase.inside)
+    (phase,) = (site.phase for site in parse_sites(sites.encode())[0].sites if site.phase and site.phase.is_reentrant)
     assert phase.work == "integer"
 
 

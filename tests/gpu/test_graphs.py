@@ -145,7 +145,7 @@ def test_nodes_take_the_time_that_launches_take(runner: Runner, monkeypatch: pyt
     options = ("--launches", "auto", "--machine-code", "all")
     trace = compare(runner, [sys.executable, str(PROGRAMS / "graph_times.py")], "graph_times", *options)
     (graph,) = (graph for graph in trace.graphs if graph.replays)
-    first = min(replay.first for replay in graph.logged_replays)
+    first = min(replay.first_launch for replay in graph.logged_replays)
     times: defaultdict[int, dict[bool, list[int]]] = defaultdict(lambda: {False: [], True: []})
     node_times = re.findall(TIMED, (trace.directory / "event.log").read_text(), re.MULTILINE)
     for launch, key, ns in node_times:

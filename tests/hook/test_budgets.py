@@ -27,7 +27,7 @@ print(read(w))
 
 @pytest.fixture
 def page(tmp_path: Path) -> ControlPage:
-    return ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=False, on=True)
+    return ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=False, is_on=True)
 
 
 def under(host: Host, page: ControlPage, script: str, **environment: str) -> Run:

@@ -29,7 +29,7 @@ REDUCED = "reduce 0 launch record 16 sum:u64@0:u64@0 sum:u64@8:u64@8"
 @pytest.fixture
 def page(tmp_path: Path) -> ControlPage:
     limits = dict.fromkeys(BUDGETS, NO_LIMIT) | {"trace_bytes": 4 << 20}
-    return ControlPage.create(tmp_path / "control", limits, shares=True, on=True)
+    return ControlPage.create(tmp_path / "control", limits, shares=True, is_on=True)
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_a_disk_that_becomes_read_only_in_a_benchmark(host: Host, read_only: Pat
 def test_a_budget_of_nothing(host: Host, tmp_path: Path, budget: str, mode: str) -> None:
     limits = {name: 0 if budget in (name, "all of them") else NO_LIMIT for name in BUDGETS}
     rate = 0 if budget in ("write_rate", "all of them") else NO_LIMIT
-    page = ControlPage.create(tmp_path / "control", limits, shares=True, on=True, write_rate=rate)
+    page = ControlPage.create(tmp_path / "control", limits, shares=True, is_on=True, write_rate=rate)
     more = {"TUI_PROBE_LAUNCHES": "" if mode == "all" else mode}
     if mode == "benchmark":
         more = {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_SAVE_RESULTS": "1"}

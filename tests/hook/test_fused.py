@@ -164,7 +164,7 @@ def test_chosen_part_has_the_fused_kernel(
     host: Host, serving: Engine, tmp_path: Path, only: int, probes: set[str]
 ) -> None:
     answering(serving)
-    page = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=False, on=True)
+    page = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=False, is_on=True)
     page["only_probe"] = only
     run = host.python(LAUNCHES, **FUSED, TUI_PROBE_CONTROL=str(page.path))
     assert {probe for _, probe in saved(run)} == probes

@@ -159,7 +159,7 @@ def test_forked_child_has_no_late_probes(host: Host, late: LateEngine) -> None:
 
 
 def test_chosen_probe_that_is_late_has_no_launch_until_then(host: Host, late: LateEngine, tmp_path: Path) -> None:
-    page = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=False, on=True)
+    page = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=False, is_on=True)
     page["only_probe"] = 1
     run = host.python(script_of(late), **HURRIED, TUI_PROBE_CONTROL=str(page.path))
     assert (run.status, run.stdout, run.stderr) == (0, "10\n", "")

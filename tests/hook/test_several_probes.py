@@ -91,7 +91,7 @@ def test_shapes_that_alternate_have_all_probes(host: Host, serving: Engine) -> N
 @pytest.mark.parametrize(("only", "expected"), [(2, ["two"] * 7), (9, ["one", "two", "three"] * 2 + ["one"])])
 def test_one_of_them_can_be_chosen(host: Host, serving: Engine, tmp_path: Path, only: int, expected: list[str]) -> None:
     answering(serving)
-    page = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=False, on=True)
+    page = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=False, is_on=True)
     page["only_probe"] = only
     run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES, TUI_PROBE_CONTROL=str(page.path))
     assert saved(run) == expected

@@ -63,7 +63,7 @@ def test_each_map_has_a_line(host: Host) -> None:
     run = host.python("context()\n" + TENSOR_MAPS + LAUNCH, **MAPS)
     tiled, replaced, pixels, wide = maps_of(run.log)
     assert (tiled.address, tiled.sizes, tiled.strides, tiled.box) == (0x7F0000000000, (44, 20), (192,), (16, 8))
-    assert (replaced.address, replaced.of) == (0x7F0000001000, tiled.content)
+    assert (replaced.address, replaced.origin) == (0x7F0000001000, tiled.content)
     assert (pixels.call, pixels.sizes, pixels.box) == ("cuTensorMapEncodeIm2col", (44, 20, 6), None)
     assert run.lines(r".*cuTensorMapEncodeIm2col .* channels 8 pixels 4 lower -1 upper -1 steps 1,1,1 ")
     assert run.lines(r".*cuTensorMapEncodeIm2colWide .* channels 16 pixels 4 lower -1 upper 1 mode 0 steps")

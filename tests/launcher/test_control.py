@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Iterator[Path]:
     """A folder of traces with an active run, which is this process."""
     spool = tmp_path / "traces" / f".run-{os.getpid()}"
     spool.mkdir(parents=True)
-    control = ControlPage.create(spool / "control", RunOptions(("x",)).limits(), shares=True, on=True)
+    control = ControlPage.create(spool / "control", RunOptions(("x",)).limits(), shares=True, is_on=True)
     yield spool.parent
     del control
 
@@ -81,14 +81,14 @@ def test_page_cannot_be_cut_short(root: Path) -> None:
 
 
 def test_page_without_a_link_still_reaches_its_processes(tmp_path: Path) -> None:
-    control = ControlPage.create(tmp_path / "gone" / "control", dict.fromkeys(BUDGETS, 7), shares=True, on=True)
+    control = ControlPage.create(tmp_path / "gone" / "control", dict.fromkeys(BUDGETS, 7), shares=True, is_on=True)
     assert control.path is not None
     assert ControlPage.open(control.path).budget("trace_bytes").limit == 7
 
 
 def test_page_without_sealed_memory_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "memfd_create", Mock(side_effect=OSError(errno.ENOSYS, "")))
-    control = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, 7), shares=True, on=True)
+    control = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, 7), shares=True, is_on=True)
     assert (control.path, control.budget("trace_bytes").limit) == (None, 7)
 
 
@@ -164,7 +164,7 @@ def test_ctl_without_an_active_run(tmp_path: Path, capsys: pytest.CaptureFixture
 )
 def test_a_window_of_time(tmp_path: Path, after: float, duration: float | None, states: list[bool]) -> None:
     limits = dict.fromkeys(BUDGETS, NO_LIMIT)
-    control = ControlPage.create(tmp_path / "control", limits, shares=True, on=after <= 0)
+    control = ControlPage.create(tmp_path / "control", limits, shares=True, is_on=after <= 0)
     window, switched = RecordingWindow(control, after, duration), []
     for elapsed in (1.0, 3.0, 6.0):
         window.tick(elapsed)
@@ -173,7 +173,7 @@ def test_a_window_of_time(tmp_path: Path, after: float, duration: float | None, 
 
 
 def test_a_window_leaves_what_a_person_does_later(tmp_path: Path) -> None:
-    control = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=True, on=False)
+    control = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=True, is_on=False)
     window = RecordingWindow(control, 1.0, None)
     window.tick(2.0)
     control.switch(False)
@@ -219,7 +219,7 @@ def test_one_of_the_probes_is_chosen_from_another_terminal(tmp_path: Path, capsy
     spool = tmp_path / "more" / f".run-{os.getpid()}"
     spool.mkdir(parents=True)
     limits = RunOptions(("x",)).limits()
-    control = ControlPage.create(spool / "control", limits, shares=True, on=True, probes=["one", "two"])
+    control = ControlPage.create(spool / "control", limits, shares=True, is_on=True, probes=["one", "two"])
     assert main(["ctl", str(spool.parent), "probe", "two"]) == 0
     assert "probes        one, two: only two" in capsys.readouterr().out
     assert control["only_probe"] == 2

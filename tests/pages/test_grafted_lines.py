@@ -110,7 +110,7 @@ def test_the_source_has_the_sums_of_its_instructions(trace: Trace) -> None:
     folder = trace.kernels[0].folder
     assert folder is not None
     assert files_of(folder) == ["calls.cu"]
-    assert SourceLines.of(folder).ptx_line(STORE) == ("calls.cu", 23)
+    assert SourceLines.from_folder(folder).ptx_line(STORE) == ("calls.cu", 23)
     SourceCopies().add(folder)  # of files that are not there nothing is said
 
 

@@ -39,7 +39,7 @@ def test_replays_are_calls_of_their_kernels(trace: Trace) -> None:
 
 
 def test_a_launch_tells_its_graph_replay_and_node(trace: Trace) -> None:
-    places = {number: trace.graphs.place_of(number) for number in (9, 10, 13, 14, 2012)}
+    places = {number: trace.graphs.position_of(number) for number in (9, 10, 13, 14, 2012)}
     assert places == {
         9: None,
         10: GraphPosition(0, 0, 0),
@@ -85,7 +85,7 @@ def test_a_damaged_log_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     )  # fmt: skip
     trace = open_trace(writer.directory)
     assert {graph.id for graph in trace.graphs} == {3, 4, 9}
-    assert trace.graphs.place_of(95) is None
+    assert trace.graphs.position_of(95) is None
     assert len(list(graph_page(trace).lines(80))) > 3
 
 
@@ -102,8 +102,8 @@ def test_nodes_begin_after_those_they_wait_for(nodes: list[GraphNode], lengths: 
     begins, ends = schedule(nodes, lengths[: len(nodes)])
     for node in nodes:
         assert 0 <= begins[node.index] <= ends[node.index]
-        if all(earlier < node.index for node in nodes for earlier in node.after):
-            assert all(ends[earlier] <= begins[node.index] for earlier in node.after)
+        if all(earlier < node.index for node in nodes for earlier in node.dependencies):
+            assert all(ends[earlier] <= begins[node.index] for earlier in node.dependencies)
 
 
 def test_the_page_as_text(trace: Trace) -> None:

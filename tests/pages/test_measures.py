@@ -91,7 +91,7 @@ def test_accesses_that_were_not_all_kept_do_not_tell_what_was_not_executed(tmp_p
     kernel = trace.kernels[0]
     path = trace.results.path(0)
     assert path is not None
-    attempts = kernel.read(path).sections[-1]
+    attempts = kernel.read_result_file(path).sections[-1]
     content = bytearray(path.read_bytes())
     assert content[attempts.offset : attempts.offset + 4] == (3).to_bytes(4, "little")
     content[attempts.offset : attempts.offset + 4] = (1000).to_bytes(4, "little")

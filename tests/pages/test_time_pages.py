@@ -95,6 +95,6 @@ def test_the_page_of_a_kernel(timed: Trace, name: str) -> None:
 def test_times_in_python(timed: Trace) -> None:
     kernel = tui_probe.open(timed.directory).kernel("library")
     assert kernel.gpu_time is not None
-    assert kernel.gpu_time.shown.samples == 10
+    assert kernel.gpu_time.preferred_variant.samples == 10
     assert kernel.time_share == pytest.approx(0.9, abs=0.1)
     assert "share" in repr(tui_probe.open(timed.directory).kernels)

@@ -140,7 +140,7 @@ def one_per_block(start: np.ndarray, elapsed: np.ndarray, sm: np.ndarray) -> Red
     for name, values in (("start", start), ("elapsed", elapsed), ("sm", sm)):
         records[name][:, 0] = values
     saved = (np.arange(len(start)) % 5 > 0)[:, np.newaxis]
-    return Reduced("block", records, saved, ~saved, missing=3)
+    return Reduced("block", records, saved, ~saved, missing_slots=3)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def records_of(folder: Path, text: str, *arguments: Any, lean: bool = False, **o
     probe = load_probe("dmat")
     assert probe.map_named("dmat").even
     result = result_of(folder, probe.lean_form() if lean else probe, text, *arguments, **options)
-    records, counts = result.records(1, RECORD), result.kept(1)
+    records, counts = result.records(1, RECORD), result.record_counts(1)
     assert counts is not None
     return records.reshape(counts.size, -1), counts.ravel()
 

@@ -52,7 +52,7 @@ def told(probe: str, result: Result) -> Any:
 def test_sums_of_a_launch(tmp_path: Path, launch: str, probe: str) -> None:
     whole, reduced = both(tmp_path, probe, launch)
     assert (whole.group(0), reduced.group(0)) == (None, "launch")
-    assert reduced.about[0].record_bytes == KEPT[probe]
+    assert reduced.map_records[0].record_bytes == KEPT[probe]
     assert told(probe, reduced) == told(probe, whole)
 
 

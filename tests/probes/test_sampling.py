@@ -54,7 +54,7 @@ def test_every_map_of_a_probe_with_records_and_counts(tmp_path: Path) -> None:
     text, arguments, how = LAUNCHES["matmul"]
     unsampled = measured(tmp_path, "dmat", text, *arguments, **how)
     some = measured(tmp_path, "dmat", text, *arguments, **how, sample=range(2, 12, 3))
-    kept, attempts = some.kept(1), some.attempts(1)
+    kept, attempts = some.record_counts(1), some.attempts(1)
     assert kept is not None
     assert attempts is not None
     np.testing.assert_array_equal(attempts, unsampled.attempts(1)[2:12:3])  # type: ignore[index]
@@ -62,7 +62,7 @@ def test_every_map_of_a_probe_with_records_and_counts(tmp_path: Path) -> None:
     lines = [np.frombuffer(result.maps[1].tobytes(), "<u4")[3::4] for result in (some, unsampled)]
     assert set(lines[0]) == set(lines[1])
     assert len(np.unique(records["address"])) <= len(np.unique(all_records["address"]))
-    written = some.written(0)
+    written = some.written_mask(0)
     assert written is not None
     assert written.shape == (4, 8, 1)
     assert written.all()

@@ -63,12 +63,12 @@ def test_a_launch_is_a_number() -> None:
 
 def test_options_and_address_agree() -> None:
     address = parse_address("trace:matmul", THERE.__contains__)
-    assert address.agreed(None, 3) == Address(Path("trace"), "matmul", 3)
-    assert address.agreed("matmul", None) == address
+    assert address.with_options(None, 3) == Address(Path("trace"), "matmul", 3)
+    assert address.with_options("matmul", None) == address
     with pytest.raises(UsageError, match="--kernel saxpy contradicts matmul in trace:matmul"):
-        address.agreed("saxpy", None)
+        address.with_options("saxpy", None)
     with pytest.raises(UsageError, match="--launch 4 contradicts 0"):
-        parse_address("trace@0", THERE.__contains__).agreed(None, 4)
+        parse_address("trace@0", THERE.__contains__).with_options(None, 4)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ KNOWN = [
     ),
     (
         f"[tensor-map] cuTensorMapReplaceAddress 0 hash {'1f' * 20} of {'2e' * 20} address 7f00",
-        p.TensorMapMade("cuTensorMapReplaceAddress", 0, "1f" * 20, 0x7F00, of="2e" * 20),
+        p.TensorMapMade("cuTensorMapReplaceAddress", 0, "1f" * 20, 0x7F00, origin="2e" * 20),
     ),
     ("[mod] cuModuleLoadData 0 module 0x10 image 0x20", k.ModuleCall("cuModuleLoadData", 0, 0x10, 0x20, None)),
     (

@@ -68,7 +68,7 @@ def summary(trace: Trace) -> dict[str, Any]:
     ]  # fmt: skip
     times = {k.index: sorted(zip(*(k.samples.column(field.name) for field in fields(k.samples)), strict=True))
              for k in trace.kernels}  # fmt: skip
-    passed = trace.passed
+    passed = trace.unprobed
     packed = [sorted(map(repr, passed.counts())), len(passed), passed.keys, *passed.lines()]
     launches = list(trace.launches)
     return {"times": times, "state": state, "kernels": kernels, "launches": launches, "packed": packed}

@@ -63,7 +63,7 @@ def test_any_grafted_line_is_read_or_refused(words: list[str]) -> None:
         with pytest.raises(TraceError, match="'grafted'"):
             parse_kernel_info(lines)
     else:
-        assert [*map(str, graft.replaced), "appended", str(graft.appended)] == words
+        assert [*map(str, graft.replaced_offsets), "appended", str(graft.appended_offset)] == words
 
 
 @pytest.mark.parametrize(("last", "callback"), [(["block_sched.py"], "block_sched.py"), ([""], None), ([], None)])

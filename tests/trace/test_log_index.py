@@ -109,22 +109,22 @@ def test_a_budget_leaves_the_rest_for_later(path: Path, monkeypatch: pytest.Monk
 
 def test_very_long_lines_are_handed_out_in_part(path: Path) -> None:
     index = index_of(path, b"x" * 100_000 + b"\nshort\n")
-    assert [len(line) for line in index.lines(0, 2)] == [log_index.LONGEST_SHOWN, 5]
+    assert [len(line) for line in index.lines(0, 2)] == [log_index.MAX_LINE_BYTES, 5]
 
 
 def test_search_forwards_and_backwards(index: LogIndex) -> None:
-    grid = Needle.of("GRID")
+    grid = Needle.from_query("GRID")
     assert [index.search(grid, start) for start in (0, 1, 2, 7)] == [1, 1, 6, None]
     assert [index.search(grid, start, -1) for start in (6, 5, 1, 0)] == [6, 1, 1, None]
-    assert index.search(Needle.of("GRID", ignore_case=False), 0) is None
-    assert index.search(Needle.of("nowhere"), 0) is None
+    assert index.search(Needle.from_query("GRID", ignore_case=False), 0) is None
+    assert index.search(Needle.from_query("nowhere"), 0) is None
 
 
 def test_a_pattern_does_not_reach_over_the_end_of_a_line(index: LogIndex) -> None:
-    assert index.search(Needle.of(re.compile(rb"1\s+\[exec\]")), 0) is None
-    assert index.search(Needle.of(re.compile(rb"\s\d")), 0) == 0
-    assert index.search(Needle.of(re.compile(rb"^\[mod\]", re.MULTILINE)), 0) == 4
-    assert index.search(Needle.of("a\nb"), 0) is None
+    assert index.search(Needle.from_query(re.compile(rb"1\s+\[exec\]")), 0) is None
+    assert index.search(Needle.from_query(re.compile(rb"\s\d")), 0) == 0
+    assert index.search(Needle.from_query(re.compile(rb"^\[mod\]", re.MULTILINE)), 0) == 4
+    assert index.search(Needle.from_query("a\nb"), 0) is None
 
 
 texts = st.lists(st.sampled_from([b"", b"a", b"ab", b"[t] a", b"[t] b", b"bb b", b"\xff"]), max_size=30)
@@ -175,7 +175,7 @@ def test_search_agrees_with_a_plain_one(
         index = index_of(tmp_path / "log", content)
         shown = index.lines(0, len(index))
         hits = [i for i, line in enumerate(shown) if text.encode() in line]
-        for needle in (Needle.of(text), Needle.of(re.compile(re.escape(text.encode())))):
+        for needle in (Needle.from_query(text), Needle.from_query(re.compile(re.escape(text.encode())))):
             assert index.search(needle, start) == next((i for i in hits if i >= start), None)
             assert index.search(needle, start, -1) == next((i for i in reversed(hits) if i <= start), None)
 
@@ -190,8 +190,8 @@ def test_a_filter_follows_a_growing_log(
     path.write_bytes(b"")
     with small_pieces(size, step):
         index = LogIndex(path)
-        filters = [LineFilter(index, (b"[t]", b"bb")), LineFilter(index, (), Needle.of("a"))]
-        filters.append(LineFilter(index, (b"[t]",), Needle.of(re.compile(b"b"))))
+        filters = [LineFilter(index, (b"[t]", b"bb")), LineFilter(index, (), Needle.from_query("a"))]
+        filters.append(LineFilter(index, (b"[t]",), Needle.from_query(re.compile(b"b"))))
         for end in [*sorted(cuts), len(content)]:
             with path.open("ab") as file:
                 file.write(content[file.tell() : end])

@@ -32,7 +32,7 @@ def test_a_column_is_a_list(steps: list[tuple[bool, list[int]]], data: st.DataOb
         expected += numbers
         if expected:
             places = data.draw(st.lists(st.sampled_from(range(len(expected))), unique=True, max_size=5))
-            column.put(np.array(places, dtype=np.int64), np.array(places))
+            column.set_many(np.array(places, dtype=np.int64), np.array(places))
             for place in places:
                 expected[place] = place
         assert (len(column), list(column), np.array(column).tolist()) == (len(expected), expected, expected)

@@ -91,7 +91,7 @@ def test_memory_does_not_grow_with_packed_lines(tmp_path: Path) -> None:
     lines = (f"[passed] {100 * number} {EPOCH_NS + number} 7 3x100\n" for number in range(looks * per_look))
     follower = TraceFollower(tmp_path)
     taken = taken_by(follower, log, lines, looks)
-    passed = follower.trace.passed
+    passed = follower.trace.unprobed
     assert (passed.segments, len(passed)) == (looks * per_look, 100 * looks * per_look)
     assert [line[0] for line in passed.lines()] == [100 * number for number in range(looks * per_look)]
     assert taken[-1] - taken[1] < 8 * per_look, taken

@@ -25,7 +25,7 @@ def column_of(*parts: list[int]) -> NarrowColumn:
 def test_a_column_is_a_list(parts: list[list[int]]) -> None:
     column, expected = column_of(*parts), [value for part in parts for value in part]
     assert (len(column), column.numbers().tolist()) == (len(expected), expected)
-    assert column.first(3).numbers().tolist() == expected[:3]
+    assert column.copy_first(3).numbers().tolist() == expected[:3]
 
 
 @pytest.mark.parametrize("many", [1, 100])

@@ -115,16 +115,16 @@ def test_launches_are_counted_for_their_kernels(directory: Path) -> None:
     one, two = trace.kernels
     assert (one.launches, one.launches_recorded, one.launches_probed) == (12, 2, 2)
     assert (two.launches, two.launches_recorded, two.launches_probed) == (4, 1, 1)
-    assert (two.captured, trace.state.launches, trace.state.launches_probed) == (1, 16, 3)
-    assert (len(trace.passed), trace.passed.launches_lost, trace.passed.segments) == (14, 3, 2)
+    assert (two.captures, trace.state.launches, trace.state.launches_probed) == (1, 16, 3)
+    assert (len(trace.unprobed), trace.unprobed.launches_lost, trace.unprobed.segments) == (14, 3, 2)
     counts: Counter[tuple[int | None, str | None]] = Counter()
-    for kernel, reason, count in trace.passed.counts():
+    for kernel, reason, count in trace.unprobed.counts():
         counts[kernel, reason.code] += count
     assert counts == {(0, "not-sampled"): 10, (1, "not-sampled"): 3, (1, "capturing"): 1}
 
 
 def test_a_launch_is_found_by_its_number(directory: Path) -> None:
-    passed = open_trace(directory).passed
+    passed = open_trace(directory).unprobed
     kernels = {number: found.kernel for number in range(20) if (found := passed.find(number))}
     assert kernels == {2: 0, 3: 0, 4: 0, 5: 0, 6: 1, 7: 1, 9: 1, 10: 0, 11: 0, 12: 0, 13: 1}
     last = passed.find(13)
@@ -134,7 +134,7 @@ def test_a_launch_is_found_by_its_number(directory: Path) -> None:
 
 @pytest.mark.parametrize(("first", "last"), [(0, 99), (5, 9), (3, 3), (8, 8), (50, 60)])
 def test_counts_of_a_range(directory: Path, first: int, last: int) -> None:
-    passed = open_trace(directory).passed
+    passed = open_trace(directory).unprobed
     numbers, kernels = passed.launches_between(first, last)
     counted = dict(zip(numbers.tolist(), kernels.tolist(), strict=True))
     looked_up = {number: passed.find(number) for number in range(first, last + 1)}
@@ -146,8 +146,8 @@ def test_counts_of_a_range(directory: Path, first: int, last: int) -> None:
 def test_a_log_that_was_cut_meanwhile_has_no_such_launches(directory: Path) -> None:
     trace = open_trace(directory)
     (directory / "event.log").write_bytes(b"")
-    assert trace.passed.find(3) is None
-    assert len(trace.passed.launches_between(0, 99)[0]) == 0
+    assert trace.unprobed.find(3) is None
+    assert len(trace.unprobed.launches_between(0, 99)[0]) == 0
 
 
 def test_a_line_is_followed_when_it_is_whole(directory: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_line_is_followed_when_it_is_whole(directory: Path) -> None:
     (directory / "event.log").write_bytes(content)
     follower.poll()
     assert follower.trace.state.launches == 17
-    launch = follower.trace.passed.find(6)
+    launch = follower.trace.unprobed.find(6)
     assert launch is not None
     assert launch.kernel == 1
 
@@ -184,8 +184,8 @@ def test_a_million_launches_take_little_memory(tmp_path: Path) -> None:
     assert trace.state.launches == len(lines) * in_line
     assert {kernel.launches for kernel in trace.kernels} == {len(lines) * in_line // kernels}
     assert memory < 200 * len(lines)
-    launch = trace.passed.find(777_777)
+    launch = trace.unprobed.find(777_777)
     assert launch is not None
     assert launch.kernel == 777_777 % in_line % kernels
-    _, of = trace.passed.launches_between(500_000, 500_099)
+    _, of = trace.unprobed.launches_between(500_000, 500_099)
     assert np.bincount(of).sum() == 100

@@ -11,13 +11,13 @@ import pytest
 from tests.trace.test_follow import WAITING, waiting_process
 from tests.ui.synthetic import TraceWriter, example
 from tui_probe.trace.recent import (
-    READ,
+    HEAD_BYTES,
     RecentTraces,
     brief,
+    find_previous_run,
     recent_traces,
     remember,
     remembered,
-    run_before,
     running_traces,
 )
 
@@ -46,7 +46,7 @@ def test_a_process_that_is_not_the_command_ends_on_its_own(tmp_path: Path, last:
     known = brief(trace.directory)
     assert known is not None
     assert known.status is None
-    trace.raw(b"[mem] cuMemFree_v2 0 dptr 7fc573e00000\n" * (READ // 30))
+    trace.raw(b"[mem] cuMemFree_v2 0 dptr 7fc573e00000\n" * (HEAD_BYTES // 30))
     trace.event(f"[exit] {last}")
     trace.exit()
     known = brief(trace.directory)
@@ -57,7 +57,7 @@ def test_a_process_that_is_not_the_command_ends_on_its_own(tmp_path: Path, last:
 def test_only_the_beginning_of_a_long_log_is_read(tmp_path: Path) -> None:
     trace = example(tmp_path / "one")
     with (trace.directory / "event.log").open("ab") as log:
-        log.truncate(READ + 1000)
+        log.truncate(HEAD_BYTES + 1000)
     known = brief(trace.directory)
     assert known is not None
     assert (known.kernels, known.all_read) == (6, False)
@@ -127,8 +127,8 @@ def test_the_run_before_is_of_the_same_command_with_the_same_probe(tmp_path: Pat
         record = {"version": 1, "ended": "2023-11-14T22:13:23+00:00", "exit_status": 0, "probe": probe}
         (trace / "run.json").write_text(json.dumps(record))
         os.utime(trace / "event.log", (when, when))
-    assert [run_before(trace) for trace in traces] == [None, None, traces[0]]
-    assert run_before(tmp_path / "none") is None
+    assert [find_previous_run(trace) for trace in traces] == [None, None, traces[0]]
+    assert find_previous_run(tmp_path / "none") is None
     record = {"version": 1, "ended": "2023-11-14T22:13:23+00:00", "probe": "dmat", "processes": ["first", "third"]}
     (traces[2] / "run.json").write_text(json.dumps(record))
-    assert run_before(traces[2]) is None, "of the same run"
+    assert find_previous_run(traces[2]) is None, "of the same run"

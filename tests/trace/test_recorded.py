@@ -33,7 +33,7 @@ def test_the_bundled_examples() -> None:
     }
     for kernel in trace.kernels:
         (path,) = kernel.results
-        schedule = analyse(kernel.read(path))
+        schedule = analyse(kernel.read_result_file(path))
         assert schedule.sm.max() < 132
         assert (schedule.warps_missing, schedule.blocks_missing, schedule.blocks_astray) == (0, 0, 0)
 
@@ -73,7 +73,7 @@ def test_attention_timed_and_its_lines_known() -> None:
     assert launch is not None, "saved while it was measured, before its own lines"
     assert (trace.launches[launch].number, trace.launches[launch].result) == (3, result)
     assert kernel.folder is not None
-    lines = SourceLines.of(kernel.folder)
+    lines = SourceLines.from_folder(kernel.folder)
     stores = [n for n, line in enumerate(pruned(kernel), 1) if "st.global" in line]
     assert {found[1] for n in stores if (found := lines.ptx_line(n))} == {40}, "tl.store in attention.py"
 
@@ -82,7 +82,7 @@ def test_the_pace_of_attention(tmp_path: Path) -> None:
     trace = unpacked("attention_progress", tmp_path)
     (kernel,) = (kernel for kernel in trace.kernels if kernel.status == "probed")
     (path,) = kernel.results
-    progress = warp_progress.analyse(kernel.read(path), 1_980_000)
+    progress = warp_progress.analyse(kernel.read_result_file(path), 1_980_000)
     assert progress.start.size == 1024
     assert {len(progress.arrivals(block, warp)[1]) for block in (0, 255) for warp in range(4)} == {32}, (
         "2 048 / 64 keys"

@@ -52,8 +52,8 @@ def test_reduced_content_of_a_map(tmp_path: Path, group: str, shape: tuple[int, 
     assert left.saved.tolist() == ([[True]] if group == "launch" else [[block != 4] * shape[1] for block in range(6)])
     assert left.mixed.tolist() == left.saved.tolist()
     several = SAVED if group == "launch" else SAVED[[0, 1, 2, 3, 5]]
-    assert left.missing == int((~several).sum())
-    assert (result.attempts(0), result.written(0), result.capacity(0)) == (None, None, None)
+    assert left.missing_slots == int((~several).sum())
+    assert (result.attempts(0), result.written_mask(0), result.capacity(0)) == (None, None, None)
 
 
 def test_records_that_were_not_kept_are_asked_for_in_vain(tmp_path: Path) -> None:

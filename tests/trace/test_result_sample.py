@@ -45,7 +45,7 @@ def test_written_sample_is_read(tmp_path: Path, grid: Dim3, first: int, step: in
     assert list(result.blocks) == list(blocks)
     assert result.threads == len(blocks) * 40
     assert result.records(0, "<u8")[:, :, 0].tolist() == [[block] * 2 for block in blocks]
-    written = result.written(0)
+    written = result.written_mask(0)
     assert written is not None
     assert written.shape == (len(blocks), 2, 1)
     assert written.all()

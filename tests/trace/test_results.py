@@ -153,7 +153,7 @@ def test_counts_and_marks_are_those_of_their_maps(file: Path) -> None:
     maps = [COUNTED[0], (1, counts.view(np.uint8)), COUNTED[2]]
     file.write_bytes(result_bytes(GRID, BLOCK, maps, about=[(2, 8, b""), (3, 4, b""), (1, 16, MARKS)]))
     result = read_result(file)
-    attempts, kept, written = result.attempts(0), result.kept(0), result.written(2)
+    attempts, kept, written = result.attempts(0), result.record_counts(0), result.written_mask(2)
     assert attempts is not None
     assert kept is not None
     assert written is not None
@@ -163,13 +163,13 @@ def test_counts_and_marks_are_those_of_their_maps(file: Path) -> None:
     assert (result.capacity(0), result.capacity(1), result.capacity(2)) == (4, None, 1)
     assert written.shape == (6, 4, 1)
     np.testing.assert_array_equal(written.ravel(), np.arange(24) < 12)
-    assert (result.attempts(2), result.written(1), result.totals(2)) == (None, None, None)
+    assert (result.attempts(2), result.written_mask(1), result.totals(2)) == (None, None, None)
 
 
 def test_a_file_that_does_not_tell(file: Path) -> None:
     file.write_bytes(result_bytes(GRID, BLOCK, [COUNTED[2]]))
     result = read_result(file)
-    assert (result.attempts(0), result.kept(0), result.written(0), result.capacity(0)) == (None,) * 4
+    assert (result.attempts(0), result.record_counts(0), result.written_mask(0), result.capacity(0)) == (None,) * 4
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_damage_behind_the_maps_is_an_error_or_unknown(tmp_path: Path, at: int, 
     except TraceError:
         return
     for index, view in enumerate(result.maps):
-        attempts, written = result.attempts(index), result.written(index)
+        attempts, written = result.attempts(index), result.written_mask(index)
         assert attempts is None or attempts.shape == view.shape[:2]
         assert written is None or written.shape[:2] == view.shape[:2]
 

@@ -53,9 +53,9 @@ def test_result_belongs_to_kernel_under_its_probe(tmp_path: Path) -> None:
     (writer.directory / "result" / "0.000009.bin").write_bytes(b"")
     writer.lines("[exec] save result/0.000009.bin size 10 kernel 0 launch 5")
     kernel = open_trace(writer.directory).kernels[0]
-    assert [kernel.of_result(row).probe for row in range(7)] == [*["one", "two"] * 3, None]
-    assert kernel.of_result(0) is kernel.by_probe()[0]
-    assert list(kernel.of_result(6).result_rows) == list(kernel.result_rows)
+    assert [kernel.kernel_of_result(row).probe for row in range(7)] == [*["one", "two"] * 3, None]
+    assert kernel.kernel_of_result(0) is kernel.by_probe()[0]
+    assert list(kernel.kernel_of_result(6).result_rows) == list(kernel.result_rows)
 
 
 def test_kernel_of_run_with_one_probe_has_one_probed_kernel(tmp_path: Path) -> None:

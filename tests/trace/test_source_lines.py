@@ -64,7 +64,7 @@ def test_cubin_without_directives_has_the_lines_of_the_directives(tmp_path: Path
     folder = folder_of(tmp_path, fatbin_of(cubin=(90, cubin)) if in_fatbin else cubin)
     pruned = (folder / "pruned.ptx").read_text()
     assert ".loc" not in pruned
-    lines = SourceLines.of(folder)
+    lines = SourceLines.from_folder(folder)
     numbers = [lines.ptx_line(number) for number in accesses(pruned)]
     assert numbers == expected
     assert len(numbers) >= 3
@@ -108,7 +108,7 @@ def test_failure_in_probed_ptx_has_the_line_of_the_table(tmp_path: Path) -> None
     lines = pruned[: number - 1] + [f"mov.u32 %r1, 0; {INSERTED_MARK}p"] * 3
     lines += [f"{pruned[number - 1]} {REPLACED_MARK}p", *pruned[number:]]
     (folder / "probed.ptx").write_text("\n".join(lines))
-    expected = SourceLines.of(folder).ptx_line(number)
+    expected = SourceLines.from_folder(folder).ptx_line(number)
     assert expected is not None
     assert _source_location(folder / "probed.ptx", number + 3, "[") == f" ({expected.file}:{expected.line})"
 
@@ -120,7 +120,7 @@ def test_directives(tmp_path: Path) -> None:
         "\t.loc 1 0 0\n\tret;\n}\n.func f()\n{\n\tret;\n}\n"
     )
     (tmp_path / "pruned.ptx").write_text(text)
-    lines = SourceLines.of(tmp_path)
+    lines = SourceLines.from_folder(tmp_path)
     assert lines.lines == {
         6: SourceLine("a.cu", 7), 9: SourceLine("/src/b.cu", 9), 10: SourceLine("/src/b.cu", 9),
     }  # fmt: skip
@@ -137,11 +137,11 @@ def test_numbers_of_thousands_of_digits_name_no_line() -> None:
 
 
 def test_nothing_tells(tmp_path: Path) -> None:
-    assert SourceLines.of(tmp_path).lines == {}
+    assert SourceLines.from_folder(tmp_path).lines == {}
     (tmp_path / "pruned.ptx").write_text(".entry k() { ret; }")
-    assert SourceLines.of(tmp_path).lines == {}
+    assert SourceLines.from_folder(tmp_path).lines == {}
     (tmp_path / "original.bin").write_bytes(b"\x7fELF and then nothing")
-    assert SourceLines.of(tmp_path).lines == {}
+    assert SourceLines.from_folder(tmp_path).lines == {}
 
 
 def header(version: int = 2) -> bytes:
@@ -228,7 +228,7 @@ def test_program_line_is_the_call_of_a_toolkit_header(tmp_path: Path) -> None:
         "st.global.u32 [%rd1], 1;\n"  # line 12
         ".loc 2 12 1\nld.global.u32 %r1, [%rd1];\nret;\n}\n"  # line 14: no call is known
     )
-    lines = SourceLines.of(tmp_path)
+    lines = SourceLines.from_folder(tmp_path)
     places = [(line.file.rpartition("/")[2], line.line) for at in (7, 10, 12, 14) if (line := lines.program_line(at))]
     assert places == [("sum.cu", 7), ("sum.cu", 9), ("tile.h", 5), ("atomic", 12)]
     assert lines.ptx_line(10) == SourceLine("/usr/local/cuda-13.0/targets/x86_64-linux/include/cuda/atomic", 319)

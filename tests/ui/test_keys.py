@@ -286,7 +286,7 @@ async def _(stage: Stage, key: str) -> None:
     assert "recording can be turned on or off after the first launch" in stage.text
     spool = trace.parent / f".run-{os.getpid()}"
     spool.mkdir()
-    control = ControlPage.create(spool / "control", dict.fromkeys(BUDGETS, 100), shares=True, on=True)
+    control = ControlPage.create(spool / "control", dict.fromkeys(BUDGETS, 100), shares=True, is_on=True)
     (trace / "run.json").write_text(json.dumps({"launcher": os.getpid()}))
     await stage.refresh()
     await stage.press(key)

@@ -135,7 +135,7 @@ class Result:
 
     def __init__(self, kernel: ProbedKernel, path: Path, launch: Launch | None) -> None:
         self._kernel = kernel
-        self._read = kernel.read(path)
+        self._read = kernel.read_result_file(path)
         self.path = path
         self.launch = launch
         """Launch that it is of; None if the log does not name it."""
@@ -206,7 +206,7 @@ class Result:
         masks = {}
         for name, (index, custom_map) in self._map_indices.items():
             reduced = self._reduced_records(index, custom_map)
-            mask = self._read.written(index) if reduced is None else reduced.saved[:, :, np.newaxis]
+            mask = self._read.written_mask(index) if reduced is None else reduced.saved[:, :, np.newaxis]
             masks[name] = np.ones(self.maps[name].shape, np.bool_) if mask is None else mask
         return masks
 
@@ -258,7 +258,7 @@ class Results(Sequence[Result], TableSequence):
         path = results.path(row)
         if path is None:
             raise TraceError(f"result/{results.name(row)}: event.log gives a path outside of the trace")
-        return Result(self._kernel.of_result(row), path, self._launch(row))
+        return Result(self._kernel.kernel_of_result(row), path, self._launch(row))
 
     def _launch(self, row: int) -> Launch | None:
         number = self._kernel.trace.results.launch(row)

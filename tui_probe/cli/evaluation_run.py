@@ -182,4 +182,4 @@ def collected_output(partial: Path, collection: Collection) -> Path | None:
 def most_probed(traces: list[Path]) -> Path:
     """Return the trace of the process that launched most probed kernels."""
     counts = {trace: exit_counts(trace) for trace in traces}
-    return max(traces, key=lambda trace: (own.probed if (own := counts[trace]) else -1, trace.name))
+    return max(traces, key=lambda trace: (own.probed_launches if (own := counts[trace]) else -1, trace.name))

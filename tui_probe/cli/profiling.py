@@ -117,7 +117,7 @@ def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: b
         early = os.isatty(stderr) or not is_pumped(stderr)
         announce = TraceAnnouncer(stderr)
         with Session(
-            options, probes, announce=announce, early=early, ends_stuck=lambda text: inform(text, stderr)
+            options, probes, announce=announce, announces_early=early, ends_stuck=lambda text: inform(text, stderr)
         ) as session:
             warn_no_trace(session.spool.problem)
             returncode = run_with_passthrough(session, preload_report_code) if report else run_with_passthrough(session)

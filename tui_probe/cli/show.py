@@ -341,14 +341,14 @@ def run(arguments: argparse.Namespace) -> int:
     if name is None:
         return list_pages(None, arguments)
     if word is None and find_page(name) is None and names_a_trace(name):
-        address = address_of(name).agreed(arguments.kernel, arguments.launch)
+        address = address_of(name).with_options(arguments.kernel, arguments.launch)
         return list_pages(open_addressed_kernels(address), arguments)
     address = address_of(word or "")
     page = page_by_name(name, address)
     if word is None and arguments.explain:
         return explain(page, arguments)
     try:
-        status = write_page(page, address.agreed(arguments.kernel, arguments.launch), arguments)
+        status = write_page(page, address.with_options(arguments.kernel, arguments.launch), arguments)
     except TraceError as error:
         if word is None and Path(name).is_dir():
             hint = f"{name} is a page; to list the pages of the trace in directory {name}: tui-probe show ./{name}"

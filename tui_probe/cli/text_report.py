@@ -16,7 +16,7 @@ from tui_probe.draw import units
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.run_traces import add_message
 from tui_probe.trace.locate import LOG
-from tui_probe.trace.recent import brief, exit_counts, run_before
+from tui_probe.trace.recent import brief, exit_counts, find_previous_run
 
 from .output import (
     Progress,
@@ -215,8 +215,10 @@ def exit_summary(trace: Path) -> str:
     counts = exit_counts(trace)
     if counts is None:
         return "event.log is truncated"
-    losses = f"{units.counted(counts.dropped, 'result')} dropped" if counts.dropped else "all results saved"
-    return f"{units.counted(counts.launches, 'launch')} ({units.count(counts.probed)} probed), {losses}"
+    losses = (
+        f"{units.counted(counts.dropped_results, 'result')} dropped" if counts.dropped_results else "all results saved"
+    )
+    return f"{units.counted(counts.launches, 'launch')} ({units.count(counts.probed_launches)} probed), {losses}"
 
 
 def report_after_run(outcome: Outcome, ascii_only: bool, seconds: float | None = None) -> None:
@@ -262,7 +264,7 @@ def _report_no_trace(outcome: Outcome) -> None:
 
 def _write_comparison_hint(trace: Path) -> None:
     """Suggest a comparison if the command was run before."""
-    before = run_before(trace)
+    before = find_previous_run(trace)
     if before is not None:
         put(f"\nCompare with the previous run: tui-probe compare {shell_word(before)} {shell_word(trace)}")
 

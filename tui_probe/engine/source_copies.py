@@ -178,7 +178,7 @@ class SourceCopies:
         with TraceDirectory(trace) as folder:
             folder.make(SOURCE_FOLDER)
         with TraceDirectory(trace, SOURCE_FOLDER) as folder:
-            folder.put(copy_name(path), text, mode | stat.S_IWUSR)
+            folder.write(copy_name(path), text, mode | stat.S_IWUSR)
 
     def _reserve(self, trace: Path, size: int) -> bool:
         with self._lock:

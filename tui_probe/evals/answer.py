@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 _PUBLISHED_FILE: Final = Path(__file__).with_name("published.toml")
 _DRAWING_ROWS: Final = 18
-_WIDEST_DRAWING: Final = 120
-_LABEL: Final = 10
+_MAX_DRAWING_CELLS: Final = 120
+_LABEL_CELLS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ def compare_published(evaluation: str, **ours: float | None) -> tuple[ComparedVa
 def _number(value: float | None, unit: str) -> str:
     if value is None:
         return NOT_MEASURED
-    shown = f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.4g}"
-    return f"{shown} {unit}".rstrip()
+    text = f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{text} {unit}".rstrip()
 
 
 COMPARED_COLUMNS: Final[tuple[Column[ComparedValue], ...]] = (
@@ -186,19 +186,24 @@ class AnswerDocument(Document):
         self.title = f"{answer.name}: {answer.question}"
 
     def lines(self, width: int) -> Sequence[Line]:
-        return [*self._head(width), *self._tables(width), *self._drawings(width), *self._below(width)]
+        return [
+            *self._head_lines(width),
+            *self._table_lines(width),
+            *self._drawing_lines(width),
+            *self._closing_lines(width),
+        ]
 
-    def _head(self, width: int) -> Iterator[Line]:
+    def _head_lines(self, width: int) -> Iterator[Line]:
         for part in wrap(self.title, width):
             yield ((part, "title"),)
         for place, source in enumerate(self.answer.sources):
             label = "traces" if not place else ""
-            for line, part in enumerate(wrap(printable(source), max(width - _LABEL, _LABEL))):
-                yield ((f"{label if not line else '':<{_LABEL}}{part}", "dim"),)
+            for line, part in enumerate(wrap(printable(source), max(width - _LABEL_CELLS, _LABEL_CELLS))):
+                yield ((f"{label if not line else '':<{_LABEL_CELLS}}{part}", "dim"),)
         for sentence in ("", *self.answer.said):
             yield from (((part, ""),) for part in hang_line(printable(sentence), width))
 
-    def _tables(self, width: int) -> Iterator[Line]:
+    def _table_lines(self, width: int) -> Iterator[Line]:
         for entry in self.answer.tables.values():
             if entry.in_text:
                 yield ()
@@ -208,12 +213,12 @@ class AnswerDocument(Document):
             yield ()
             is_measured = any(value.ours is not None for value in self.answer.compared)
             ours = printable(self.answer.hardware) if is_measured else "not measured"
-            of = f" (ours: {ours})" if ours else ""
-            yield ((f"comparison with published values{of}", "head"),)
+            origin = f" (ours: {ours})" if ours else ""
+            yield ((f"comparison with published values{origin}", "head"),)
             yield from (((line, ""),) for line in table_lines(COMPARED_COLUMNS, self.answer.compared, width))
 
-    def _drawings(self, width: int) -> Iterator[Line]:
-        cells = min(width, _WIDEST_DRAWING)
+    def _drawing_lines(self, width: int) -> Iterator[Line]:
+        cells = min(width, _MAX_DRAWING_CELLS)
         for name, drawing in self.answer.drawings.items() if self.drawn else ():
             yield ()
             yield ((f"figure {name}", "head"),)
@@ -222,7 +227,7 @@ class AnswerDocument(Document):
                 work()
             yield from without_blank_end(drawing.draw(cells, _DRAWING_ROWS, ascii_only=self.ascii_only))
 
-    def _below(self, width: int) -> Iterator[Line]:
+    def _closing_lines(self, width: int) -> Iterator[Line]:
         if self.answer.notes:
             yield ()
         for note in self.answer.notes:
@@ -256,5 +261,5 @@ def answer_pages(answer: Answer) -> PageSet:
         view: View = answer.drawings[name]
         return LazyPage(name, f"Figure {name}", lambda: view, answer.reading)
 
-    first = LazyPage("answer", "Answer", lambda: AnswerDocument(answer, drawn=False), answer.reading)
-    return PageSet(f"{answer.name}: {answer.question}", [first, *map(page, answer.drawings)])
+    answer_page = LazyPage("answer", "Answer", lambda: AnswerDocument(answer, drawn=False), answer.reading)
+    return PageSet(f"{answer.name}: {answer.question}", [answer_page, *map(page, answer.drawings)])

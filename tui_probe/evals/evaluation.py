@@ -92,9 +92,9 @@ def evaluation_names() -> tuple[str, ...]:
 def evaluation_named(name: str) -> Evaluation:
     """The evaluation of a name. Raises UsageError with the names that there are."""
     if name not in evaluation_names():
-        known = evaluation_names()
+        names = evaluation_names()
         raise UsageError(
-            f"there is no evaluation {name!r}{did_you_mean(name, known) or '.'} Evaluations: {', '.join(known)}"
+            f"there is no evaluation {name!r}{did_you_mean(name, names) or '.'} Evaluations: {', '.join(names)}"
         )
     evaluation: Evaluation = import_module(f"tui_probe.evals.{name}").EVALUATION
     return evaluation

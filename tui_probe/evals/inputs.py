@@ -76,13 +76,19 @@ def write_collected(folder: Path, runs: dict[str, CollectedRun]) -> None:
         "version": 1,
         "runs": {name: _collected_record(run) for name, run in runs.items()},
     }
-    new = folder / f"{COLLECTED_FILE}.{os.getpid()}"
-    new.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    new.replace(folder / COLLECTED_FILE)
+    temporary = folder / f"{COLLECTED_FILE}.{os.getpid()}"
+    temporary.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.replace(folder / COLLECTED_FILE)
 
 
-def _collected_record(run: CollectedRun) -> dict[str, str | None]:
-    return {"name": run.name, "command": run.command, "problem": run.problem, "kept": run.saved_as, "note": run.note}
+def _collected_record(collected: CollectedRun) -> dict[str, str | None]:
+    return {
+        "name": collected.name,
+        "command": collected.command,
+        "problem": collected.problem,
+        "kept": collected.saved_as,
+        "note": collected.note,
+    }
 
 
 def is_finished(folder: Path, run: CollectedRun | None, command: str) -> bool:
@@ -164,8 +170,10 @@ class EvaluationInput:
         if self.launch is None and self.result is None:
             return source.kernel.find_newest_result()
         for row in source.kernel.result_rows:
-            at = results.launch(row)
-            if results.name(row) == self.result or (at is not None and launches[at].number == self.launch):
+            launch_row = results.launch(row)
+            if results.name(row) == self.result or (
+                launch_row is not None and launches[launch_row].number == self.launch
+            ):
                 return row
         return None
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _FOLDER = Path(__file__).parent
-_FIRST = ("tutorial", "tour", "keys", "glossary")
+_FIRST_TOPICS = ("tutorial", "tour", "keys", "glossary")
 """Topics for new users."""
 
 
@@ -34,7 +34,12 @@ class Topic:
 def topics() -> tuple[Topic, ...]:
     """All topics: those to read first, then the others by name."""
     topics = sorted((_topic(path) for path in _FOLDER.glob("*.md")), key=lambda topic: topic.name)
-    return tuple(sorted(topics, key=lambda topic: _FIRST.index(topic.name) if topic.name in _FIRST else len(_FIRST)))
+    return tuple(
+        sorted(
+            topics,
+            key=lambda topic: _FIRST_TOPICS.index(topic.name) if topic.name in _FIRST_TOPICS else len(_FIRST_TOPICS),
+        )
+    )
 
 
 def _topic(path: Path) -> Topic:
@@ -49,10 +54,10 @@ def read_page(name: str, tables: Mapping[str, Callable[[], str]]) -> str:
     ``event.log`` and ``event_log`` mean ``event-log``.
     """
     topic = name.lower().replace(".", "-").replace("_", "-")
-    names = [known.name for known in topics()]
+    names = [entry.name for entry in topics()]
     if topic not in names:
-        raise HelpError(f"there is no help on {name!r}{did_you_mean(topic, names, 3) or _mentioned(topic)}")
-    return "\n".join(_made(line, tables) for line in _lines(topic)) + "\n"
+        raise HelpError(f"there is no help on {name!r}{did_you_mean(topic, names, 3) or _heading_hint(topic)}")
+    return "\n".join(_expand(line, tables) for line in _lines(topic)) + "\n"
 
 
 def mentioning(word: str) -> list[str]:
@@ -64,7 +69,7 @@ def _lines(topic: str) -> list[str]:
     return (_FOLDER / f"{topic}.md").read_text(encoding="utf-8").splitlines()
 
 
-def _mentioned(word: str) -> str:
+def _heading_hint(word: str) -> str:
     """``: it is a part of formats``, for a word in the heading of a part of a page."""
     pages = [
         topic.name
@@ -74,7 +79,7 @@ def _mentioned(word: str) -> str:
     return f": it is a part of {' and of '.join(pages)}" if pages else ""
 
 
-def _made(line: str, tables: Mapping[str, Callable[[], str]]) -> str:
+def _expand(line: str, tables: Mapping[str, Callable[[], str]]) -> str:
     if not (line.startswith("{{") and line.endswith("}}")):
         return line
     return tables[line[2:-2]]().rstrip("\n")

@@ -114,12 +114,12 @@ def glossary_entries(page: str) -> Mapping[str, str]:
 
 def glossary_entry(page: str, term: str) -> str:
     """The paragraph of a term, in any case, singular or plural. Raises HelpError."""
-    known = glossary_entries(page)
+    entries = glossary_entries(page)
     word = " ".join(term.lower().split())
     for form in (word, word.removesuffix("s"), word.removesuffix("es")):
-        if form in known:
-            return known[form] + "\n"
-    raise HelpError(f"the glossary has no {term!r}{did_you_mean(word, known, 3)}")
+        if form in entries:
+            return entries[form] + "\n"
+    raise HelpError(f"the glossary has no {term!r}{did_you_mean(word, entries, 3)}")
 
 
 class HelpDocument(Document):
@@ -129,7 +129,7 @@ class HelpDocument(Document):
         self.topic = topic
         self.title = f"{topic.name}: {topic.about}"
         self.page = page
-        self._drawn = lru_cache(maxsize=1)(self._draw)
+        self._cached_lines = lru_cache(maxsize=1)(self._draw)
 
     def _draw(self, width: int) -> list[Line]:
         gutter = (" " * _GUTTER, "")
@@ -137,7 +137,7 @@ class HelpDocument(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """The whole page."""
-        return self._drawn(width)
+        return self._cached_lines(width)
 
     def gutter(self, width: int) -> int:
         """Moving a cursor sends two cells of a gutter; scrolling sends the window."""

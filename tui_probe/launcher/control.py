@@ -108,7 +108,7 @@ class ControlPage:
         limits: Mapping[str, int],
         *,
         shares: bool,
-        on: bool,
+        is_on: bool,
         probes: Sequence[str] = (),
         write_rate: int = NO_LIMIT,
     ) -> Self:
@@ -126,7 +126,7 @@ class ControlPage:
                 path.symlink_to(str(page.path))
         page["version"] = VERSION
         page["launcher"] = os.getpid()
-        page["on"] = int(on)
+        page["on"] = int(is_on)
         page["shares"] = int(shares)
         page["write_rate"] = write_rate
         for name, limit in limits.items():
@@ -167,12 +167,12 @@ class ControlPage:
     def is_on(self) -> bool:
         return self["on"] != 0
 
-    def switch(self, on: bool) -> bool:
+    def switch(self, is_on: bool) -> bool:
         """Let launches be probed, or run unprobed. False if it is so already."""
-        if self.is_on == on:
+        if self.is_on == is_on:
             return False
-        self["turned_on"] += int(on)
-        self["on"] = int(on)
+        self["turned_on"] += int(is_on)
+        self["on"] = int(is_on)
         return True
 
     @property
@@ -184,8 +184,8 @@ class ControlPage:
     @property
     def only_probe(self) -> str | None:
         """The probe that launches have from now on; None if all take turns."""
-        place = self["only_probe"]
-        return self.probes[place - 1] if 0 < place <= len(self.probes) else None
+        number = self["only_probe"]
+        return self.probes[number - 1] if 0 < number <= len(self.probes) else None
 
     def choose_probe(self, name: str | None) -> None:
         """Let launches have this one only, or None: all alternately. Raises ControlError if the run has no such
@@ -217,8 +217,11 @@ class ControlPage:
     def _reservations_of_ended(self) -> dict[str, int]:
         """Return the reservations of killed processes, by budget. Hooks release them when they need room."""
         places = struct.iter_unpack("<QQQ", self._memory[PROCESSES])
-        gone = [(size, files) for pid, size, files in places if pid and not is_alive(pid)]
-        return {"trace_bytes": sum(size for size, _ in gone), "result_files": sum(files for _, files in gone)}
+        reservations = [(size, files) for pid, size, files in places if pid and not is_alive(pid)]
+        return {
+            "trace_bytes": sum(size for size, _ in reservations),
+            "result_files": sum(files for _, files in reservations),
+        }
 
     def budgets(self) -> dict[str, Budget]:
         return {name: self.budget(name) for name in BUDGETS}
@@ -299,18 +302,18 @@ def page_of_trace(trace: Path) -> Path | None:
 class RecordingWindow:
     """Turns the switch of a run on and off, each once: what a user does with it in between stays."""
 
-    def __init__(self, control: ControlPage, after: float, duration: float | None) -> None:
+    def __init__(self, control: ControlPage, start_seconds: float, duration: float | None) -> None:
         self._control = control
-        self._on_at: float | None = after if after > 0 else None
-        self._off_at = None if duration is None else max(after, 0.0) + duration
+        self._start_seconds: float | None = start_seconds if start_seconds > 0 else None
+        self._end_seconds = None if duration is None else max(start_seconds, 0.0) + duration
 
     def tick(self, elapsed: float) -> None:
         """Switch recording when it is due. Called now and then; ``elapsed`` is seconds since the target's start."""
-        if self._on_at is not None and elapsed >= self._on_at:
-            self._on_at = None
+        if self._start_seconds is not None and elapsed >= self._start_seconds:
+            self._start_seconds = None
             self._control.switch(True)
-        if self._off_at is not None and elapsed >= self._off_at:
-            self._off_at = None
+        if self._end_seconds is not None and elapsed >= self._end_seconds:
+            self._end_seconds = None
             self._control.switch(False)
 
 
@@ -335,11 +338,11 @@ class RecordingSwitch:
             self._page = next(filter(None, map(_control_page, traces)), None)
         if self._page is None:
             return None
-        reached = [name for name, budget in self._page.budgets().items() if budget.reached]
+        names = [name for name, budget in self._page.budgets().items() if budget.reached]
         return Recording(
             self._page.is_on,
-            tuple(_BUDGET_NAMES[name] for name in reached),
-            tuple(_BUDGET_OPTIONS[name] for name in reached),
+            tuple(_BUDGET_NAMES[name] for name in names),
+            tuple(_BUDGET_OPTIONS[name] for name in names),
         )
 
     def toggle(self) -> bool | None:

@@ -22,7 +22,7 @@ INTERPRETER = 3
 """``PT_INTERP``: the type of the program header that names the dynamic loader."""
 _MAX_MESSAGE_CHARACTERS: Final = 300
 """Limit of what is shown of a message of the program."""
-_TAIL: Final = 64 << 10
+_TAIL_BYTES: Final = 64 << 10
 """Bytes at the end of stderr that are searched."""
 _FRAME: Final = re.compile(r'^ *File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
 _LIBRARY_FOLDERS: Final = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<frozen ")
@@ -79,13 +79,13 @@ _FIXES: Final = tuple(
 """Messages that name a fault of the program's environment, with the usual fix."""
 
 
-def unseen_drivers(listed: Path, driver: Path) -> list[str]:
-    """Return notices of drivers that the hook does not see, one "PID PATH" in each line of the file ``listed``.
+def unseen_drivers(report: Path, driver: Path) -> list[str]:
+    """Return notices of drivers that the hook does not see, one "PID PATH" in each line of the file ``report``.
 
     ``driver`` is the one that the hook calls. One message for each driver, in the order of the file.
     """
     try:
-        lines = listed.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        lines = report.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return []
     processes: dict[str, list[str]] = {}
@@ -96,15 +96,15 @@ def unseen_drivers(listed: Path, driver: Path) -> list[str]:
 
 
 def _driver_message(path: str, pids: Sequence[str], driver: Path) -> str:
-    where = f"{_processes(pids)} loaded {path} directly, so its launches were not recorded"
-    if _is_same(Path(path), driver):
-        return f"{where}; load it with dlopen, not with dlmopen or RTLD_DEEPBIND"
-    return f"{where}; tui-probe uses {driver}; to use the program's driver, pass --driver {path}"
+    problem = f"{_processes(pids)} loaded {path} directly, so its launches were not recorded"
+    if _is_same_file(Path(path), driver):
+        return f"{problem}; load it with dlopen, not with dlmopen or RTLD_DEEPBIND"
+    return f"{problem}; tui-probe uses {driver}; to use the program's driver, pass --driver {path}"
 
 
-def _is_same(path: Path, other: Path) -> bool:
+def _is_same_file(path: Path, other_path: Path) -> bool:
     try:
-        return path.samefile(other)
+        return path.samefile(other_path)
     except OSError:
         return False
 
@@ -159,10 +159,10 @@ def takes_other_rights(program: Path) -> bool:
     """Return whether the loader ignores LD_PRELOAD for a program: it is setuid, setgid, or has capabilities."""
     try:
         mode = program.stat()
-        others = (mode.st_mode & stat.S_ISUID and mode.st_uid != os.geteuid()) or (
+        is_privileged = (mode.st_mode & stat.S_ISUID and mode.st_uid != os.geteuid()) or (
             mode.st_mode & stat.S_ISGID and mode.st_gid != os.getegid()
         )
-        return bool(others) or "security.capability" in os.listxattr(program)
+        return bool(is_privileged) or "security.capability" in os.listxattr(program)
     except OSError:
         return False
 
@@ -183,16 +183,16 @@ def is_static(program: Path) -> bool:
     return INTERPRETER not in kinds
 
 
-def program_failure(stderr: Path, returncode: int | None, joint: Path | None = None) -> str | None:
+def program_failure(stderr: Path, returncode: int | None, combined_output: Path | None = None) -> str | None:
     """Return what failed in the environment of a program that ended with an error, and the usual fix; else None.
 
     A program that cannot import NumPy or load NVRTC fails without tui-probe, too. Naming the line and the fix saves the
-    user from looking for the fault in the profiler. ``joint`` has the text of both streams if they are one file, e.g. a
-    terminal; then ``stderr`` is empty.
+    user from looking for the fault in the profiler. ``combined_output`` has the text of both streams if they
+    are one file, e.g. a terminal; then ``stderr`` is empty.
     """
     if not returncode:
         return None
-    return failure_in(_end_of(stderr) or ("" if joint is None else _end_of(joint)))
+    return failure_in(_end_of(stderr) or ("" if combined_output is None else _end_of(combined_output)))
 
 
 def failure_text(stderr: Path, returncode: int | None) -> str:
@@ -208,8 +208,8 @@ def _end_of(stderr: Path) -> str:
     """The end of a file of stderr; "" if it cannot be read."""
     try:
         with open_plain(stderr) as file:
-            file.seek(max(0, stderr.stat().st_size - _TAIL))
-            return file.read(_TAIL).decode("utf-8", "replace")
+            file.seek(max(0, stderr.stat().st_size - _TAIL_BYTES))
+            return file.read(_TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -220,8 +220,10 @@ def failure_in(text: str) -> str | None:
     if not failures:
         return None
     match, fix = max(failures, key=lambda failure: failure[0].start())
-    where = _line_before(text[: match.start()])
-    return f"the program's environment is broken{where}: {match[0].strip()[:_MAX_MESSAGE_CHARACTERS]}; usual fix: {fix}"
+    location = _line_before(text[: match.start()])
+    return (
+        f"the program's environment is broken{location}: {match[0].strip()[:_MAX_MESSAGE_CHARACTERS]}; usual fix: {fix}"
+    )
 
 
 def _line_before(text: str) -> str:

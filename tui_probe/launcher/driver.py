@@ -50,16 +50,16 @@ def _obstacle() -> str:
     import platform  # the command line imports this module for each command
 
     system, machine = platform.system(), platform.machine()
-    oldest = ".".join(map(str, MIN_GLIBC))
+    min_glibc = ".".join(map(str, MIN_GLIBC))
     if system != "Linux":
         return f"programs can be profiled on Linux only, not on {system}"
     if machine not in PROCESSORS:
         return f"tui-probe can profile programs on x86-64 and aarch64 only, not on {machine}"
     glibc = glibc_version()
     if glibc is None:
-        return f"tui-probe run needs glibc {oldest} or later, and this system has another C library"
+        return f"tui-probe run needs glibc {min_glibc} or later, and this system has another C library"
     if glibc < MIN_GLIBC:
-        return f"tui-probe run needs glibc {oldest} or later, and this system has {'.'.join(map(str, glibc))}"
+        return f"tui-probe run needs glibc {min_glibc} or later, and this system has {'.'.join(map(str, glibc))}"
     wheel = f"tui_probe-{__version__}-py3-none-manylinux_2_17_{machine}.whl"
     return f"install {wheel} with pip install --force-reinstall"
 
@@ -80,16 +80,16 @@ def native_library(kind: Literal["hook", "sim"]) -> Path:
     ``TUI_PROBE_NATIVE`` names another directory with ``hook/`` and ``sim/`` (a source checkout's build).
     Raises LaunchError where the library is missing, or all of them, as in the viewer wheel.
     """
-    chosen = os.environ.get("TUI_PROBE_NATIVE")
-    folders = [Path(chosen)] if chosen else [folder / "_native" for folder in package_folders()]
-    places = [(folder / kind / LIBRARY).absolute() for folder in folders]
-    for place in places:
-        if place.is_file():
-            return place
-    what = "hook driver" if kind == "hook" else "simulated driver"
+    native_folder = os.environ.get("TUI_PROBE_NATIVE")
+    folders = [Path(native_folder)] if native_folder else [folder / "_native" for folder in package_folders()]
+    paths = [(folder / kind / LIBRARY).absolute() for folder in folders]
+    for path in paths:
+        if path.is_file():
+            return path
+    library_name = "hook driver" if kind == "hook" else "simulated driver"
     require_hook()
-    advice = "build it there (cmake -S hook)" if chosen else REINSTALL
-    raise LaunchError(f"the {what} is missing; expected at {' or '.join(map(str, places))}; {advice}")
+    advice = "build it there (cmake -S hook)" if native_folder else REINSTALL
+    raise LaunchError(f"the {library_name} is missing; expected at {' or '.join(map(str, paths))}; {advice}")
 
 
 def outdated_build() -> tuple[str, str] | None:

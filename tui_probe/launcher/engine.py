@@ -50,7 +50,7 @@ class Engine:
         self.socket = self._folder / "engine"
         self._log = log
         self._probes, self._options, self._load_ptx = probes, options, load_ptx
-        self._starts = 0
+        self._start_count = 0
         self._thread = threading.get_ident()
         with ExitStack() as undo:
             undo.callback(shutil.rmtree, self._folder, ignore_errors=True)
@@ -72,7 +72,7 @@ class Engine:
             sockets = self.socket, reception, self._images
             return serve(*sockets, self._probes, self._options, self._counts, load_ptx=self._load_ptx)
 
-        self._starts += 1
+        self._start_count += 1
         self._counts = SharedCounts(usual_workers())
         with self._log.open("ab") as output:
             sockets = {listener.fileno() for listener in (self._listener, self._images) if listener is not None}
@@ -83,15 +83,15 @@ class Engine:
 
         Only the thread that made it does: the process is asked to end when that thread does.
         """
-        ended = self._ending() if threading.get_ident() == self._thread else None
-        if ended is None:
+        end_text = self._end_text() if threading.get_ident() == self._thread else None
+        if end_text is None:
             return None
-        if self._starts >= MOST_STARTS:
+        if self._start_count >= MOST_STARTS:
             self._close_socket()
             return None
         self._process.close()
         self._process = self._start()
-        return f"{ended} and was restarted; kernels in preparation ran unprobed"
+        return f"{end_text} and was restarted; kernels in preparation ran unprobed"
 
     @property
     def pid(self) -> int:
@@ -103,17 +103,17 @@ class Engine:
 
     def failure(self) -> str | None:
         """Return why the engine ended, None while it runs."""
-        ended = self._ending()
-        return ended and f"{ended}; later kernels ran unprobed"
+        end_text = self._end_text()
+        return end_text and f"{end_text}; later kernels ran unprobed"
 
-    def _ending(self) -> str | None:
+    def _end_text(self) -> str | None:
         """Return the end of the engine as text; None while it runs."""
         status = self._process.poll()
         if status is None:
             return None
-        how = f"signal {-status}" if status < 0 else f"status {status}"
-        last = self.messages().splitlines()[-1:] or ["no message"]
-        return f"the probe engine ended with {how} ({last[0]})"
+        cause = f"signal {-status}" if status < 0 else f"status {status}"
+        last_lines = self.messages().splitlines()[-1:] or ["no message"]
+        return f"the probe engine ended with {cause} ({last_lines[0]})"
 
     def cache_counts(self) -> dict[str, int] | None:
         """Kernels that were ready in the cache (``hits``) and others (``misses``); None if the engine is gone."""

@@ -45,7 +45,7 @@ _SWITCH_SECONDS: Final = 0.0005
 compute all the time: at each of its file accesses it loses the interpreter for this long. With the usual 5 ms it took
 four times as long as by itself.
 """
-_LEFT_SECONDS: Final = 30
+_FINISH_SECONDS: Final = 30
 """Limit of the process that finishes kernels after a run."""
 UNUSABLE = 2
 """Exit status if the probes cannot be used: starting the engine again would not help."""
@@ -110,11 +110,11 @@ def _engine_server(
     load_ptx: bool,
 ) -> EngineServer:
     """Return the server for the probes of a run. Raises ProbeError for probes that cannot be used."""
-    (first, its_options), *others = prepared(probes, options, load_ptx=load_ptx)
+    (first_probe, first_options), *others = prepared(probes, options, load_ptx=load_ptx)
     return EngineServer(
         path,
-        first,
-        its_options,
+        first_probe,
+        first_options,
         assembler=assembler,
         cache=cache,
         other_probes=others,
@@ -133,7 +133,7 @@ def finish_kernels(options: RunOptions, probes: Sequence[ChosenProbe], kernels: 
     """Prepare kernels that were under way at the end of a run, in a directory of this process, for the cache."""
     folder = default_cache_directory()
     cache = None if folder is None else Cache(folder)
-    assembler = Assembler(seconds=_LEFT_SECONDS, cache=cache)
+    assembler = Assembler(seconds=_FINISH_SECONDS, cache=cache)
     prepared_probes = prepared(probes, options, load_ptx=False)
     preparers = MultiPreparer(prepared_probes, assembler, cache, places_to_fuse(probes, options), PROBE_PATIENCE)
     preparers.work_ahead()
@@ -149,7 +149,7 @@ def finish_kernels(options: RunOptions, probes: Sequence[ChosenProbe], kernels: 
 
 
 def main() -> None:
-    """Finish the kernels that a launcher names on stdin, at the latest after ``_LEFT_SECONDS``.
+    """Finish the kernels that a launcher names on stdin, at the latest after ``_FINISH_SECONDS``.
 
     This process leads a session. Its assemblers end with it: they have no limit that holds without their parent. The
     next run removes the directory of a process that was ended.
@@ -157,16 +157,16 @@ def main() -> None:
     for number in (signal.SIGALRM, signal.SIGTERM):  # the launcher may have ignored them
         signal.signal(number, lambda *_: os.killpg(0, signal.SIGKILL))
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    signal.alarm(_LEFT_SECONDS)
+    signal.alarm(_FINISH_SECONDS)
     os.nice(AHEAD_NICENESS)
     finish_kernels(*pickle.load(sys.stdin.buffer))
 
 
 def chosen_kernels(options: RunOptions) -> KernelChoice:
     """Return the kernels that the run may probe, as the hook reads the options."""
-    only, never = ((text or "").split(":") for text in (options.kernels, options.excluded))
+    included, excluded = ((text or "").split(":") for text in (options.kernels, options.excluded))
     return KernelChoice(
-        list(filter(None, only)), list(filter(None, never)), includes_closed=options.machine_code == "all"
+        list(filter(None, included)), list(filter(None, excluded)), includes_closed=options.machine_code == "all"
     )
 
 
@@ -184,18 +184,18 @@ def prepared(
     """The probes and what is to be made of each. The first copies source files for all."""
     return [
         (
-            each.probe if options.detail else fold_sums(each.probe),
+            choice.probe if options.detail else fold_sums(choice.probe),
             PrepareOptions(
                 "ptx" if load_ptx else "bin",
                 options.kernels or "",
                 options.excluded or "",
-                samples_blocks=bool(each.sample),
-                sources=options.source_bytes() if place == 0 else 0,
-                folder=each.name if len(probes) > 1 else "",
+                samples_blocks=bool(choice.sample),
+                sources=options.source_bytes() if index == 0 else 0,
+                folder=choice.name if len(probes) > 1 else "",
                 machine_code=cast("MachineCode", options.machine_code),
             ),
         )
-        for place, each in enumerate(probes)
+        for index, choice in enumerate(probes)
     ]
 
 

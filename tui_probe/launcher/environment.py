@@ -61,7 +61,7 @@ def loader_variables(base: Mapping[str, str], hook: Path) -> dict[str, str]:
         raise LaunchError(
             f"{LOADING_VARIABLE}={method}: not a loading method; set the variable to {AUDIT} or {PRELOAD}, or unset it"
         )
-    variables = {"LD_LIBRARY_PATH": _with_entry(base.get("LD_LIBRARY_PATH"), str(hook.parent), ":", first=True)}
+    variables = {"LD_LIBRARY_PATH": _with_entry(base.get("LD_LIBRARY_PATH"), str(hook.parent), ":", is_first=True)}
     if method != AUDIT:
         variables["LD_PRELOAD"] = _with_entry(base.get("LD_PRELOAD"), preload_entry(hook), ": ")
     if method != PRELOAD:
@@ -78,15 +78,15 @@ def preload_entry(hook: Path) -> str:
     return f"/.{hook}"
 
 
-def _with_entry(entries: str | None, ours: str, separators: str, *, first: bool = False) -> str:
-    """The user's entries, as they are, and ours once, after them unless it has to be found ``first``."""
-    given = entries or ""
+def _with_entry(entries: str | None, own_entry: str, separators: str, *, is_first: bool = False) -> str:
+    """The user's entries, as they are, and ours once, after them unless it has to be found ``is_first``."""
+    other_entries = entries or ""
     for separator in separators:
-        given = given.replace(f"{ours}{separator}", "")  # of a run around this one
-    given = given.removesuffix(ours).rstrip(separators)
-    if not given:
-        return ours
-    return f"{ours}:{given}" if first else f"{given}:{ours}"
+        other_entries = other_entries.replace(f"{own_entry}{separator}", "")  # of a run around this one
+    other_entries = other_entries.removesuffix(own_entry).rstrip(separators)
+    if not other_entries:
+        return own_entry
+    return f"{own_entry}:{other_entries}" if is_first else f"{other_entries}:{own_entry}"
 
 
 def graft_faults_file() -> Path | None:
@@ -191,9 +191,9 @@ def check_variables(base: Mapping[str, str], driver: Driver, options: RunOptions
     """Return the variable that has the simulated GPU check accesses, or not; none for a real one."""
     if not driver.simulated:
         return {}
-    given = base.get("TUI_PROBE_SIM_CHECK", "1") != "0"
-    checked = given if options.checked is None else options.checked
-    return {"TUI_PROBE_SIM_CHECK": "1" if checked else "0"}
+    is_enabled = base.get("TUI_PROBE_SIM_CHECK", "1") != "0"
+    is_checked = is_enabled if options.checked is None else options.checked
+    return {"TUI_PROBE_SIM_CHECK": "1" if is_checked else "0"}
 
 
 def driver_variables(driver: Driver, options: RunOptions) -> dict[str, str]:
@@ -201,13 +201,13 @@ def driver_variables(driver: Driver, options: RunOptions) -> dict[str, str]:
     if not driver.simulated:
         empty_kernels = default_cache_directory(EMPTY_KERNEL_DIRECTORY)
         return {"TUI_PROBE_EMPTY_KERNELS": str(empty_kernels)} if empty_kernels else {}
-    chosen = {
+    variables = {
         "TUI_PROBE_SIM_PYTHON": sys.executable,
         "TUI_PROBE_SIM_PYTHONPATH": package_path(),
         "TUI_PROBE_PATIENT": "1",  # it takes a hundred times as long as a GPU anyway
     }
     architecture = options.simulated_architecture
-    return chosen | ({"TUI_PROBE_SIM_ARCH": architecture} if architecture else {})
+    return variables | ({"TUI_PROBE_SIM_ARCH": architecture} if architecture else {})
 
 
 def option_variables(options: RunOptions) -> dict[str, str]:
@@ -245,20 +245,20 @@ def places_to_fuse(probes: Sequence[ChosenProbe], options: RunOptions) -> tuple[
     """Return the places of the probes that a kernel has at the same time; none of a run that measures each by itself,
     and not those that measure a sample of blocks.
     """
-    separately = options.benchmark or options.memusage
+    is_separate = options.benchmark or options.memusage
     return (
         ()
-        if separately
+        if is_separate
         else fused_places([None if probe.sample else (probe.name, probe.facts.counts) for probe in probes])
     )
 
 
 def probe_variables(probes: Sequence[ChosenProbe], folder: Path, options: RunOptions) -> dict[str, str]:
     """The hook's variables for the probes of a run: the names and the folder of the files only if there are several."""
-    several = len(probes) > 1
+    has_several = len(probes) > 1
     return {
-        "TUI_PROBE_PROBES": ":".join(probe.name for probe in probes) if several else "",
-        "TUI_PROBE_PROBE_FOLDER": str(folder) if several else "",
+        "TUI_PROBE_PROBES": ":".join(probe.name for probe in probes) if has_several else "",
+        "TUI_PROBE_PROBE_FOLDER": str(folder) if has_several else "",
         "TUI_PROBE_SAMPLE": ":".join(probe.sample for probe in probes),
         "TUI_PROBE_FUSED": ":".join(map(str, places_to_fuse(probes, options))),
         "TUI_PROBE_ALLOCATIONS": "1" if any(probe.facts.reads_allocations for probe in probes) else "",
@@ -331,9 +331,11 @@ def python_path(base: Mapping[str, str]) -> str | None:
     """
     if os.pathsep in str(_TENSORTRACE):
         return None
-    given = base.get(PYTHON_PATH)
+    user_path = base.get(PYTHON_PATH)
     entries = (
-        [entry for entry in given.split(os.pathsep) if entry not in (START_DIRECTORY, SHIM_DIRECTORY)] if given else []
+        [entry for entry in user_path.split(os.pathsep) if entry not in (START_DIRECTORY, SHIM_DIRECTORY)]
+        if user_path
+        else []
     )
     return os.pathsep.join([START_DIRECTORY, *entries, SHIM_DIRECTORY])
 
@@ -347,5 +349,5 @@ def program_path(path: str, prefix: Path) -> str | None:
     if not prefix.parent.name.startswith(UVX_DIRECTORIES) or not (prefix.parent.parent / CACHE_MARK).is_file():
         return None
     programs = str(prefix / "bin")
-    others = [entry for entry in path.split(os.pathsep) if entry != programs]
-    return os.pathsep.join([*others, programs])
+    other_entries = [entry for entry in path.split(os.pathsep) if entry != programs]
+    return os.pathsep.join([*other_entries, programs])

@@ -34,19 +34,19 @@ CRASHED = 1
 class ForkedProcess:
     """A process that does ``work`` and ends with its result; its standard streams are ``output``, a descriptor.
 
-    ``name`` is its command line in the eyes of tools such as ps; ``kept`` are the other descriptors that it has.
+    ``name`` is its command line in tools such as ps; ``kept_descriptors`` are the other descriptors that stay open.
     """
 
-    def __init__(self, work: Callable[[], int], name: bytes, output: int, kept: Collection[int]) -> None:
+    def __init__(self, work: Callable[[], int], name: bytes, output: int, kept_descriptors: Collection[int]) -> None:
         self._lock = threading.Lock()
         self._status: int | None = None
         libc, parent = ctypes.CDLL(None), os.getpid()
         # No one writes to this pipe: that it ends says that the process has ended, without a look now and then.
-        self._end, alive = os.pipe()
+        self._end_pipe, write_end = os.pipe()
         self.pid = os.fork()
         if not self.pid:
-            run_apart(lambda: enter_fork(libc, parent, name, output, {alive, *kept}), work)
-        os.close(alive)
+            run_apart(lambda: enter_fork(libc, parent, name, output, {write_end, *kept_descriptors}), work)
+        os.close(write_end)
 
     def poll(self) -> int | None:
         """None while it runs, then its exit status, or minus the number of the signal that ended it."""
@@ -54,8 +54,8 @@ class ForkedProcess:
 
     def wait(self, seconds: float) -> int | None:
         """Wait for its end; None if it still runs after so long."""
-        ready, _, _ = select.select([self._end], [], [], seconds)
-        return self._reap(0) if ready else self.poll()
+        readable, _, _ = select.select([self._end_pipe], [], [], seconds)
+        return self._reap(0) if readable else self.poll()
 
     def send(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
@@ -70,13 +70,13 @@ class ForkedProcess:
 
     def close(self) -> None:
         """Let go of it, after its end."""
-        os.close(self._end)
+        os.close(self._end_pipe)
 
-    def _reap(self, how: int) -> int | None:
+    def _reap(self, flags: int) -> int | None:
         with self._lock:  # a second waitpid would find no child, or another one with the same number
             if self._status is None:
                 try:
-                    pid, status = os.waitpid(self.pid, how)
+                    pid, status = os.waitpid(self.pid, flags)
                 except ChildProcessError:  # where SIGCHLD is ignored no one learns the status
                     pid, status = self.pid, 0
                 self._status = os.waitstatus_to_exitcode(status) if pid else None
@@ -99,7 +99,7 @@ def run_apart(prepare: Callable[[], None], work: Callable[[], int]) -> NoReturn:
         os._exit(status)
 
 
-def enter_fork(libc: ctypes.CDLL, parent: int, name: bytes, output: int, kept: Collection[int]) -> None:
+def enter_fork(libc: ctypes.CDLL, parent: int, name: bytes, output: int, kept_descriptors: Collection[int]) -> None:
     """Leave behind what belongs to the launcher."""
     os.setsid()  # the terminal's keys are for the target
     reset_signals()
@@ -113,11 +113,11 @@ def enter_fork(libc: ctypes.CDLL, parent: int, name: bytes, output: int, kept: C
     with contextlib.suppress(OSError):
         os.close(0)
     os.open(os.devnull, os.O_RDONLY)  # replaces the lowest that is free
-    close_all_but({0, 1, 2, *kept})
+    close_all_but({0, 1, 2, *kept_descriptors})
     rename(name)
 
 
-def close_all_but(kept: Collection[int]) -> None:
+def close_all_but(kept_descriptors: Collection[int]) -> None:
     """Close the descriptors that were the launcher's."""
     gc.freeze()  # objects of the launcher that no one uses must not close descriptors of tui-probe by their old numbers
     try:
@@ -125,7 +125,7 @@ def close_all_but(kept: Collection[int]) -> None:
     except OSError:  # none is free for the list: there are few
         descriptors = list(range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
     for descriptor in descriptors:
-        if descriptor not in kept:
+        if descriptor not in kept_descriptors:
             try:
                 os.close(descriptor)
             except OSError:  # that of the listing

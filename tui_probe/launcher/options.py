@@ -192,47 +192,51 @@ def limit_in_json(limit: int) -> int | None:
     return None if limit == NO_LIMIT else limit
 
 
-def repeated_options(info: RunInfo, asked: Sequence[str] = ()) -> dict[str, Any]:
+def repeated_options(info: RunInfo, new_options: Sequence[str] = ()) -> dict[str, Any]:
     """Return the options of a run that are not the defaults, by their names in the arguments.
 
-    ``asked`` are options that are given anew: with probes or ``--watchdog``, the modes of the former probes are not
+    ``new_options`` replace options of the run: with probes or ``--watchdog``, the modes of the old probes are not
     repeated. Values of another type than run.json has are ignored.
     """
-    recorded, usual = dict(info.options), RunOptions(()).record()
-    if "-p" in asked and any(recorded.get(name) for name in ("benchmark", "memusage")):
+    recorded, defaults = dict(info.options), RunOptions(()).record()
+    if "-p" in new_options and any(recorded.get(name) for name in ("benchmark", "memusage")):
         recorded |= dict.fromkeys((*PROBE_MODES, "launches"))  # there every launch is the default
-    if "--watchdog" in asked:
+    if "--watchdog" in new_options:
         recorded |= dict.fromkeys((*PROBE_MODES, *_UNWATCHED))
     texts = {name: recorded.get(key) for name, key in TEXTS.items() if isinstance(recorded.get(key), str)}
     numbers: dict[str, Any] = {name: recorded.get(key) for name, key in TIMES.items()}
     has_limits = "max_log_bytes" in recorded  # in older records, null is a limit that was not given
     for name in LIMITS:
-        is_unlimited = has_limits and name in recorded and recorded[name] is None and usual[name] is not None
+        is_unlimited = has_limits and name in recorded and recorded[name] is None and defaults[name] is not None
         numbers[name] = NO_LIMIT if is_unlimited else recorded.get(name)
     numbers = {name: value for name, value in numbers.items() if type(value) in (int, float)}
     keys = {**TEXTS, **TIMES}
-    taken = {name: value for name, value in {**texts, **numbers}.items() if value != usual[keys.get(name, name)]}
-    taken |= {name: True for name in SWITCHES if recorded.get(name) is True}
-    if "benchmark" not in taken:
-        taken.pop("save_results", None)  # run.json has it of all other runs, too
-    taken |= {f"no_{name}": True for name in ("times", "check") if recorded.get(name) is False}
-    saved = recorded.get("keep_launch")
-    launches = [launch for launch in saved if isinstance(launch, str)] if isinstance(saved, list) else []
-    return taken | ({"keep_launch": launches} if launches else {})
+    values = {name: value for name, value in {**texts, **numbers}.items() if value != defaults[keys.get(name, name)]}
+    values |= {name: True for name in SWITCHES if recorded.get(name) is True}
+    if "benchmark" not in values:
+        values.pop("save_results", None)  # run.json has it of all other runs, too
+    values |= {f"no_{name}": True for name in ("times", "check") if recorded.get(name) is False}
+    kept_launches = recorded.get("keep_launch")
+    launches = (
+        [launch for launch in kept_launches if isinstance(launch, str)] if isinstance(kept_launches, list) else []
+    )
+    return values | ({"keep_launch": launches} if launches else {})
 
 
-def again_command(info: RunInfo, asked: Sequence[str] = ()) -> str:
-    """Return the command line that runs a program again, with the probes and options of its run or those ``asked``."""
-    taken = repeated_options(info, asked)
-    former = info.probe.split(", ") if info.probe and "-p" not in asked and "--watchdog" not in asked else ()
-    probes = [word for probe in former for word in ("-p", probe)]
-    simulated = ["--sim"] if info.simulated and "sim_arch" not in taken else []
-    return rerun_command(info, [*simulated, *_option_words(taken), *probes, *asked])
+def again_command(info: RunInfo, new_options: Sequence[str] = ()) -> str:
+    """Return the command line that runs a program again, with the options of its run and ``new_options``."""
+    values = repeated_options(info, new_options)
+    old_probes = (
+        info.probe.split(", ") if info.probe and "-p" not in new_options and "--watchdog" not in new_options else ()
+    )
+    probes = [word for probe in old_probes for word in ("-p", probe)]
+    simulated = ["--sim"] if info.simulated and "sim_arch" not in values else []
+    return rerun_command(info, [*simulated, *_option_words(values), *probes, *new_options])
 
 
-def _option_words(taken: Mapping[str, Any]) -> Iterator[str]:
+def _option_words(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield the options as a user writes them."""
-    for name, value in taken.items():
+    for name, value in values.items():
         option = _OPTION_NAMES.get(name, option_name(name))
         if value is True:
             yield option

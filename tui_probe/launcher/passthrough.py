@@ -47,21 +47,21 @@ class Pump:
     """
 
     def __init__(
-        self, destination: int, log: Path, limit: int | None = None, before: Callable[[], object] = lambda: None
+        self, destination: int, log: Path, limit: int | None = None, before_write: Callable[[], object] = lambda: None
     ) -> None:
         self.destination = destination
-        self._before = before
+        self._before_write = before_write
         """Called before bytes are passed on."""
         self.is_terminal = os.isatty(destination)
         self._source, self.target_end = raw_terminal() if self.is_terminal else os.pipe()
         self._log: int | None = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        self._room = limit
+        self._log_room = limit
         self.cut = False
         """The log has no more than ``limit`` bytes, and there were more."""
         self.failure: str | None = None
         """Problem with passing on the target's output."""
         self._stop_request, self._stop = os.pipe()
-        self._thread = threading.Thread(target=self._run, name=f"pump-{log.name}", daemon=True)
+        self._thread = threading.Thread(target=self._copy_stream, name=f"pump-{log.name}", daemon=True)
         self.copy_window_size()
 
     def start(self) -> None:
@@ -95,7 +95,7 @@ class Pump:
             with contextlib.suppress(termios.error):  # the stream has ended
                 termios.tcsetwinsize(self._source, termios.tcgetwinsize(self.destination))
 
-    def _run(self) -> None:
+    def _copy_stream(self) -> None:
         if self._copy_until(self._stop_request):
             self._drain()
         os.close(self._stop_request)
@@ -109,13 +109,13 @@ class Pump:
         if is_anonymous_pipe(self.destination):
             poll.register(self.destination, 0)  # says nothing but that its reader has left
         while True:
-            ready = dict(poll.poll())
-            if self.destination in ready:
+            events = dict(poll.poll())
+            if self.destination in events:
                 self._leave_reader()
                 return False
-            if self._source in ready and not self._copy_block():
+            if self._source in events and not self._copy_block():
                 return False
-            if stop in ready:
+            if stop in events:
                 return True
 
     def _leave_reader(self) -> None:
@@ -128,16 +128,16 @@ class Pump:
 
     def _drain(self) -> None:
         """Copy what waits now. A process that still writes, for ever perhaps, does not hold us up."""
-        waiting = int.from_bytes(fcntl.ioctl(self._source, termios.FIONREAD, bytes(4)), sys.byteorder)
+        bytes_waiting = int.from_bytes(fcntl.ioctl(self._source, termios.FIONREAD, bytes(4)), sys.byteorder)
         poll = select.poll()
         poll.register(self._source, select.POLLIN)
-        while ready := poll.poll(0):
-            if ready[0][1] & select.POLLHUP:  # no one can write any more
+        while events := poll.poll(0):
+            if events[0][1] & select.POLLHUP:  # no one can write any more
                 self.carry_on()
                 return
-            if waiting <= 0:
+            if bytes_waiting <= 0:
                 return
-            waiting -= self._copy_block()
+            bytes_waiting -= self._copy_block()
 
     def _copy_block(self) -> int:
         """Copy what is there. The number of bytes; 0 when the stream has ended, or no one takes it any more."""
@@ -155,7 +155,7 @@ class Pump:
 
     def _pass_on(self, data: bytes) -> bool:
         """Return False if no one reads our stream any more: closing the source then tells the target."""
-        self._before()
+        self._before_write()
         try:
             write_all(self.destination, data)
         except OSError as error:
@@ -165,10 +165,10 @@ class Pump:
 
     def _keep(self, data: bytes) -> None:
         """Append to the log; its limit and a full disk end the copy, not the stream."""
-        if self._room is not None:
-            self.cut = self.cut or len(data) > self._room
-            data = data[: self._room]
-            self._room -= len(data)
+        if self._log_room is not None:
+            self.cut = self.cut or len(data) > self._log_room
+            data = data[: self._log_room]
+            self._log_room -= len(data)
         if self._log is not None and data:
             try:
                 write_all(self._log, data)
@@ -268,9 +268,11 @@ def streams_for(
     ``before_stderr`` is called before something is passed on to stderr.
     """
 
-    def stream(descriptor: int, log: Path, before: Callable[[], object]) -> Pump | InheritedStream:
+    def stream(descriptor: int, log: Path, before_write: Callable[[], object]) -> Pump | InheritedStream:
         return (
-            Pump(descriptor, log, limit, before) if is_pumped(descriptor) else InheritedStream(descriptor, log, limit)
+            Pump(descriptor, log, limit, before_write)
+            if is_pumped(descriptor)
+            else InheritedStream(descriptor, log, limit)
         )
 
     stderr_log.touch()
@@ -308,7 +310,7 @@ def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lam
         returncode = signals.wait(target, session.poll, resize, witness.saw)
     _finish_streams(output, READER_LIMIT if target.asked_to_end else None, before_fork=thread.join)
     session.lost_output = lost_output(output)
-    session.finish(returncode, cut=any(stream.cut for stream in output))
+    session.finish(returncode, is_truncated=any(stream.cut for stream in output))
     thread.join()
     return returncode
 
@@ -338,12 +340,12 @@ def lost_output(output: list[Pump | InheritedStream]) -> list[str]:
     ]
 
 
-def fork_remaining_pumps(pumps: list[Pump], done: list[Pump]) -> None:
+def fork_remaining_pumps(pumps: list[Pump], ended_pumps: list[Pump]) -> None:
     """Fork a process that outlives us, for streams that a process other than the target still holds open."""
     if not pumps or os.fork():
         return
     try:
-        for pump in done:
+        for pump in ended_pumps:
             pump.abandon()
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)

@@ -33,7 +33,7 @@ class RunNotes:
     """Notes of the run, read so far. Each line is "PID WORD TEXT"; hook/src/log/run_notes.h lists the words."""
 
     path: Path
-    _read: int = 0
+    _offset: int = 0
     failures: dict[str, list[int]] = field(default_factory=dict)
     """Processes that launch kernels and have no trace, by reason."""
     unanswered: list[int] = field(default_factory=list)
@@ -68,11 +68,11 @@ class RunNotes:
     def _new_lines(self) -> Iterator[tuple[int, str, str]]:
         try:
             with open_plain(self.path) as file:
-                file.seek(self._read)
-                complete_lines = file.read(MAX_NOTE_BYTES - self._read).rpartition(b"\n")[0]
+                file.seek(self._offset)
+                complete_lines = file.read(MAX_NOTE_BYTES - self._offset).rpartition(b"\n")[0]
         except OSError:
             return
-        self._read += len(complete_lines) + 1 if complete_lines else 0
+        self._offset += len(complete_lines) + 1 if complete_lines else 0
         for line in complete_lines.decode(errors="surrogateescape").split("\n"):
             match line.split(" ", 2):
                 case [pid, word, text] if pid.isdecimal():
@@ -94,20 +94,20 @@ class TraceWatch:
     def __init__(self, root: Path, notes: RunNotes) -> None:
         self._root = root
         self._notes = notes
-        self._first: str | None = None
+        self._first_name: str | None = None
         self.traces: list[Path] = []
 
-    def expect(self, first: str) -> None:
+    def expect(self, name: str) -> None:
         """Set the name of the directory that the target's own process will have."""
-        self._first = first
+        self._first_name = name
 
     def poll(self) -> list[Path]:
         """The directories that are new since the last call, the target's own before others."""
         names = dict.fromkeys(name for name in self._notes.new_traces() if TRACE_NAME.fullmatch(name))
-        traces = [self._root / name for name in sorted(names, key=lambda name: name != self._first)]
-        new = [trace for trace in traces if trace not in self.traces]
-        self.traces += new
-        return new
+        traces = [self._root / name for name in sorted(names, key=lambda name: name != self._first_name)]
+        new_traces = [trace for trace in traces if trace not in self.traces]
+        self.traces += new_traces
+        return new_traces
 
 
 def disk_bytes(paths: Iterable[Path]) -> int:
@@ -166,7 +166,7 @@ class Outcome:
             "engine_failure": self.engine_failure,
             "asked_to_end": self.asked_to_end,
             "no_trace": self.no_trace,
-            "incomplete": {str(trace): why for trace, why in self.incomplete.items()},
+            "incomplete": {str(trace): reason for trace, reason in self.incomplete.items()},
             "messages": self.messages,
             "untraced": self.untraced,
             "lost_output": self.lost_output,
@@ -176,15 +176,15 @@ class Outcome:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Outcome:
         """Read the outcome that ``to_json`` returned."""
-        first = data["first_trace"]
+        first_trace = data["first_trace"]
         return cls(
-            first_trace=None if first is None else Path(first),
+            first_trace=None if first_trace is None else Path(first_trace),
             traces=[Path(trace) for trace in data["traces"]],
             cache_counts=data["cache_counts"],
             engine_failure=data["engine_failure"],
             asked_to_end=data["asked_to_end"],
             no_trace=data["no_trace"],
-            incomplete={Path(trace): why for trace, why in data["incomplete"].items()},
+            incomplete={Path(trace): reason for trace, reason in data["incomplete"].items()},
             messages=data["messages"],
             untraced=data["untraced"],
             lost_output=data["lost_output"],
@@ -199,14 +199,14 @@ def add_message(trace: Path, text: str) -> None:
             record = parse_json(folder.read(RUN_FILE))
         except ValueError as error:
             raise OSError(f"{trace / RUN_FILE}: {error}") from error
-        _put(folder, record | {"messages": [*record.get("messages", []), text]})
+        _write_file(folder, record | {"messages": [*record.get("messages", []), text]})
 
 
 def write_record(trace: Path, record: dict[str, Any]) -> None:
     """Write ``run.json`` in one step: a reader sees the old one or the new one, whole. Raises OSError."""
     with TraceDirectory(trace) as folder:
-        _put(folder, record)
+        _write_file(folder, record)
 
 
-def _put(folder: TraceDirectory, record: dict[str, Any]) -> None:
-    folder.put(RUN_FILE, (json.dumps(record, indent=1) + "\n").encode())
+def _write_file(folder: TraceDirectory, record: dict[str, Any]) -> None:
+    folder.write(RUN_FILE, (json.dumps(record, indent=1) + "\n").encode())

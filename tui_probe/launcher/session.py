@@ -51,10 +51,10 @@ _CUT_ADVICE: Final = "to save more, raise --max-trace-bytes"
 class Session:
     """A run from the engine's start to the last word of run.json; a context manager, which stops the engine.
 
-    ``announce`` is called with the path of each trace directory when it appears; of the target's own, if ``early``,
-    before the target starts. That directory is made before the target starts, and removed at the end if the target
-    launched no kernel. ``ends_stuck`` writes a message to the user: with it, processes are ended whose launches do not
-    end. Raises LaunchError and its kind.
+    ``announce`` is called with the path of each trace directory when it appears; of the target's own before the target
+    starts, if ``announces_early``. That directory is made before the target starts, and removed at the end if the
+    target launched no kernel. ``ends_stuck`` writes a message to the user: with it, processes are ended whose launches
+    do not end. Raises LaunchError and its kind.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Session:
         probes: Sequence[ChosenProbe],
         announce: Callable[[Path], None],
         *,
-        early: bool = True,
+        announces_early: bool = True,
         ends_stuck: Callable[[str], object] | None = None,
     ) -> None:
         check_command(options.command, os.environ.get("PATH"))
@@ -86,9 +86,9 @@ class Session:
         self.messages: list[str] = []
         """Notices of the run for the user, in run.json."""
         self._announce = announce
-        self._early = early
-        self._first_is_announced = early
-        self._announcing = threading.Lock()
+        self._announces_early = announces_early
+        self._first_is_announced = announces_early
+        self._announce_lock = threading.Lock()
         self._hook = native_library("hook")
         self._folder = working_directory()
         self._limits = raise_descriptor_limit()
@@ -97,7 +97,7 @@ class Session:
         self.control = _control_page(self.spool.folder, options, probes)
         self._window = RecordingWindow(self.control, options.after, options.duration)
         self._stuck = StuckProcesses(options.watchdog or 0.0, ends_stuck) if ends_stuck is not None else None
-        self._begun = time.monotonic()
+        self._start_seconds = time.monotonic()
         self._trace_bytes: dict[Path, int] = {}
         """Bytes of the launcher's files in each trace."""
         self._appended_bytes = 0
@@ -110,7 +110,7 @@ class Session:
         except BaseException:
             self.spool.remove()
             raise
-        remember_command(self._shown_command, self._folder, ", ".join(options.probes))
+        remember_command(self._recorded_command, self._folder, ", ".join(options.probes))
 
     @cached_property
     def _reader(self) -> str:
@@ -118,7 +118,7 @@ class Session:
         return reader_of(self.probes)
 
     @property
-    def _shown_command(self) -> list[str]:
+    def _recorded_command(self) -> list[str]:
         """The command as run.json has it."""
         return list(self.options.command) if self.options.keep_secrets else mask_words(self.options.command)
 
@@ -162,13 +162,13 @@ class Session:
         stamp = stamp_of(self.started)
         folder = self._probes_for_traces()
         probe_file = self.probes[0].path  # which is still there for processes that start after the run's end
-        first = probe_file if probe_file.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
+        probe_path = probe_file if probe_file.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
         ending = self.spool.ending
         paths = HookPaths(
             hook=self._hook,
             trace_root=self._root,
             socket=self._engine.socket,
-            probe=first,
+            probe=probe_path,
             probes=folder,
             cupy_cache=self._cupy_cache,
             ending=ending,
@@ -187,7 +187,7 @@ class Session:
             announce=lambda pid: self._prepare(root / f"{stamp}_{pid}"),
             ending=ending,
         )
-        self._begun = time.monotonic()
+        self._start_seconds = time.monotonic()
         self.first_trace = root / f"{stamp}_{self.target.pid}"
         self._watch.expect(self.first_trace.name)
         return self.target
@@ -200,7 +200,7 @@ class Session:
         mark_first_trace(self.spool.folder, trace.name)
         with contextlib.suppress(OSError):  # the hook will say why it cannot be made
             (self._root / trace.name).mkdir(0o700)
-        if self._early:
+        if self._announces_early:
             self._announce(trace)
 
     def announce_first_trace(self) -> None:
@@ -208,30 +208,30 @@ class Session:
 
         It was made before the target started. That it is missing for a moment means that the hook puts its own there.
         """
-        first = self.first_trace
-        if self._first_is_announced or first is None or self.spool.problem:
+        trace = self.first_trace
+        if self._first_is_announced or trace is None or self.spool.problem:
             return
-        with self._announcing:  # the thread that passes output on calls this, too
+        with self._announce_lock:  # the thread that passes output on calls this, too
             if not self._first_is_announced:
-                self._announce(first)
+                self._announce(trace)
             self._first_is_announced = True
 
     def poll(self) -> None:
         """Look for new trace directories, and give them the target's output and their run.json; tend the engine."""
         if revived := self._engine.revive():
             self.messages.append(revived)
-        self._look()
+        self._update_run()
 
-    def _look(self) -> None:
+    def _update_run(self) -> None:
         self.control["ending"] = self.target.end_requests if self.target is not None else 0
-        self._window.tick(time.monotonic() - self._begun)
+        self._window.tick(time.monotonic() - self._start_seconds)
         self._count_output()
         for trace in self._watch.poll():
             if self.first_trace is None or trace.name != self.first_trace.name:
                 self._announce(self.options.trace_root / trace.name)
             else:
                 self.announce_first_trace()
-            self._write(trace, None)
+            self._update_trace(trace, None)
         if self._stuck is not None:
             self.messages += self._stuck.interrupt(self._notes.interrupted)
             self.messages += self._stuck.end(self._notes.stuck, time.monotonic())
@@ -241,17 +241,17 @@ class Session:
         output = disk_bytes((self.spool.stdout, self.spool.stderr))
         self.control["launcher_bytes"] = output + sum(self._trace_bytes.values()) + self._appended_bytes
 
-    def finish(self, returncode: int, *, output_kept: bool = True, cut: bool = False) -> None:
+    def finish(self, returncode: int, *, is_output_kept: bool = True, is_truncated: bool = False) -> None:
         """Complete every trace after the target's end.
 
-        ``output_kept``: stdout.log and stderr.log hold all it wrote, but for what is ``cut`` by the budget.
+        ``is_output_kept``: stdout.log and stderr.log hold all it wrote, but for what is ``is_truncated`` by the budget.
         """
         from . import diagnosis  # see read_end_code
 
-        self._look()
+        self._update_run()
         if self.options.cache and self.traces:
             self.cache_counts = self._engine.cache_counts()
-        if cut and output_kept:
+        if is_truncated and is_output_kept:
             self.messages.append(
                 f"stdout.log and stderr.log end after {self.options.output_limit()} bytes: {_CUT_ADVICE}"
             )
@@ -267,11 +267,11 @@ class Session:
         self.messages += self.untraced + self.lost_output
         self.program_failure = diagnosis.program_failure(self.spool.stderr, returncode, self.spool.stdout)
         for trace in self.traces:
-            self._write(trace, returncode)
-            if not output_kept:
+            self._update_trace(trace, returncode)
+            if not is_output_kept:
                 self.incomplete.setdefault(self.options.trace_root / trace.name, NO_ROOM)
 
-    def _write(self, trace: Path, returncode: int | None) -> None:
+    def _update_trace(self, trace: Path, returncode: int | None) -> None:
         """Bring a trace up to date; one that cannot be written (moved away, disk full) must not stop the target."""
         try:
             if returncode is None:
@@ -279,8 +279,8 @@ class Session:
             else:
                 self.spool.copy_into(trace)
             with TraceDirectory(trace) as folder:
-                if not folder.has("read.py"):
-                    folder.put("read.py", self._reader.encode())
+                if not folder.contains("read.py"):
+                    folder.write("read.py", self._reader.encode())
             if returncode is not None:
                 self._append_readers(trace)
             self._trace_bytes[trace] = disk_bytes(launcher_files(trace))
@@ -304,14 +304,14 @@ class Session:
         text = with_markers(self._reader)
         for info in sorted(trace.glob("kernel/*/kernel.info")):
             log = info.with_name("process.log")
-            before = disk_bytes([log])
+            bytes_before = disk_bytes([log])
             with contextlib.suppress(OSError), TraceDirectory(trace, "kernel", info.parent.name) as folder:
                 if BEGIN_MARKER.encode() in folder.read(log.name):
                     continue
                 if not self.control.budget("trace_bytes").has_room_for(len(text)):
                     return
                 folder.append(log.name, text.encode())
-            self._appended_bytes += disk_bytes([log]) - before
+            self._appended_bytes += disk_bytes([log]) - bytes_before
             self._count_output()
 
     def engine_failure(self) -> str | None:
@@ -320,8 +320,8 @@ class Session:
             return failure
         if not self._notes.unanswered:
             return None
-        asked = f"process {self._notes.unanswered[0]}"
-        return f"the probe engine did not answer {asked} within 1 s; later kernels ran unprobed"
+        process = f"process {self._notes.unanswered[0]}"
+        return f"the probe engine did not answer {process} within 1 s; later kernels ran unprobed"
 
     def outcome(self) -> Outcome:
         """Return the outcome of the run so far."""
@@ -345,7 +345,7 @@ class Session:
         settings += python_settings(os.environ)
         return {
             "version": 1,
-            "command": self._shown_command,
+            "command": self._recorded_command,
             "pid": None if self.target is None else self.target.pid,
             "launcher": os.getpid(),
             "cwd": self._folder,
@@ -377,7 +377,7 @@ def _control_page(folder: Path, options: RunOptions, probes: Sequence[ChosenProb
         options.limits(),
         shares=options.shares,
         write_rate=options.max_write_rate,
-        on=options.after <= 0,
+        is_on=options.after <= 0,
         probes=[probe.name for probe in probes],
     )
 

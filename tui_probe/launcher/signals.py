@@ -46,13 +46,13 @@ def tidy_end() -> Iterator[None]:
     def leave(number: int, _: object) -> NoReturn:
         raise SystemExit(128 + number)
 
-    caught = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
-    for number in caught:
+    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in numbers:
         signal.signal(number, leave)
     try:
         yield
     finally:
-        for number in caught:
+        for number in numbers:
             signal.signal(number, signal.SIG_DFL)
 
 
@@ -64,11 +64,11 @@ def noted() -> Iterator[list[int]]:
     def note(number: int, _: object) -> None:
         numbers.append(number)
 
-    before = {number: signal.signal(number, note) for number in sorted(ENDING)}
+    old_handlers = {number: signal.signal(number, note) for number in sorted(ENDING)}
     try:
         yield numbers
     finally:
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)
 
 
@@ -76,40 +76,40 @@ def noted() -> Iterator[list[int]]:
 def held_back() -> Iterator[set[int]]:
     """Block the signals that ``wait`` takes one by one. Yields the mask before, which the target shall have."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if ignored, the kernel would throw the exit status away
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
     try:
-        yield set(before)
+        yield set(old_mask)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
 def wait(
     target: TargetProcess,
     tick: Callable[[], object],
-    resized: Callable[[], None] = lambda: None,
-    has_it: Callable[[int], bool] = lambda _: False,
+    on_resize: Callable[[], None] = lambda: None,
+    was_delivered: Callable[[int], bool] = lambda _: False,
 ) -> int:
     """Wait for the target's end and forward signals, inside ``held_back``. Returns ``Popen.returncode``.
 
-    ``has_it`` says of a signal whether the target got it with us, as a process of our group.
-    ``tick`` is called every INTERVAL seconds or sooner, ``resized`` when the terminal has a new size.
+    ``was_delivered`` says of a signal whether the target got it with us, as a process of our group.
+    ``tick`` is called every INTERVAL seconds or sooner, ``on_resize`` when the terminal has a new size.
     """
     awaited = FORWARDED | {signal.SIGCHLD}
     while (returncode := target.poll()) is None:
         received = signal.sigtimedwait(awaited, INTERVAL)
         if received is not None and received.si_signo != signal.SIGCHLD:
             if received.si_signo == signal.SIGWINCH:
-                resized()
-            forward(target, received.si_signo, has_it)
+                on_resize()
+            forward(target, received.si_signo, was_delivered)
         tick()
     while signal.sigtimedwait(FORWARDED, 0):
         pass  # meant for a target that has ended
     return returncode
 
 
-def forward(target: TargetProcess, number: int, has_it: Callable[[int], bool]) -> None:
+def forward(target: TargetProcess, number: int, was_delivered: Callable[[int], bool]) -> None:
     """Give the target a signal exactly once; that its window has another size, once more, now that it has."""
-    if has_it(number) and number != signal.SIGWINCH:
+    if was_delivered(number) and number != signal.SIGWINCH:
         target.expect_end(number)
     else:
         target.send(number)
@@ -168,14 +168,14 @@ class Witness:
         return bool(select.select([self._answers], [], [], seconds)[0])
 
 
-def enter_witness(libc: ctypes.CDLL, parent: int, kept: set[int]) -> None:
+def enter_witness(libc: ctypes.CDLL, parent: int, kept_descriptors: set[int]) -> None:
     """Leave behind what belongs to the launcher, except its group."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(0)
     libc.prctl(PR_SET_NAME, WITNESS_NAME, 0, 0, 0)
-    close_all_but(kept)
+    close_all_but(kept_descriptors)
     rename(WITNESS_NAME)
 
 

@@ -17,7 +17,7 @@ from tui_probe.trace.trace_directory import TraceDirectory
 
 _ELSEWHERE = "choose your own directory with --tracedir"
 _OWNER: Final = "owner"
-_FIRST: Final = "first"
+_FIRST_TRACE: Final = "first"
 _START_FIELD: Final = 19
 """Index of the start time among the fields behind the name in ``/proc/PID/stat``: see proc(5)."""
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -79,7 +79,7 @@ def mark_owner(folder: Path) -> None:
 def mark_first_trace(folder: Path, name: str) -> None:
     """Write which trace was made for the target, so that it is removed with the directory if it stays empty."""
     with contextlib.suppress(OSError):
-        (folder / _FIRST).write_text(name)
+        (folder / _FIRST_TRACE).write_text(name)
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
@@ -115,7 +115,7 @@ def _pid_namespace() -> tuple[str, str, str]:
 
 def _remove_first_trace(folder: Path) -> None:
     with contextlib.suppress(OSError):  # there is none, or it holds something
-        name = (folder / _FIRST).read_text()
+        name = (folder / _FIRST_TRACE).read_text()
         if "/" not in name:
             (folder.parent / name).rmdir()
 
@@ -132,11 +132,11 @@ def living_runs(trace_root: Path) -> list[int]:
 
 def _is_alive(folder: Path, pid: int) -> bool:
     """Return whether the launcher that made a folder runs: its pid may have been reused."""
-    now = start_of(pid)
-    if now is None:
+    start = start_of(pid)
+    if start is None:
         return False
     try:
-        return (folder / _START).read_text() in (now, "")
+        return (folder / _START).read_text() in (start, "")
     except OSError:
         return True  # it is being made
 
@@ -190,7 +190,7 @@ class Spool:
         """Copy the logs into the trace at the end of the run, where ``link_into`` could make no link."""
         with TraceDirectory(trace) as folder:
             for log in (self.stdout, self.stderr):
-                if not folder.has(log.name):
+                if not folder.contains(log.name):
                     folder.copy(log, log.name)
 
     def remove(self) -> None:

@@ -45,13 +45,13 @@ class StuckProcesses:
         The first request is the program's own: it may handle the signal. At the second, a process whose launch is still
         running gets SIGTERM, at the third SIGKILL. Return user messages.
         """
-        new: dict[int, tuple[int, str]] = {}
+        new_requests: dict[int, tuple[int, str]] = {}
         for (pid, launch), request in interrupted.items():
             if self._interrupted.get((pid, launch)) != request:
                 self._interrupted[pid, launch] = request
-                new[pid] = max(new.get(pid, (0, "")), (request, launch), key=lambda pair: pair[0])
+                new_requests[pid] = max(new_requests.get(pid, (0, "")), (request, launch), key=lambda pair: pair[0])
         messages = []
-        for pid, (request, launch) in new.items():
+        for pid, (request, launch) in new_requests.items():
             if request < _TERM_REQUEST:
                 self._notify(f"process {pid}: launch {launch} is still running; interrupt again to end the process")
             elif request >= _KILL_REQUEST:
@@ -78,19 +78,19 @@ class StuckProcesses:
         for pid, launch in stuck.items():
             if pid not in self._terminated:
                 self._terminated[pid] = now
-                ended = _send(pid, signal.SIGTERM)
+                was_ended = _send(pid, signal.SIGTERM)
                 number, _, reason = launch.partition(" ")
                 cause = f"launch {number} ran longer than {self._limit:g} s"
                 unwatched = f", and its warps were not watched: {reason}" if reason else ""
-                messages.append(_message(pid, cause + unwatched, ended, has_places=not reason))
+                messages.append(_message(pid, cause + unwatched, was_ended, has_places=not reason))
             elif now >= self._terminated[pid] + _KILL_AFTER and pid not in self._killed:
                 self._killed.add(pid)
                 _send(pid, signal.SIGKILL)
         return messages
 
 
-def _message(pid: int, cause: str, ended: bool, *, has_places: bool = True) -> str:
-    outcome = "the process was ended" if ended else "end this process yourself, because the run did not start it"
+def _message(pid: int, cause: str, was_ended: bool, *, has_places: bool = True) -> str:
+    outcome = "the process was ended" if was_ended else "end this process yourself, because the run did not start it"
     return f"process {pid}: {cause}; {outcome}" + ("; see tui-probe show stuck" if has_places else "")
 
 

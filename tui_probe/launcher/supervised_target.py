@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .options import RunOptions
 
-_LOST: Final = -int(signal.SIGKILL)
+_LOST_RETURNCODE: Final = -int(signal.SIGKILL)
 """Return code of a target whose supervisor was killed."""
 
 
@@ -102,7 +102,7 @@ class SupervisedTarget:
         state = self._ask("poll")
         self.runs = state is not None and state["returncode"] is None
         if state is None:
-            return _LOST
+            return _LOST_RETURNCODE
         self._traces = [Path(trace) for trace in state["traces"]]
         returncode: int | None = state["returncode"]
         return returncode
@@ -118,7 +118,7 @@ class SupervisedTarget:
                 signal_info = signal.sigtimedwait(signals.FORWARDED, 0 if numbers else signals.INTERVAL)
                 numbers += [signal_info.si_signo] if signal_info else []
                 while numbers:
-                    self._forward(numbers.pop(0))
+                    self._forward_signal(numbers.pop(0))
             outcome = self._ask("end")
             self._let_go()
             if outcome is None:
@@ -126,7 +126,7 @@ class SupervisedTarget:
             self.outcome, self.returncode = Outcome.from_json(outcome), returncode
             self.is_complete = True
 
-    def _forward(self, number: int) -> None:
+    def _forward_signal(self, number: int) -> None:
         """Give the target a signal that reached us."""
         self._ask("forward", number=number)
         if number == signal.SIGTSTP:

@@ -106,11 +106,11 @@ class DetachedTarget:
     def _start(self) -> TargetProcess:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         stdin = os.open(os.devnull, os.O_RDONLY)
-        ends = [stdin, *(log.target_end for log in self._output_logs)]
+        descriptors = [stdin, *(log.target_end for log in self._output_logs)]
         try:
-            return self._session.start(StandardStreams(*ends), SignalScope.SESSION, mask)
+            return self._session.start(StandardStreams(*descriptors), SignalScope.SESSION, mask)
         finally:
-            for descriptor in ends:
+            for descriptor in descriptors:
                 os.close(descriptor)
 
     @property
@@ -125,9 +125,11 @@ class DetachedTarget:
                 self._session.poll()
             elif not self._finished:
                 self._finished = True
-                complete = [log.finish(OUTPUT_SECONDS) for log in self._output_logs]
-                cut = any(log.cut for log in self._output_logs)
-                self._session.finish(returncode, output_kept=cut or all(complete), cut=cut)
+                is_complete = [log.finish(OUTPUT_SECONDS) for log in self._output_logs]
+                is_truncated = any(log.cut for log in self._output_logs)
+                self._session.finish(
+                    returncode, is_output_kept=is_truncated or all(is_complete), is_truncated=is_truncated
+                )
             return returncode
 
     def wait(self) -> int:

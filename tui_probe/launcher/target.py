@@ -48,9 +48,9 @@ ENDING = known_signals("SIGINT", "SIGTERM", "SIGHUP")
 def keep_owner_access() -> None:
     """Take the owner's bits out of the umask of this process, once."""
     if not _umask_of_user:
-        before = os.umask(0o077)
-        os.umask(before & ~_OWNER_BITS)
-        _umask_of_user.append(before)
+        old_umask = os.umask(0o077)
+        os.umask(old_umask & ~_OWNER_BITS)
+        _umask_of_user.append(old_umask)
 
 
 def umask_of_program() -> int | None:
@@ -130,10 +130,10 @@ def check_command(command: Sequence[str], path: str | None) -> None:
     if shutil.which(name, path=path):
         return
     if os.sep in name and Path(name).exists():
-        what = (
+        problem = (
             "is a directory" if Path(name).is_dir() else "not executable; use chmod +x, or pass the interpreter first"
         )
-        raise TargetError(f"{name}: {what}", NOT_EXECUTABLE)
+        raise TargetError(f"{name}: {problem}", NOT_EXECUTABLE)
     hint = f"; to run the file in this directory, use ./{name}" if Path(name).is_file() else ""
     raise TargetError(f"{name}: command not found{hint}", NOT_FOUND)
 
@@ -197,9 +197,9 @@ def raise_descriptor_limit() -> tuple[int, int]:
     import resource  # absent on Windows, where traces can be read
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = OWN_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, OWN_DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    limit = OWN_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, OWN_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     return soft, hard
 
 

@@ -140,7 +140,7 @@ def _share_of(ns: float | None, total: float | None) -> float | None:
 def _kernel_ns(trace: Trace, index: int | None) -> float | None:
     kernel = None if index is None else trace.kernels.get(index)
     time = None if kernel is None else kernel.gpu_time
-    return None if time is None else time.shown.mean_ns
+    return None if time is None else time.preferred_variant.mean_ns
 
 
 def _unit_duration(node: GraphNode) -> float:
@@ -172,7 +172,7 @@ def schedule(nodes: Sequence[GraphNode], durations: Sequence[float]) -> tuple[li
         previous_end_times = list(end_times)
         for node in nodes:
             outer = _parent(nodes, node)
-            predecessor_ends = [end_times[index] for index in node.after if index < len(nodes)]
+            predecessor_ends = [end_times[index] for index in node.dependencies if index < len(nodes)]
             begin = max([0.0 if outer is None else begin_times[outer.index], *predecessor_ends])
             begin_times[node.index] = begin
             end_times[node.index] = max(begin + durations[node.index], _inner_end(nodes, end_times, node))
@@ -194,7 +194,7 @@ def probed_launches(trace: Trace, graph: Graph) -> NDArray[np.int64]:
     if not graph.logged_replays or not len(kernel_nodes):
         return counts
     # A probed replay numbers its kernels in the order of their nodes, from the replay's first number on.
-    first_numbers = np.array([replay_rows.first for replay_rows in graph.logged_replays], dtype=np.int64)
+    first_numbers = np.array([replay_rows.first_launch for replay_rows in graph.logged_replays], dtype=np.int64)
     numbers = trace.launches.column("number")[trace.launches.column("probed") != 0]
     replay = np.searchsorted(first_numbers, numbers, side="right") - 1
     ordinal = numbers - first_numbers[np.maximum(replay, 0)]
@@ -265,12 +265,12 @@ def _is_stamped(trace: Trace, graph: Graph) -> bool:
 
 def _stamps(trace: Trace, graph: Graph, replay: GraphReplay) -> Iterator[tuple[int, Stamps]]:
     for ordinal, node in enumerate(graph.kernels[: replay.count]):
-        launch = trace.launches.row_of(replay.first + ordinal)
+        launch = trace.launches.row_of(replay.first_launch + ordinal)
         result = None if launch is None else trace.launches[launch].result
         kernel = None if node.kernel is None else trace.kernels.get(node.kernel)
         if result is None or kernel is None:
             continue
-        probe = known_probe(kernel.of_result(result))
+        probe = known_probe(kernel.kernel_of_result(result))
         if probe.stamps is None:
             continue
         try:
@@ -298,7 +298,7 @@ class GraphLine:
     def text(self) -> str:
         if self.node is None:
             graph = self.graph.graph
-            return f"graph {graph.id}" + (" (destroyed)" if graph.destroyed else "")
+            return f"graph {graph.id}" + (" (destroyed)" if graph.is_destroyed else "")
         return "  " * min(self.node.depth + 1, _MAX_DEPTH) + self._name(self.node)
 
     def _name(self, times: NodeTimes) -> str:
@@ -385,7 +385,7 @@ def _has_values(rows: list[GraphLine], column: Column[GraphLine]) -> bool:
 
 def _predecessors_text(line: GraphLine) -> str:
     """Return the indices of the nodes that a node waits for."""
-    predecessors = () if line.node is None else line.node.node.after
+    predecessors = () if line.node is None else line.node.node.dependencies
     return ",".join(map(str, predecessors[:_MAX_PREDECESSORS])) + (
         ",…" if len(predecessors) > _MAX_PREDECESSORS else ""
     )
@@ -452,7 +452,7 @@ GRAPH_COLUMNS: Final[tuple[Column[GraphLine], ...]] = (
     Column("node", _node_field("index"), "node", lambda r: "" if r.node is None else str(r.node.node.index), rank=1),
     Column("text", lambda r: r.text.strip(), "graph and nodes", lambda r: r.text, right=False, narrow=24),
     Column("parent", _node_field("parent")),
-    Column("after", lambda r: None if r.node is None else list(r.node.node.after), "after", _predecessors_text,
+    Column("after", lambda r: None if r.node is None else list(r.node.node.dependencies), "after", _predecessors_text,
            right=False, rank=3, nested=True),
     Column("kernel", _node_field("kernel")),
     Column("grid", _node_grid, nested=True),

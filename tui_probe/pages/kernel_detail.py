@@ -335,7 +335,7 @@ def _timeline_chart(launch: LaunchTimeline) -> Chart | None:
 def _times_chart(kernel: Kernel) -> Chart | None:
     """Distribution of the GPU times of its launches; the longest hundredth is in the last column."""
     time = kernel.gpu_time
-    if time is None or time.shown.samples < MIN_TIMES:
+    if time is None or time.preferred_variant.samples < MIN_TIMES:
         return None
     taken, weight = weighted_times(kernel.samples, probed=time.only_probed)
     low, high = float(taken.min()), float(np.quantile(taken, _HIGHEST_PART))
@@ -343,6 +343,6 @@ def _times_chart(kernel: Kernel) -> Chart | None:
         return None
     counts, _ = np.histogram(np.minimum(taken, high), CHART_COLUMNS, (low, high), weights=weight)
     probed = ", all of them probed" if time.only_probed else ""
-    title = f"GPU time of #{kernel.index}: {units.counted(time.shown.samples, 'launch')} timed{probed}"
+    title = f"GPU time of #{kernel.index}: {units.counted(time.preferred_variant.samples, 'launch')} timed{probed}"
     longest = f"{units.duration(high / 1e9)} (longest {units.duration(float(taken.max()) / 1e9)})"
     return Chart(title, tuple(count or None for count in counts.tolist()), units.duration(low / 1e9), longest)

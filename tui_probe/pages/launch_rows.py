@@ -54,7 +54,7 @@ def launch_details(trace: Trace, launch: Launch) -> LaunchDetails:
 
 def _graph_position(trace: Trace, launch: Launch) -> GraphPosition | None:
     """Return the position of a probed launch in a graph; None for one of the program's own."""
-    return trace.graphs.place_of(launch.number) if launch.probed and launch.number is not None else None
+    return trace.graphs.position_of(launch.number) if launch.probed and launch.number is not None else None
 
 
 @dataclass(frozen=True, slots=True)

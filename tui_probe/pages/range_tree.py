@@ -137,7 +137,9 @@ def numbered_launches(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64
     runs = [run for nvtx_range in trace.ranges for run in nvtx_range.runs]
     numbers, kernels = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if runs:
-        numbers, kernels = trace.passed.launches_between(min(first for first, _ in runs), max(last for _, last in runs))
+        numbers, kernels = trace.unprobed.launches_between(
+            min(first for first, _ in runs), max(last for _, last in runs)
+        )
     numbers = np.concatenate((columns[0][:least], numbers))
     order = np.argsort(numbers, kind="stable")
     kernels = np.concatenate((columns[1][:least].astype(np.int64), kernels))

@@ -163,7 +163,7 @@ def _unprobed_launch_counts(trace: Trace) -> Counter[tuple[int, Reason]]:
     for (index, number), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
         reason = launches.reasons[number] if number >= 0 else Reason(_NO_REASON, None)
         launch_counts[index, reason] += count
-    for kernel, reason, count in trace.passed.counts():
+    for kernel, reason, count in trace.unprobed.counts():
         if kernel is not None:
             launch_counts[kernel, reason] += count
     return launch_counts

@@ -132,7 +132,7 @@ def _map_metrics(result: Result, index: int, custom_map: CustomMap) -> Iterator[
     records, totals, written_slots = (
         result.records(index, custom_map.record),
         result.totals(index),
-        result.written(index),
+        result.written_mask(index),
     )
     if totals is not None:
         yield _count(custom_map, "kept", totals[0])
@@ -241,7 +241,7 @@ def _map_values(result: Result, index: int, custom_map: CustomMap) -> Iterator[F
     records = result.records(index, custom_map.record)
     if records.nbytes > MAX_READ_BYTES:
         return
-    written_slots = np.ones(records.shape, dtype=np.bool_) if custom_map.sums else result.written(index)
+    written_slots = np.ones(records.shape, dtype=np.bool_) if custom_map.sums else result.written_mask(index)
     if written_slots is None or not written_slots.any():
         return
     block, slot = np.nonzero(written_slots)[:2]

@@ -147,7 +147,7 @@ def analyse_results(trace: Run, kernel: KernelFacts, *, max_results: int | None 
 
 def analyse_result(trace: Run, kernel: KernelFacts, row: int) -> AnalysedResult:
     """Analyse the result in a row of the result table; it must be a result of this kernel."""
-    probed_kernel = kernel.of_result(row)
+    probed_kernel = kernel.kernel_of_result(row)
     number, file, probe = trace.results.launch(row), trace.results.name(row), known_probe(probed_kernel)
     launch = None if number is None else trace.launches[number]
     result, analysis, problem = None, None, None

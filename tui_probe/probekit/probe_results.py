@@ -97,10 +97,10 @@ def read_result_row(trace: Run, kernel: KernelFacts, row: int) -> ProbeResult:
     path = trace.results.path(row)
     if path is None:
         raise TraceError(f"result/{trace.results.name(row)}: its path in the log is outside of the trace")
-    probed_kernel = kernel.of_result(row)
+    probed_kernel = kernel.kernel_of_result(row)
     number = trace.results.launch(row)
     launch = None if number is None else trace.launches[number]
-    return ProbeResult(probed_kernel, launch, analysis_name(probed_kernel) or "", probed_kernel.read(path))
+    return ProbeResult(probed_kernel, launch, analysis_name(probed_kernel) or "", probed_kernel.read_result_file(path))
 
 
 def cycles_text(cycles: float, clock_khz: int | None) -> str:

@@ -59,7 +59,7 @@ def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
     """Return why launch ``number`` has no record, with the recorded launches next to it; None if it has one."""
     from tui_probe.trace.launches import CAPTURED  # brings NumPy, which counts do not need
 
-    unprobed = trace.passed.find(number)
+    unprobed = trace.unprobed.find(number)
     if unprobed is None:
         return None
     kernel = None if unprobed.kernel is None else trace.kernels.get(unprobed.kernel)
@@ -102,14 +102,14 @@ def sampled_blocks_text(sample: Sample) -> str:
 
 
 def _map_texts(result: Result) -> Iterator[str]:
-    for index, section in enumerate(result.about):
+    for index, section in enumerate(result.map_records):
         attempts, totals = result.attempts(index), result.totals(index)
         if attempts is not None and totals is not None:
             unknown = int((attempts < 0).sum())
             unknown_text = f" (unknown for {units.counted(unknown, 'slot')})" if unknown else ""
             yield f"kept {units.count(totals[0])} of {units.counted(totals[1], 'record')}{unknown_text}"
         elif section.kind == "marked":
-            written_slots = result.written(index)
+            written_slots = result.written_mask(index)
             if written_slots is not None:
                 yield f"{units.count(int(written_slots.sum()))} of {units.counted(written_slots.size, 'slot')} written"
         elif section.kind == "reduced":
@@ -118,7 +118,7 @@ def _map_texts(result: Result) -> Iterator[str]:
 
 def _reduced_text(result: Result, index: int) -> str:
     """Return ``kept one record per block``, with the number of blocks without one."""
-    reduced = result.reduced(index, f"V{result.about[index].record_bytes}")
+    reduced = result.reduced(index, f"V{result.map_records[index].record_bytes}")
     if reduced is None or reduced.group == "launch":
         return "kept one record for the launch"
     missing = int((~reduced.saved).sum())

@@ -114,7 +114,7 @@ def find_shown_result(source: ViewSource, *, may_read: bool = True) -> ShownResu
     if source.launch is not None:
         return ShownResult(source.launch.result)
     newest = source.kernel.find_newest_result()
-    probed_kernel = None if newest is None else source.kernel.of_result(newest)
+    probed_kernel = None if newest is None else source.kernel.kernel_of_result(newest)
     probe = None if probed_kernel is None else probe_named(analysis_name(probed_kernel))
     if probed_kernel is None or probe is None or not probe.fault_in_any_launch or probed_kernel.matched_nothing:
         return ShownResult(newest)

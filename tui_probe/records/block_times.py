@@ -90,13 +90,15 @@ def _batch_from_warps(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm
 
 def block_times_from_reduced(reduced: Reduced) -> BlockTimes:
     """Return the block times of a map that was reduced to a record ``start``, ``elapsed``, ``sm`` per block."""
-    return _batch_from_reduced(reduced, slice(None), reduced.missing)
+    return _batch_from_reduced(reduced, slice(None), reduced.missing_slots)
 
 
 def reduced_block_times_in_batches(reduced: Reduced) -> Iterator[BlockTimes]:
     """Yield the block times of reduced records in batches; missing warps are reported with the first."""
     for begin in range(0, max(len(reduced.records), 1), _BLOCKS_PER_BATCH):
-        yield _batch_from_reduced(reduced, slice(begin, begin + _BLOCKS_PER_BATCH), 0 if begin else reduced.missing)
+        yield _batch_from_reduced(
+            reduced, slice(begin, begin + _BLOCKS_PER_BATCH), 0 if begin else reduced.missing_slots
+        )
 
 
 def _batch_from_reduced(reduced: Reduced, place: slice, warps_missing: int) -> BlockTimes:

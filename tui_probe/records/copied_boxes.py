@@ -197,7 +197,7 @@ def boxes_of_records(
     result: Result, index: int, sites: Mapping[int, SiteCopy], maps: Mapping[Place, TensorMapMade]
 ) -> BulkCopies:
     """The copies of map ``index``. Raises TraceError for records of other instructions."""
-    attempts, saved = result.attempts(index), result.kept(index)
+    attempts, saved = result.attempts(index), result.record_counts(index)
     assert attempts is not None
     assert saved is not None
     parts = list(_records(result, index, np.maximum(saved, 0)))

@@ -80,7 +80,7 @@ class _RecordedSites:
             (entry for probe in self._probes for entry in probe.instructions()), key=lambda entry: entry.line
         )
         self._sources = {entry.line: entry.source for entry in (*self._instructions, *self.unchecked())}
-        starts = (site for probe in self._probes for site in probe.sites if site.at != "instruction")
+        starts = (site for probe in self._probes for site in probe.sites if site.kind != "instruction")
         self._starts = {site.instruction.line: site.instruction.source or site.following for site in starts}
 
     def instructions(self) -> Sequence[SiteInstruction]:
@@ -137,7 +137,7 @@ class SitesFromPtx:
 
     @cached_property
     def _sources(self) -> SourceLines:
-        return SourceLines.of(self._folder)
+        return SourceLines.from_folder(self._folder)
 
     @cached_property
     def _entry(self) -> Function | None:
@@ -217,7 +217,7 @@ def records_by_time(
     """Return the kept records of map 0 by time, those of equal times by clock, block and warp; None without such
     records.
     """
-    counts = result.kept(0)
+    counts = result.record_counts(0)
     if counts is None or result.attempts(0) is None or result.sections[0].level != "warp":
         return None
     records = result.records(0, layout)

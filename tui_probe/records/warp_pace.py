@@ -124,7 +124,7 @@ def analyse(result: Result, clock_khz: int | None = None) -> WarpProgress:
     if len(result.maps) < 3 or any(section.level != "warp" for section in result.sections[:2]):
         raise TraceError(f"{result.path}: the maps of warp starts and paces are missing; another probe wrote the file")
     warps, pace, reached = result.one_record(0, WARP), result.records(1, PACE), result.attempts(1)
-    written = result.written(0)
+    written = result.written_mask(0)
     if reached is None or written is None:
         raise TraceError(f"{result.path}: the file does not show which records were written; another probe wrote it")
     ran = written[:, :, 0]
@@ -144,7 +144,7 @@ def stamped(result: Result, clock_khz: int | None = None) -> tuple[int, int | No
     """Start of the first warp and end of the last, in ns of %globaltimer; the end is None where the rate of the
     clock is not known. TraceError if no warp left a record.
     """
-    written = result.written(0)
+    written = result.written_mask(0)
     records = result.one_record(0, WARP)
     warps = records[written[:, :, 0]] if written is not None else records[records["time"] > 0]
     if not len(warps):

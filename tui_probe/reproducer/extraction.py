@@ -140,8 +140,8 @@ def _constants(launch: KeptLaunch) -> Iterator[str]:
     yield f"#define HAS_RESULT {int(launch.has_result)}"
 
 
-def _array(declaration: str, elements: Iterable[str], unused: str) -> Iterator[str]:
-    values = [*elements, *([f"{{{unused}}}"] if unused else [])]
+def _array(declaration: str, elements: Iterable[str], filler: str) -> Iterator[str]:
+    values = [*elements, *([f"{{{filler}}}"] if filler else [])]
     yield f"\n{declaration} = {{"
     for start in range(0, len(values), _BYTES_PER_LINE):
         yield f"    {', '.join(values[start : start + _BYTES_PER_LINE])},"
@@ -149,14 +149,14 @@ def _array(declaration: str, elements: Iterable[str], unused: str) -> Iterator[s
 
 
 def _pairs(pairs: Sequence[tuple[int, int]]) -> list[str]:
-    return [f"{{{first}, {second}}}" for first, second in pairs]
+    return [f"{{{number}, {value}}}" for number, value in pairs]
 
 
 def c_text(text: str) -> str:
     """Return a C string literal of any text: a name in a trace may have any bytes."""
     encoded = text.encode("utf-8", "surrogateescape")
-    plain = bytes(range(0x20, 0x7F)).translate(None, b'"\\?')
-    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in encoded) + '"'
+    printable = bytes(range(0x20, 0x7F)).translate(None, b'"\\?')
+    return '"' + "".join(chr(byte) if byte in printable else f"\\{byte:03o}" for byte in encoded) + '"'
 
 
 def readme(launch: KeptLaunch) -> str:
@@ -189,8 +189,8 @@ def differences(launch: KeptLaunch) -> Iterator[str]:
             " launch failed."
         )
     if launch.unknown:
-        listed = ", ".join(f"{address:#x}" for address in launch.unknown)
-        yield f"Not saved: memory at {listed}, because the hook did not see its allocation."
+        addresses = ", ".join(f"{address:#x}" for address in launch.unknown)
+        yield f"Not saved: memory at {addresses}, because the hook did not see its allocation."
     if not launch.variables_known:
         yield "Not saved: variables of the module (__device__, __constant__), because the kernel could not be prepared."
     if _reads_textures(launch):

@@ -35,7 +35,7 @@ IMAGES: Final = ("code.bin", "ptx.bin")
 _NAME: Final = re.compile(r"(\d{1,10})@(\d{1,18})")
 _OPTION: Final = re.compile(r"[^@]*|.*@\d{1,18}", re.DOTALL)
 _ADDRESS_BITS: Final = 64
-_MOST_NAMES: Final = 5
+_MAX_NAMES: Final = 5
 """Kernels that a message lists."""
 _LAUNCH_ATTRIBUTE_BYTES: Final = 64
 """Bytes of CUlaunchAttributeValue."""
@@ -125,21 +125,23 @@ def choose_kept(
 
     ``options`` are the values of ``--keep-launch``: for one of these, return the launch that the run chose for it.
     """
-    chosen = [
+    matches = [
         launch
         for launch in launches
         if selects(launch) and (number in (None, launch.number) or _is_for(launch, number or 0, options))
     ]
-    if not chosen:
-        saved = ", ".join(f"{launch.index}@{launch.number} {launch.demangled}" for launch in launches)
-        raise ChoiceError(f"no such launch was saved; saved launches: {saved or 'none'}")
-    return chosen[0]
+    if not matches:
+        names = ", ".join(f"{launch.index}@{launch.number} {launch.demangled}" for launch in launches)
+        raise ChoiceError(f"no such launch was saved; saved launches: {names or 'none'}")
+    return matches[0]
 
 
 def _is_for(launch: KeptLaunch, number: int, options: Sequence[str]) -> bool:
     """Return whether an option asked for this kernel from a number on, and the launch is not an earlier one."""
-    asked = (split_option(word) for word in options)
-    return launch.number >= number and any(part in launch.name and first == number for part, first in asked)
+    requests = (split_option(word) for word in options)
+    return launch.number >= number and any(
+        part in launch.name and first_number == number for part, first_number in requests
+    )
 
 
 def split_option(word: str) -> tuple[str, int]:
@@ -195,30 +197,30 @@ def _pair(words: list[str]) -> tuple[int, int]:
     return int(words[0]), int(words[1])
 
 
-def _set(name: str, value: Callable[[list[str]], object]) -> Callable[[KeptLaunch, list[str]], None]:
-    return lambda launch, words: setattr(launch, name, value(words))
+def _setter(name: str, parse: Callable[[list[str]], object]) -> Callable[[KeptLaunch, list[str]], None]:
+    return lambda launch, words: setattr(launch, name, parse(words))
 
 
-def _add(name: str, value: Callable[[list[str]], object]) -> Callable[[KeptLaunch, list[str]], None]:
-    return lambda launch, words: getattr(launch, name).append(value(words))
+def _appender(name: str, parse: Callable[[list[str]], object]) -> Callable[[KeptLaunch, list[str]], None]:
+    return lambda launch, words: getattr(launch, name).append(parse(words))
 
 
 _READERS: Final[dict[str, Callable[[KeptLaunch, list[str]], None]]] = {
-    "kernel": _set("name", lambda words: _name(words[0])),
-    "grid": _set("grid", lambda words: tuple(map(_number, words))),
-    "block": _set("block", lambda words: tuple(map(_number, words))),
-    "shared": _set("shared", lambda words: _number(words[0])),
-    "architecture": _set("architecture", lambda words: words[0]),
-    "parameters": _set("parameters", lambda words: bytes.fromhex(words[0])),
-    "function-attribute": _add("function_attributes", _pair),
-    "launch-attribute": _add("launch_attributes", _attribute),
-    "left-out": _add("left_out", lambda words: _number(words[0])),
-    "limit": _add("limits", _pair),
-    "variable": _add("variables", lambda words: SavedVariable(_name(words[0]), _number(words[1]))),
-    "variables-unknown": _set("variables_known", lambda _: False),
-    "load-options": _set("load_options", lambda _: True),
-    "memory": _add("memory", lambda words: SavedAllocation(_number(words[0], 16), _number(words[1]))),
-    "unknown": _add("unknown", lambda words: _number(words[0], 16)),
+    "kernel": _setter("name", lambda words: _name(words[0])),
+    "grid": _setter("grid", lambda words: tuple(map(_number, words))),
+    "block": _setter("block", lambda words: tuple(map(_number, words))),
+    "shared": _setter("shared", lambda words: _number(words[0])),
+    "architecture": _setter("architecture", lambda words: words[0]),
+    "parameters": _setter("parameters", lambda words: bytes.fromhex(words[0])),
+    "function-attribute": _appender("function_attributes", _pair),
+    "launch-attribute": _appender("launch_attributes", _attribute),
+    "left-out": _appender("left_out", lambda words: _number(words[0])),
+    "limit": _appender("limits", _pair),
+    "variable": _appender("variables", lambda words: SavedVariable(_name(words[0]), _number(words[1]))),
+    "variables-unknown": _setter("variables_known", lambda _: False),
+    "load-options": _setter("load_options", lambda _: True),
+    "memory": _appender("memory", lambda words: SavedAllocation(_number(words[0], 16), _number(words[1]))),
+    "unknown": _appender("unknown", lambda words: _number(words[0], 16)),
 }
 
 
@@ -255,8 +257,8 @@ def saved_launches(traces: Sequence[Path]) -> Iterator[tuple[Path, LaunchKept]]:
         yield from ((trace, event) for event in keep_outcomes(trace) if isinstance(event, LaunchKept))
 
 
-def keep_problems(traces: Sequence[Path], wanted: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    """Yield messages about ``wanted`` launches that were not saved, each with the trace that it is about."""
+def keep_problems(traces: Sequence[Path], options: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """Yield messages about ``options`` launches that were not saved, each with the trace that it is about."""
     outcomes = [(trace, event) for trace in traces for event in keep_outcomes(trace)]
     for trace, event in outcomes:
         if isinstance(event, LaunchNotKept):
@@ -266,16 +268,16 @@ def keep_problems(traces: Sequence[Path], wanted: Sequence[str]) -> Iterator[tup
             yield trace, f"launch {event.index}@{event.number}: {text}; if -k excludes the kernel, include it"
     if not traces:
         return
-    opened = [open_trace(trace) for trace in traces]
-    names = [{kernel.index: kernel.name for kernel in trace.kernels} for trace in opened]
-    reached = [(names[traces.index(trace)].get(event.index, ""), event.number) for trace, event in outcomes]
+    open_traces = [open_trace(trace) for trace in traces]
+    names = [{kernel.index: kernel.name for kernel in trace.kernels} for trace in open_traces]
+    launches = [(names[traces.index(trace)].get(event.index, ""), event.number) for trace, event in outcomes]
     for trace, launch in _launches_without_end(outcomes, traces):
         yield trace, f"launch {launch.index}@{launch.number} is saved without a result, because it did not end"
-        reached.append((launch.name, launch.number))
-    for word in wanted:
+        launches.append((launch.name, launch.number))
+    for word in options:
         part, number = split_option(word)
-        if not any(part in name and own >= number for name, own in reached):
-            yield traces[0], f"--keep-launch {word}: {_missing_text(opened, part, number)}"
+        if not any(part in name and launch_number >= number for name, launch_number in launches):
+            yield traces[0], f"--keep-launch {word}: {_missing_text(open_traces, part, number)}"
 
 
 def unended_launches(trace: Run) -> list[KeptLaunch]:
@@ -309,16 +311,16 @@ def _lacks_variables(folder: Path) -> bool:
 def _missing_text(traces: Sequence[Trace], part: str, number: int) -> str:
     """Return why no launch of a kernel was saved, by the kernels that the program had."""
     kernels = [kernel for trace in traces for kernel in trace.kernels]
-    named = [kernel for kernel in kernels if part in kernel.name]
-    if not named:
-        meant = next((kernel.name for kernel in kernels if part in kernel.demangled), None)
-        if meant is not None:
-            return f"names are compared in their mangled form; use {meant}@{number}"
-        names = ", ".join(kernel.demangled for kernel in kernels[:_MOST_NAMES]) or "none"
-        return f"no kernel has this name; kernels of the program: {names}{', …' if kernels[_MOST_NAMES:] else ''}"
-    if any(kernel.captured for kernel in named):
+    matches = [kernel for kernel in kernels if part in kernel.name]
+    if not matches:
+        mangled_name = next((kernel.name for kernel in kernels if part in kernel.demangled), None)
+        if mangled_name is not None:
+            return f"names are compared in their mangled form; use {mangled_name}@{number}"
+        names = ", ".join(kernel.demangled for kernel in kernels[:_MAX_NAMES]) or "none"
+        return f"no kernel has this name; kernels of the program: {names}{', …' if kernels[_MAX_NAMES:] else ''}"
+    if any(kernel.captures for kernel in matches):
         return "no such launch outside CUDA graphs; launches in CUDA graphs are not saved"
-    newest = (kernel.trace.launches[kernel.rows[-1]].number for kernel in named if len(kernel.rows))
-    numbers = [launch for launch in newest if launch is not None]
-    last = f" (the last launch of this kernel is {max(numbers)})" if numbers else ""
-    return f"no launch has number {number} or higher{last}; --keep-launch {part}@0 saves the first launch"
+    last_numbers = (kernel.trace.launches[kernel.rows[-1]].number for kernel in matches if len(kernel.rows))
+    numbers = [launch for launch in last_numbers if launch is not None]
+    note = f" (the last launch of this kernel is {max(numbers)})" if numbers else ""
+    return f"no launch has number {number} or higher{note}; --keep-launch {part}@0 saves the first launch"

@@ -109,8 +109,8 @@ class Driver:
     def error_name(self, code: int) -> str:
         """The name of a result."""
         name = c_char_p()
-        known = self.library.cuGetErrorName(code, byref(name)) == 0
-        return name.value.decode() if known and name.value else f"error {code}"
+        is_known = self.library.cuGetErrorName(code, byref(name)) == 0
+        return name.value.decode() if is_known and name.value else f"error {code}"
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         function = getattr(self.library, name)
@@ -145,12 +145,12 @@ def read_parts(launch: Launch) -> Parts:
     """Return the parts of the files of memory, and check that the files are complete."""
     parts: Parts = [(variable["name"], variable["size"]) for variable in launch["variables"]]
     parts += [(memory["address"], memory["size"]) for memory in launch["memory"]]
-    wanted = sum(size for _, size in parts)
+    expected_size = sum(size for _, size in parts)
     for name in ("before.bin", *(["after.bin"] if launch["has_result"] else [])):
         path = os.path.join(HERE, name)
         size = os.path.getsize(path) if os.path.exists(path) else 0
-        if size != wanted:
-            raise Failure(f"{name} has {size} bytes, not {wanted}; extract the launch again")
+        if size != expected_size:
+            raise Failure(f"{name} has {size} bytes, not {expected_size}; extract the launch again")
     return parts
 
 
@@ -206,9 +206,9 @@ def function_of(driver: Driver, launch: Launch, module: c_void_p) -> c_void_p:
     """The kernel, with the attributes that it had."""
     function, value = c_void_p(), c_int()
     driver.cuModuleGetFunction(byref(function), module, os.fsencode(launch["kernel"]))
-    for attribute, wanted in launch["function_attributes"]:
-        if driver.library.cuFuncGetAttribute(byref(value), attribute, function) == 0 and value.value != wanted:
-            driver.cuFuncSetAttribute(function, attribute, wanted)
+    for attribute, setting in launch["function_attributes"]:
+        if driver.library.cuFuncGetAttribute(byref(value), attribute, function) == 0 and value.value != setting:
+            driver.cuFuncSetAttribute(function, attribute, setting)
     return function
 
 
@@ -232,10 +232,10 @@ def chunks(name: str, parts: Parts) -> Iterator[tuple[int, int, bytes]]:
                 yield part, offset, file.read(min(CHUNK, size - offset))
 
 
-def copy_in(driver: Driver, parts: Parts, places: list[int], wanted: set[int] | None = None) -> None:
+def copy_in(driver: Driver, parts: Parts, places: list[int], part_numbers: set[int] | None = None) -> None:
     """Copy the memory before the launch to the GPU; WANTED: only these parts."""
     for part, offset, content in chunks("before.bin", parts):
-        if wanted is None or part in wanted:
+        if part_numbers is None or part in part_numbers:
             driver.cuMemcpyHtoD_v2(c_ulonglong(places[part] + offset), c_char_p(content), c_size_t(len(content)))
 
 
@@ -267,29 +267,29 @@ def start_kernel(driver: Driver, function: c_void_p, launch: Launch) -> None:
     values = bytes.fromhex(launch["parameters"])
     buffer, size = ctypes.create_string_buffer(values, len(values) + 1), c_size_t(len(values))
     extra = (c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), None)
-    passed = extra if values else None
+    arguments = extra if values else None
     config = make_config(launch)
     if config.count:
-        driver.cuLaunchKernelEx(byref(config), function, None, passed)
+        driver.cuLaunchKernelEx(byref(config), function, None, arguments)
     else:
-        driver.cuLaunchKernel(function, *config.grid, *config.block, c_uint(config.shared), None, None, passed)
+        driver.cuLaunchKernel(function, *config.grid, *config.block, c_uint(config.shared), None, None, arguments)
 
 
 def compare(driver: Driver, parts: Parts, places: list[int]) -> int:
     """Print bytes that differ from those in the program. Returns how many do."""
     differences = 0
-    for part, offset, wanted in chunks("after.bin", parts):
-        got = ctypes.create_string_buffer(len(wanted))
-        driver.cuMemcpyDtoH_v2(got, c_ulonglong(places[part] + offset), c_size_t(len(wanted)))
-        if got.raw == wanted:
+    for part, offset, reference in chunks("after.bin", parts):
+        buffer = ctypes.create_string_buffer(len(reference))
+        driver.cuMemcpyDtoH_v2(buffer, c_ulonglong(places[part] + offset), c_size_t(len(reference)))
+        if buffer.raw == reference:
             continue
-        for place, (expected, actual) in enumerate(zip(wanted, got.raw)):
+        for place, (expected, actual) in enumerate(zip(reference, buffer.raw)):
             if expected != actual:
                 differences += 1
                 if differences <= SHOWN_DIFFERENCES:
                     name = parts[part][0]
-                    where = name if isinstance(name, str) else f"{name:#x}"
-                    print(f"{where} + {offset + place}: here {actual:#04x}, in the program {expected:#04x}")
+                    label = name if isinstance(name, str) else f"{name:#x}"
+                    print(f"{label} + {offset + place}: here {actual:#04x}, in the program {expected:#04x}")
     return differences
 
 
@@ -300,9 +300,9 @@ def time_launches(
     begin, end, times = c_void_p(), c_void_p(), []
     driver.cuEventCreate(byref(begin), 0)
     driver.cuEventCreate(byref(end), 0)
-    changed = changed_parts(parts)
+    part_numbers = changed_parts(parts)
     for _ in range(count):
-        copy_in(driver, parts, places, changed)
+        copy_in(driver, parts, places, part_numbers)
         driver.cuEventRecord(begin, None)
         start_kernel(driver, function, launch)
         driver.cuEventRecord(end, None)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from tui_probe.errors import UsageError, did_you_mean
 
 _FOLDER: Final = Path(__file__).parent
-_SHARED: Final = "finding"
+_COMMON: Final = "finding"
 """The schema that others refer to."""
 _CUT_MARK: Final = "omitted"
 """Field of a document that was cut: see ``draw/char_budget.py``."""
@@ -32,17 +32,17 @@ def read_schema(name: str) -> dict[str, Any]:
     if name not in schema_names():
         near = did_you_mean(name, schema_names()) or f"; there are {', '.join(schema_names())}"
         raise UsageError(f"there is no schema {name!r}{near}")
-    schema = _read(name)
+    schema = _read_file(name)
     if _CUT_MARK in schema["properties"]:
         schema["if"] = {"not": {"required": [_CUT_MARK]}}
         schema["then"] = {"required": schema.pop("required")}
-    if f"{_SHARED}.json" not in json.dumps(schema):
+    if f"{_COMMON}.json" not in json.dumps(schema):
         return schema
-    shared = _read(_SHARED)
-    linked: dict[str, Any] = json.loads(json.dumps(schema).replace(f'"{_SHARED}.json"', f'"#/$defs/{_SHARED}"'))
-    return {**linked, "$defs": {_SHARED: {key: value for key, value in shared.items() if not key.startswith("$")}}}
+    shared = _read_file(_COMMON)
+    linked: dict[str, Any] = json.loads(json.dumps(schema).replace(f'"{_COMMON}.json"', f'"#/$defs/{_COMMON}"'))
+    return {**linked, "$defs": {_COMMON: {key: value for key, value in shared.items() if not key.startswith("$")}}}
 
 
-def _read(name: str) -> dict[str, Any]:
+def _read_file(name: str) -> dict[str, Any]:
     schema: dict[str, Any] = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     return schema

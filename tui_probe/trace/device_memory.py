@@ -127,7 +127,7 @@ def read_tensor_maps(trace: Run) -> dict[str, TensorMapMade]:
         for line in _TENSOR_MAP_LINE.findall(text):
             tensor_map = parse_line(line)
             if isinstance(tensor_map, TensorMapMade) and tensor_map.content is not None:
-                origin = maps.get(tensor_map.of or "")
+                origin = maps.get(tensor_map.origin or "")
                 maps[tensor_map.content] = tensor_map if origin is None else origin._replace(address=tensor_map.address)
     return maps
 
@@ -142,7 +142,7 @@ def read_launch_memory(trace: Run, launch: Launch | None) -> LaunchMemory:
     line = None if launch is None or launch.time_ns is None else b"[exec] %d param " % launch.time_ns
     for text in LogTail(trace.directory / LOG).slices():
         place = -1 if line is None or launch is None else _find_parameters(text, line, launch.number)
-        heap.read(text, len(text) if place < 0 else place)
+        heap.apply(text, len(text) if place < 0 else place)
         if place >= 0 and line is not None:
             parameters = text[place + len(line) : place + len(line) + _MAX_PARAMETERS_LINE].partition(b"\n")[0]
             values = parameter_values(parameters)
@@ -158,7 +158,7 @@ def peak_allocated(trace: Trace) -> int | None:
     """
     heap = _LiveAllocations()
     for text in LogTail(trace.directory / LOG).slices():
-        heap.read(text, len(text))
+        heap.apply(text, len(text))
     return heap.peak or None
 
 
@@ -197,7 +197,7 @@ class _LiveAllocations:
     total: int = 0
     peak: int = 0
 
-    def read(self, text: bytes, end: int) -> None:
+    def apply(self, text: bytes, end: int) -> None:
         """Take in the allocations and releases of ``text`` up to ``end``; calls that failed changed nothing."""
         for match in _MEMORY.finditer(text, 0, end):
             if match.start() and text[match.start() - 1] != _NEWLINE:

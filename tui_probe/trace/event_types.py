@@ -126,7 +126,7 @@ class TensorMapMade(NamedTuple):
     """A tensor map that the program encoded; lists have the innermost dimension first, strides are in bytes.
 
     ``content`` is the SHA-1 of its 128 bytes, None if the call failed. ``box`` is None for a map of pixels (im2col),
-    ``of`` the content whose address was replaced, without other properties.
+    ``origin`` the content whose address was replaced, without other properties.
     """
 
     call: str
@@ -137,7 +137,7 @@ class TensorMapMade(NamedTuple):
     sizes: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
     box: tuple[int, ...] | None = None
-    of: str | None = None
+    origin: str | None = None
     steps: tuple[int, ...] = ()
     """Element strides; () in a line without a box."""
     interleave: int = 0
@@ -167,16 +167,16 @@ class NvtxRange(NamedTuple):
 
 
 class BudgetEvent(NamedTuple):
-    """A budget of the run is ``reached``, or gives each launch its share only; ``limit`` and ``used`` at that moment.
+    """A budget that ``is_reached``, or gives each launch its share only; ``limit`` and ``usage`` at that moment.
 
     ``name`` is ``trace-bytes``, ``result-files``, ``log-bytes``, ``share`` or ``write-rate``. ``advice`` says what
     to do.
     """
 
     name: str
-    reached: bool
+    is_reached: bool
     limit: int
-    used: int
+    usage: int
     advice: str
 
 
@@ -241,8 +241,8 @@ class Ending(NamedTuple):
 
 class Exited(NamedTuple):
     launches: int
-    probed: int
-    dropped: int
+    probed_launches: int
+    dropped_results: int
     reason: Reason | None
 
 

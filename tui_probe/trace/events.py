@@ -44,7 +44,7 @@ from tui_probe.trace.launch_readers import (
     LAUNCHES,
     MODULES,
     NODES,
-    PASSED,
+    PACKED_LINES,
     PREPARATION,
     PROBINGS,
     REPLAY_TIMES,
@@ -111,7 +111,7 @@ def _encoded_map(m: Match) -> Event:
 def _readdressed_map(m: Match) -> Event:
     call, status, content, origin, address = m.groups()
     return TensorMapMade(
-        text_of(call), int(status), maybe_text(content), maybe_hex(address) or 0, of=maybe_text(origin)
+        text_of(call), int(status), maybe_text(content), maybe_hex(address) or 0, origin=maybe_text(origin)
     )
 
 
@@ -194,7 +194,7 @@ READERS: Final[dict[bytes, Readers]] = {
     b"[node]": NODES,
     b"[key]": KEYS,
     b"[reason]": {b"*": ((Pattern("{INDEX} (.+)"), lambda m: ReasonNamed(int(m[1]), read_reason(text_of(m[2])))),)},
-    b"[passed]": PASSED,
+    b"[passed]": PACKED_LINES,
     b"[sanitizer]": {b"*": ((Pattern("(.+)"), lambda m: KernelFault(text_of(m[1]))),)},
     b"[hash]": {b"*": ((Pattern(_HASH), _hash),)},
     b"[stuck]": {b"*": ((Pattern(_STUCK), _stuck),)},

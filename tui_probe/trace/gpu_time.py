@@ -54,7 +54,7 @@ class TimeSamples:
             column: NarrowColumn = getattr(self, member.name)
             column.extend(getattr(columns, member.name).astype(np.int64))
 
-    def whole(self) -> TimeSamples:
+    def snapshot(self) -> TimeSamples:
         """A copy of those that all columns have: another thread may be adding some."""
         columns = [getattr(self, member.name) for member in fields(self)]
         common_length = min(map(len, columns))
@@ -62,7 +62,7 @@ class TimeSamples:
 
     def with_probed(self, launches: Collection[int | None]) -> TimeSamples:
         """Return the samples, of the probed launches only those of these numbers."""
-        samples = self.whole()
+        samples = self.snapshot()
         is_selected = (samples.column("probed") == 0) | np.isin(
             samples.column("launch"), [n for n in launches if n is not None]
         )
@@ -83,14 +83,14 @@ class TimeSamples:
         device_ns = _filled_part(self.column("ns")[: len(host)], host)
         return float(np.average(device_ns, weights=np.maximum(self.column("weight")[: len(host)], 1)))
 
-    def last(self, count: int, *, probed: bool) -> tuple[float, ...]:
+    def last_times(self, count: int, *, probed: bool) -> tuple[float, ...]:
         """Device times of the last ``count`` probed, or original, launches that were timed, in ns."""
         host = self.column("host")  # the column that is extended last
         rows = np.flatnonzero((self.column("probed")[: len(host)] != 0) == probed)[-count:]
         return tuple(_filled_part(self.column("ns")[rows], host[rows]).tolist())
 
     @property
-    def taken_ns(self) -> NDArray[np.float64]:
+    def device_ns(self) -> NDArray[np.float64]:
         """Device times of all launches, in ns.
 
         Where the device had been idle (``host`` is known) the first event was over before the launch was even asked
@@ -135,7 +135,7 @@ class GpuTime:
     slowdown_stderr: float | None
 
     @property
-    def shown(self) -> VariantTime:
+    def preferred_variant(self) -> VariantTime:
         """Launches without the probe, or with it where no other was timed."""
         variant = self.original or self.probed
         assert variant is not None
@@ -158,7 +158,7 @@ def gpu_time(samples: TimeSamples, launches: int) -> GpuTime | None:
     sum(N^2 variance). Of a stratum in which only probed launches were timed, m is their mean divided by the slowdown of
     the kernel where that is known.
     """
-    samples = samples.whole()
+    samples = samples.snapshot()
     if not len(samples):
         return None
     strata = _Strata(samples, launches)
@@ -181,13 +181,13 @@ def typical_ns(samples: TimeSamples, launches: int) -> float | None:
     A first launch takes longer, and sometimes one in between: they move a mean, and not the medians. What is compared
     between runs is therefore this.
     """
-    samples = samples.whole()
+    samples = samples.snapshot()
     return _Strata(samples, launches).typical() if len(samples) else None
 
 
 def weighted_times(samples: TimeSamples, *, probed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The samples that values of a kind are of: ns, and the launches each stands for. There must be some."""
-    return _Strata(samples.whole(), 0).taken(probed=probed)
+    return _Strata(samples.snapshot(), 0).times_and_weights(probed=probed)
 
 
 class _Strata:
@@ -200,7 +200,7 @@ class _Strata:
         launch_counts = np.bincount(stratum, weight, len(keys))
         self._launches = launch_counts * (launches / launch_counts.sum()) if launches else launch_counts
         is_needed = _needed_samples(stratum, probed, has_host)
-        self._device_ns, self._weight = samples.taken_ns[is_needed], weight[is_needed]
+        self._device_ns, self._weight = samples.device_ns[is_needed], weight[is_needed]
         self._is_probed, self._has_host, self._stratum = probed[is_needed], has_host[is_needed], stratum[is_needed]
         moments = [self._moments(self._is_probed == is_probed, len(keys)) for is_probed in (False, True)]
         self._mean = np.array([mean for mean, _ in moments])
@@ -221,14 +221,14 @@ class _Strata:
             variance = spread / effective * (1 - n / self._launches)
         return mean, np.where((n >= self._launches - 0.5) & (n > 0), 0.0, variance)
 
-    def taken(self, *, probed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def times_and_weights(self, *, probed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Times of originals or of probed launches, and the launches that each stands for."""
         is_chosen = self._is_probed == probed
         return self._device_ns[is_chosen], self._weight[is_chosen]
 
     def variant(self, *, probed: bool) -> VariantTime | None:
         """The values of originals or of probed launches; None without any."""
-        x, w = self.taken(probed=probed)
+        x, w = self.times_and_weights(probed=probed)
         if not len(x):
             return None
         mean, variance = self._mean[int(probed)], self._variance[int(probed)]

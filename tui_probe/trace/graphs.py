@@ -37,7 +37,7 @@ class Graph:
     """Reason why its replays, or the last one that was due, are not probed; None where they are."""
     versions: int = 1
     """Number of times that its nodes were logged: once, and again after each change of them."""
-    destroyed: bool = False
+    is_destroyed: bool = False
     _sums: dict[bool, tuple[float, float]] = field(default_factory=dict)
     """Weighted sum of the times of replays, and sum of the weights, by whether these were probed."""
 
@@ -51,7 +51,7 @@ class Graph:
         """The number of launches of each kernel in one replay, by index."""
         return Counter(node.kernel for node in self.nodes if node.kernel is not None)
 
-    def time(self, event: GraphTimed) -> None:
+    def add_time(self, event: GraphTimed) -> None:
         """Add the time of a replay."""
         if len(self.times) < _MAX_TIMES:
             self.times.append(event)
@@ -120,54 +120,56 @@ class GraphTable:
         self.changes += 1
         return self._by_id.setdefault(graph, Graph(graph))
 
-    def made(self, event: GraphInstantiated) -> None:
+    def record_instantiation(self, event: GraphInstantiated) -> None:
         graph = self._graph(event.graph)
         graph.versions += bool(graph.nodes)
         graph.nodes, graph.flags, graph.reason = [], event.flags, None
 
-    def node(self, event: GraphNode) -> None:
+    def record_node(self, event: GraphNode) -> None:
         """Nodes come in their order; in a damaged log one that does not is left out."""
         graph = self._graph(event.graph)
         if event.index == len(graph.nodes) < _MAX_NODES:
             graph.nodes.append(event)
 
-    def replayed(self, graph: int, count: int) -> Mapping[int, int]:
+    def count_replays(self, graph: int, count: int) -> Mapping[int, int]:
         """Count replays without lines of their own; how many launches of each kernel they are."""
         entry = self._graph(graph)
         entry.replays += count
         return {kernel: calls * count for kernel, calls in entry.calls.items()}
 
-    def replay(self, event: GraphReplay) -> Mapping[int, int]:
+    def record_replay(self, event: GraphReplay) -> Mapping[int, int]:
         """Count a probed replay; how many launches of each kernel have no lines of their own."""
         graph = self._graph(event.graph)
         graph.replays += 1
         graph.replays_probed += 1
         graph.reason = None
-        if len(self._replays) < _MAX_REPLAYS and (not self._first_launches or event.first > self._first_launches[-1]):
+        if len(self._replays) < _MAX_REPLAYS and (
+            not self._first_launches or event.first_launch > self._first_launches[-1]
+        ):
             graph.logged_replays.append(event)
-            self._first_launches.append(event.first)
+            self._first_launches.append(event.first_launch)
             self._replays.append(event)
         unprobed = graph.calls
-        unprobed.subtract(dict(event.probed))
+        unprobed.subtract(dict(event.probed_counts))
         return {kernel: count for kernel, count in unprobed.items() if count > 0}
 
-    def timed(self, event: GraphTimed) -> None:
-        self._graph(event.graph).time(event)
+    def record_time(self, event: GraphTimed) -> None:
+        self._graph(event.graph).add_time(event)
 
     def record_change(self, event: GraphChanged) -> None:
         graph = self._graph(event.graph)
-        graph.destroyed |= event.what == "destroyed"
+        graph.is_destroyed |= event.change == "destroyed"
         if event.reason is not None:
             graph.reason = event.reason
 
-    def place_of(self, number: int) -> GraphPosition | None:
+    def position_of(self, number: int) -> GraphPosition | None:
         """The node that a launch was of; None if it was of no probed replay."""
         place = bisect_right(self._first_launches, number) - 1
         if place < 0 or number >= self._first_launches[place] + self._replays[place].count:
             return None
         replay = self._replays[place]
         kernels = self._by_id[replay.graph].kernels
-        ordinal = number - replay.first
+        ordinal = number - replay.first_launch
         if ordinal >= len(kernels):
             return None
         return GraphPosition(replay.graph, replay.replay, kernels[ordinal].index)

@@ -77,12 +77,12 @@ class MapInfo(NamedTuple):
 
 
 class Graft(NamedTuple):
-    """Offsets of changes in a kernel's SASS, in bytes from its beginning: instructions at ``replaced`` became
-    branches to code that was added from ``appended`` on.
+    """Offsets of changes in a kernel's SASS, in bytes from its beginning: instructions at ``replaced_offsets`` became
+    branches to code that was added from ``appended_offset`` on.
     """
 
-    replaced: tuple[int, ...]
-    appended: int
+    replaced_offsets: tuple[int, ...]
+    appended_offset: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,13 +186,13 @@ class KernelResources(KernelStatus):
     def static_shared(self) -> int | None:
         """Static shared memory of the original in bytes per block: as the driver says, else ptxas."""
         driver = self.driver_original
-        return _static_shared(self._pruned) if driver is None or driver.shared is None else driver.shared
+        return _static_shared(self._pruned) if driver is None or driver.shared_bytes is None else driver.shared_bytes
 
     @property
     def static_shared_probed(self) -> int | None:
         """Static shared memory of the probed kernel in bytes; None if unknown."""
-        if self.outcome.function is not None and self.outcome.function.shared is not None:
-            return self.outcome.function.shared
+        if self.outcome.function is not None and self.outcome.function.shared_bytes is not None:
+            return self.outcome.function.shared_bytes
         return _static_shared(self.process_log.probed) if self.status == "probed" else None
 
     @property
@@ -204,11 +204,11 @@ class KernelResources(KernelStatus):
     @property
     def local_original(self) -> int | None:
         """Local memory of the original in bytes per thread (stack and spills), as the driver says."""
-        return None if self.driver_original is None else self.driver_original.local
+        return None if self.driver_original is None else self.driver_original.local_bytes
 
     @property
     def local_probed(self) -> int | None:
-        return None if self.outcome.function is None else self.outcome.function.local
+        return None if self.outcome.function is None else self.outcome.function.local_bytes
 
     @property
     def blocks_per_sm(self) -> int | None:

@@ -161,7 +161,7 @@ class ProbeOutcome:
     ``function`` has the driver's resources of the probed function.
 
     Where several probes are sized (``run --memusage``) ``probe_bytes`` are those of the launch whose records take most,
-    ``largest`` is its row, and ``device_bytes`` the maximum that any takes on the device.
+    ``largest_row`` is its row, and ``device_bytes`` the maximum that any takes on the device.
     """
 
     result_rows: LongColumn = field(repr=False)
@@ -170,7 +170,7 @@ class ProbeOutcome:
     function: FunctionResources | None = None
     probe_bytes: int | None = None
     device_bytes: int | None = None
-    largest: int | None = None
+    largest_row: int | None = None
     ended_after: int | None = None
     """Number of the launch after which launches of its shape had other probes, since it found nothing of note."""
     log: ProcessLog | None = field(default=None, repr=False)
@@ -182,8 +182,8 @@ class ProbeOutcome:
 
     def add_size(self, row: int, size: int, device: int) -> None:
         """A launch was sized: the one with most memory represents all."""
-        if self.largest is None or size > (self.probe_bytes or 0):
-            self.largest, self.probe_bytes = row, size
+        if self.largest_row is None or size > (self.probe_bytes or 0):
+            self.largest_row, self.probe_bytes = row, size
         self.device_bytes = max(self.device_bytes or 0, device)
 
 

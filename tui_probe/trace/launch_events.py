@@ -89,13 +89,13 @@ class KernelReady(NamedTuple):
 class FunctionResources(NamedTuple):
     """Resources of a function, from the driver.
 
-    Registers per thread, ``local`` bytes per thread (stack and spills), ``shared`` static bytes per block, and
-    ``blocks`` that are resident on an SM, by its occupancy calculator at the function's first block size.
+    Registers and ``local_bytes`` (stack and spills) per thread, static ``shared_bytes`` per block, and ``blocks`` that
+    are resident on an SM, by its occupancy calculator at the function's first block size.
     """
 
     registers: int | None
-    local: int | None
-    shared: int | None
+    local_bytes: int | None
+    shared_bytes: int | None
     blocks: int | None
 
 
@@ -349,15 +349,15 @@ class GraphInstantiated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A node, by its index. ``parent`` is the node of the child graph that it is in, ``after`` those it waits for;
-    ``captured`` the number of the launch that it was captured from.
+    """A node, by its index. ``parent`` is the node of the child graph that it is in, ``dependencies`` are the nodes
+    that it waits for, ``captured`` is the number of the launch that it was captured from.
     """
 
     graph: int
     index: int
     kind: str
     parent: int | None
-    after: tuple[int, ...]
+    dependencies: tuple[int, ...]
     bytes: int | None = None
     kernel: int | None = None
     shape: Shape | None = None
@@ -374,21 +374,21 @@ class GraphReplayed:
 
 @dataclass(frozen=True, slots=True)
 class GraphReplay:
-    """A probed replay. Its kernels are the launches ``first`` to ``first + count - 1``; ``probed`` says how many of
-    each kernel have lines of their own, as probed launches.
+    """A probed replay. Its kernels are ``count`` launches from ``first_launch`` on; ``probed_counts`` says, by
+    kernel, how many of them have lines of their own, as probed launches.
     """
 
     graph: int
     replay: int
     time_ns: int
-    first: int
+    first_launch: int
     count: int
-    probed: tuple[tuple[int, int], ...]
+    probed_counts: tuple[tuple[int, int], ...]
 
 
 class GraphTimed(NamedTuple):
     """The time of a replay, between events before and behind it; ``weight`` replays are stood for. ``call_ns`` is what
-    the call took that launched; ``idle``: the device had nothing to do before that.
+    the call took that launched; ``was_idle``: the device had nothing to do before that.
     """
 
     graph: int
@@ -397,14 +397,14 @@ class GraphTimed(NamedTuple):
     ns: int
     weight: int
     call_ns: int
-    idle: bool
+    was_idle: bool
 
 
 class GraphChanged(NamedTuple):
     """Result for an executable's probed copy, or for the executable itself."""
 
     graph: int
-    what: GraphChange
+    change: GraphChange
     reason: Reason | None = None
 
 

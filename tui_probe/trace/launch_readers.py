@@ -365,7 +365,7 @@ KEYS: Final[Readers] = {
     )
 }
 
-PASSED: Final[Readers] = {
+PACKED_LINES: Final[Readers] = {
     b"lost": ((Pattern("lost {INDEX} {COUNT}"), lambda m: UnprobedDropped(int(m[1]), int(m[2]))),),
     b"*": ((Pattern(r"\d"), _packed),),
 }

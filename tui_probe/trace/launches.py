@@ -203,7 +203,7 @@ class LaunchTable(Sequence[Launch]):
     def set_results(self, rows: NDArray[np.int64], first_result: int) -> None:
         """Note that results ``first_result`` and on are of the launches in these rows; a row of -1 is none."""
         has_launch = rows >= 0
-        self._result.put(rows[has_launch], (np.arange(len(rows)) + first_result)[has_launch])
+        self._result.set_many(rows[has_launch], (np.arange(len(rows)) + first_result)[has_launch])
 
     def set_result(self, row: int, result: int) -> bool:
         """Note a result of a launch. Return whether it has another one, of another probe that it had immediately."""

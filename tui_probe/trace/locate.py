@@ -125,7 +125,7 @@ class Address:
         launch = "" if self.launch is None else f"@{self.launch}"
         return f"{self.path or ''}{kernel}{launch}"
 
-    def agreed(self, kernel: str | None, launch: int | None) -> Address:
+    def with_options(self, kernel: str | None, launch: int | None) -> Address:
         """Return the address with the values of options. Raises UsageError if both name a kernel or a launch, and
         differ.
         """

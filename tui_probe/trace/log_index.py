@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SLICE: Final = 2 << 20
-STEP: Final = 64
+SLICE_BYTES: Final = 2 << 20
+MARK_INTERVAL: Final = 64
 """One in that many lines is marked."""
-LONGEST_SHOWN: Final = 64 << 10
+MAX_LINE_BYTES: Final = 64 << 10
 """Bytes of a line that are handed out."""
 _FIRST_READ_BYTES: Final = 1 << 14
 _NEWLINE: Final = ord("\n")
@@ -44,7 +44,7 @@ class Needle:
     pattern: re.Pattern[bytes] | None = None
 
     @classmethod
-    def of(cls, query: str | re.Pattern[bytes], *, ignore_case: bool = True) -> Needle:
+    def from_query(cls, query: str | re.Pattern[bytes], *, ignore_case: bool = True) -> Needle:
         if isinstance(query, re.Pattern):
             return cls(pattern=query)
         text = query.encode()
@@ -114,7 +114,7 @@ class LogIndex:
                 has_changed = self._restart_if_replaced(status)
                 limit = status.st_size if budget is None else min(status.st_size, self.size + budget)
                 file.seek(self.size)
-                while self.size < limit and (data := file.read(min(SLICE, status.st_size - self.size))):
+                while self.size < limit and (data := file.read(min(SLICE_BYTES, status.st_size - self.size))):
                     self._append(data)
                     has_changed = True
                 return has_changed
@@ -136,20 +136,20 @@ class LogIndex:
             return []
         with open_plain(self.path) as file:
             bounds = self._line_starts(file.fileno(), first, last)
-            if bounds[-1] - bounds[0] <= SLICE:
+            if bounds[-1] - bounds[0] <= SLICE_BYTES:
                 file.seek(bounds[0])
                 data = file.read(bounds[-1] - bounds[0])
                 pieces = [data[a - bounds[0] : b - bounds[0]] for a, b in pairwise(bounds)]
             else:
-                pieces = [_read_at(file.fileno(), a, min(b - a, LONGEST_SHOWN)) for a, b in pairwise(bounds)]
-        return [piece.rstrip(b"\r\n")[:LONGEST_SHOWN] for piece in pieces]
+                pieces = [_read_at(file.fileno(), a, min(b - a, MAX_LINE_BYTES)) for a, b in pairwise(bounds)]
+        return [piece.rstrip(b"\r\n")[:MAX_LINE_BYTES] for piece in pieces]
 
     def line_at(self, offset: int) -> int:
         """The number of the line that byte ``offset`` belongs to."""
         mark = max(bisect_right(self._marks, offset) - 1, 0)
         with open_plain(self.path) as file:
             line_count = sum(map(len, _line_ends(file.fileno(), self._marks[mark], min(offset, self.size))))
-        return min(mark * STEP + line_count, self._count)
+        return min(mark * MARK_INTERVAL + line_count, self._count)
 
     def search(self, needle: Needle, start: int, direction: Literal[1, -1] = 1) -> int | None:
         """The first line from ``start`` on, ``start`` included, that holds the needle; None if there is none."""
@@ -169,7 +169,7 @@ class LogIndex:
         with open_plain(self.path) as file:
             while first < last:
                 begin = self._line_start(first)
-                stop = max(min(last, self.line_at(begin + SLICE)), first + 1)
+                stop = max(min(last, self.line_at(begin + SLICE_BYTES)), first + 1)
                 data = _read_at(file.fileno(), begin, self._line_start(stop) - begin)
                 newlines = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE)
                 yield first, data, np.concatenate(([0], newlines[:-1] + 1))
@@ -186,7 +186,7 @@ class LogIndex:
 
     def _line_starts(self, descriptor: int, first: int, last: int) -> list[int]:
         """The offsets of lines ``first`` to ``last``; those that the file has no longer begin at its end."""
-        mark, lines_before = divmod(first, STEP)
+        mark, lines_before = divmod(first, MARK_INTERVAL)
         lines_needed = lines_before + last + 1 - first
         pieces, count = [np.array([self._marks[mark]])], 1
         for newlines in _line_ends(descriptor, self._marks[mark], self.size):
@@ -199,7 +199,7 @@ class LogIndex:
 
     def _append(self, data: bytes) -> None:
         newlines = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE) + self.size
-        self._marks.frombytes((newlines[-(self._count + 1) % STEP :: STEP] + 1).tobytes())
+        self._marks.frombytes((newlines[-(self._count + 1) % MARK_INTERVAL :: MARK_INTERVAL] + 1).tobytes())
         self._count += len(newlines)
         if len(newlines):
             self._last_start = int(newlines[-1]) + 1
@@ -222,11 +222,11 @@ class LogIndex:
         low, high = (max(start, 0), count) if direction > 0 else (0, min(start + 1, count))
         while low < high:
             if direction > 0:
-                first, stop = low, max(min(high, self.line_at(self._line_start(low) + SLICE)), low + 1)
+                first, stop = low, max(min(high, self.line_at(self._line_start(low) + SLICE_BYTES)), low + 1)
                 low = stop
             else:
                 end = self._line_start(high)
-                first, stop = min(max(self.line_at(max(end - SLICE, 0)), low), high - 1), high
+                first, stop = min(max(self.line_at(max(end - SLICE_BYTES, 0)), low), high - 1), high
                 high = first
             with open_plain(self.path) as file:
                 yield (
@@ -241,7 +241,7 @@ def _line_ends(descriptor: int, begin: int, end: int) -> Iterator[NDArray[np.int
     while begin < end and (data := _read_at(descriptor, begin, min(size, end - begin))):
         yield np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE) + begin
         begin += len(data)
-        size = SLICE
+        size = SLICE_BYTES
 
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:
@@ -355,7 +355,7 @@ class LogTail:
         with file:
             self._size = size = os.fstat(file.fileno()).st_size
             file.seek(self.offset)
-            while self.offset < size and (data := file.read(min(SLICE, size - self.offset))):
+            while self.offset < size and (data := file.read(min(SLICE_BYTES, size - self.offset))):
                 self.start = self.offset - len(self._rest)
                 self.offset += len(data)
                 lines = self._whole_lines(data)

@@ -43,7 +43,7 @@ class Spill:
         if self._file is not None:
             os.close(self._file)
 
-    def put(self, piece: bytes) -> int:
+    def append(self, piece: bytes) -> int:
         """Append a piece, and return its position."""
         place = self._end
         self._end += len(piece)
@@ -51,7 +51,7 @@ class Spill:
             self._pieces_in_memory[place] = piece
         return place
 
-    def change(self, place: int, piece: bytes) -> None:
+    def replace(self, place: int, piece: bytes) -> None:
         """Replace a piece by another one of the same size."""
         if place in self._pieces_in_memory or not self._write(piece, place):
             self._pieces_in_memory[place] = piece
@@ -139,7 +139,7 @@ class LongColumn(Sequence[int]):
         first, tail = self._tail
         block_start = 0
         while len(tail) - block_start >= 2 * self._block:
-            self._places.append(self._spill.put(tail[block_start : block_start + self._block].tobytes()))
+            self._places.append(self._spill.append(tail[block_start : block_start + self._block].tobytes()))
             block_start += self._block
         self._tail = (first + block_start, tail[block_start:])
 
@@ -150,9 +150,9 @@ class LongColumn(Sequence[int]):
         if index >= first:
             tail[index - first] = value
         else:
-            self.put(np.array([index]), np.array([value]))
+            self.set_many(np.array([index]), np.array([value]))
 
-    def put(self, indices: NDArray[np.int64], values: NDArray[Any]) -> None:
+    def set_many(self, indices: NDArray[np.int64], values: NDArray[Any]) -> None:
         """Replace the values at many indices."""
         first, tail = self._tail
         in_tail = indices >= first
@@ -163,7 +163,7 @@ class LongColumn(Sequence[int]):
             in_block = spilled // self._block == number
             block = self._read_block(number).copy()
             block[spilled[in_block] % self._block] = new_values[in_block]
-            self._spill.change(self._places[number], block.tobytes())
+            self._spill.replace(self._places[number], block.tobytes())
             self._changes += 1
 
     # -- reading
@@ -277,7 +277,7 @@ class NarrowColumn:
         if _TYPE_CODES.index(code) > _TYPE_CODES.index(self._values.typecode):
             self._values = array(code, self._values)
 
-    def first(self, count: int) -> NarrowColumn:
+    def copy_first(self, count: int) -> NarrowColumn:
         """Return a copy of the first ``count`` numbers."""
         copy = NarrowColumn()
         copy._values = self._values[:count]

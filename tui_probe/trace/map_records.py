@@ -160,7 +160,7 @@ class Reduced:
     records: NDArray[Any]
     saved: NDArray[np.bool_]
     mixed: NDArray[np.bool_]
-    missing: int
+    missing_slots: int
     """Slots that were not saved, in groups in which another was."""
 
 
@@ -227,6 +227,7 @@ def read_sample(path: Path, data: ResultFile, end: int, measured_blocks: int) ->
     if count != measured_blocks or not step or first_block + (count - 1) * step >= x * y * z:
         raise TraceError(
             f"{path}, offset {offset}: not a result file: the sample (blocks {first_block} to"
-            f" {first_block + (count - 1) * step}, step {step}) does not fit the grid {x}×{y}×{z}, or the file has {measured_blocks} blocks, not {count}"
+            f" {first_block + (count - 1) * step}, step {step}) does not fit the grid {x}×{y}×{z}, or the file has"
+            f" {measured_blocks} blocks, not {count}"
         )
     return Sample((x, y, z), range(first_block, first_block + count * step, step))

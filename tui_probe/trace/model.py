@@ -66,7 +66,7 @@ class KernelFacts(KernelResources, KernelTiming):
     def by_probe(self) -> tuple[ProbedKernel, ...]:
         """The kernel under each of its probes, in the order of the run."""
 
-    def of_result(self, row: int) -> ProbedKernel:
+    def kernel_of_result(self, row: int) -> ProbedKernel:
         """The kernel under the probe that made the result in a row of the result table."""
         probed_kernel = self.kernel.named_probes.get(self.trace.results.probe(row) or "")
         return ProbedKernel(self.kernel, self.kernel.outcome) if probed_kernel is None else probed_kernel
@@ -185,14 +185,14 @@ class KernelFacts(KernelResources, KernelTiming):
         return self._sized_outcome.device_bytes
 
     @property
-    def largest_sized(self) -> int | None:
+    def largest_sized_row(self) -> int | None:
         """Row of the launch that ``probe_bytes`` belongs to, where several probes were sized."""
-        return self._sized_outcome.largest
+        return self._sized_outcome.largest_row
 
     @property
     def _sized_outcome(self) -> ProbeOutcome:
         """Outcome with the sizes: of the probe if the run sized several (``--memusage``), else of the kernel."""
-        by_probe = any(probed.outcome.largest is not None for probed in self.kernel.named_probes.values())
+        by_probe = any(probed.outcome.largest_row is not None for probed in self.kernel.named_probes.values())
         return self.outcome if by_probe else self.kernel.outcome
 
     @property
@@ -227,7 +227,7 @@ class KernelFacts(KernelResources, KernelTiming):
             return 0
         return sum(self.trace.results.name(row) in file_names for row in self.result_rows)
 
-    def read(self, path: Path) -> Result:
+    def read_result_file(self, path: Path) -> Result:
         """Read one of the kernel's results. Raises TraceError if the file is damaged."""
         info = self.read_info()
         result = read_result(path, None if info is None else [map_info.level for map_info in info.maps])
@@ -291,7 +291,7 @@ class Kernel(KernelFacts):
     stated_mode: ProbeMode | None = None
     launches: int = 0
     launches_probed: int = 0
-    captured: int = 0
+    captures: int = 0
     """Captures of the kernel into graphs; these are not launches."""
     launches_in_graphs: int = 0
     """Launches in replays of CUDA graphs that were not probed: the table of launches does not have them."""
@@ -337,13 +337,13 @@ class Kernel(KernelFacts):
     def by_probe(self) -> tuple[ProbedKernel, ...]:
         return tuple(self.named_probes.values()) or (ProbedKernel(self, self.outcome),)
 
-    def under(self, probe: str) -> ProbedKernel | None:
+    def add_probe(self, probe: str) -> ProbedKernel | None:
         """Return the kernel under a probe of a run with several, added if it is new; None beyond ``_MAX_PROBES``."""
         if probe not in self.named_probes and len(self.named_probes) < _MAX_PROBES:
             self.named_probes[probe] = ProbedKernel(self, ProbeOutcome(row_numbers(self.trace.spill)), probe)
         return self.named_probes.get(probe)
 
-    def refuse(self, launches: int, status: int) -> None:
+    def add_refused(self, launches: int, status: int) -> None:
         """Count launches that the driver refused."""
         self.launches_refused += launches
         self.refused_status = status
@@ -355,7 +355,7 @@ class Kernel(KernelFacts):
     def add_times(self, event: Benchmark) -> None:
         """Add the times of one launch by a benchmark; of several probes, those of the original only."""
         self._times = self._times or BenchmarkTimes()
-        if event.probe is not None and self.under(event.probe) is not None:
+        if event.probe is not None and self.add_probe(event.probe) is not None:
             self.times_by_probe.setdefault(event.probe, BenchmarkTimes()).add(event)
             event = replace(event, prologue=None, kernel=None, epilogue=None, impact=None)
         self._times.add(event)
@@ -367,7 +367,7 @@ class Kernel(KernelFacts):
     def add_samples(self, columns: TimeColumns) -> None:
         if self._samples is None:
             self._samples = TimeSamples()
-            self.trace.timed.append(self)
+            self.trace.timed_kernels.append(self)
         self._samples.extend(columns)
         self.trace.times_logged += len(columns)
         self._gpu_time_launches = -1

@@ -18,9 +18,9 @@ from tui_probe.trace.user_state import read_state, write_state
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-READ: Final = 1 << 20
+HEAD_BYTES: Final = 1 << 20
 """Bytes of a log that are read for its line in a list."""
-TAIL: Final = 1 << 12
+TAIL_BYTES: Final = 1 << 12
 """Bytes of its end, which says how the process ended."""
 REMEMBERED: Final = 50
 """Traces that were looked at lately, at most."""
@@ -64,9 +64,9 @@ def brief(directory: Path) -> Brief | None:
     try:
         status = log.stat()
         with open_plain(log) as file:
-            text = file.read(READ)
-            file.seek(max(len(text), status.st_size - TAIL))
-            end = text[-TAIL:] + file.read(TAIL)
+            text = file.read(HEAD_BYTES)
+            file.seek(max(len(text), status.st_size - TAIL_BYTES))
+            end = text[-TAIL_BYTES:] + file.read(TAIL_BYTES)
     except OSError:
         return None
     info = read_run_info(directory / "run.json") or RunInfo()
@@ -93,16 +93,16 @@ class ExitCounts(NamedTuple):
     """Counts of the hook: launches, probed ones among them, and their results that were not kept."""
 
     launches: int
-    probed: int
-    dropped: int
+    probed_launches: int
+    dropped_results: int
 
 
 def exit_counts(directory: Path) -> ExitCounts | None:
     """The counts at the end of a log; None if it broke off."""
     try:
         with open_plain(directory / LOG) as file:
-            file.seek(max(0, (directory / LOG).stat().st_size - TAIL))
-            counts = _COUNTS.findall(file.read(TAIL))
+            file.seek(max(0, (directory / LOG).stat().st_size - TAIL_BYTES))
+            counts = _COUNTS.findall(file.read(TAIL_BYTES))
     except OSError:
         return None
     return ExitCounts(*map(int, counts[-1])) if counts else None  # the first is of an exec that failed
@@ -134,7 +134,7 @@ def recent_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True
     return [entry for path in paths if (entry := brief(path)) is not None]
 
 
-def run_before(directory: Path, *, any_probe: bool = False) -> Path | None:
+def find_previous_run(directory: Path, *, any_probe: bool = False) -> Path | None:
     """The newest run of the same command with the same probe in the folder of this one, before it; None for none.
 
     ``any_probe``: also one with another probe. Other processes of this run are none before it.

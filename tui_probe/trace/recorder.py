@@ -29,7 +29,7 @@ _MAX_EARLY_RESULTS: Final = 64
 
 
 class Recorder:
-    """Records lines of a log. ``changed_kernels`` has the indices of kernels; ``row`` is the row of the current launch."""
+    """Records lines of a log. ``changed_kernels`` has indices of kernels, ``row`` is the row of the current launch."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -59,7 +59,7 @@ class Recorder:
     def forget_kernels(self) -> None:
         self.count_pending()
         self.trace.kernels.clear()
-        self.trace.timed.clear()
+        self.trace.timed_kernels.clear()
         self.changed_kernels.clear()
 
     def record_folder(self, index: int, name: str) -> None:
@@ -88,7 +88,7 @@ class Recorder:
         self, index: int, probe: str, status: PrepareResult, resources: FunctionResources, reason: Reason | None
     ) -> None:
         """Record the result of a kernel with one of several probes; ``resources`` are those of the probed function."""
-        probed_kernel = self.kernel(index).under(probe)
+        probed_kernel = self.kernel(index).add_probe(probe)
         if probed_kernel is not None:
             probed_kernel.outcome.decide(status, reason)
             probed_kernel.outcome.function = resources
@@ -149,28 +149,28 @@ class Recorder:
         state.launches += len(launches) - int(self.trace.launches.captured_mask(first_row).sum())
         state.launches_probed += int((launches.probed & (launches.status == 0)).sum())
         for i in np.flatnonzero(~launches.probed & (launches.status > 0)).tolist():
-            self.kernel(int(launches.kernel[i])).refuse(1, int(launches.status[i]))
+            self.kernel(int(launches.kernel[i])).add_refused(1, int(launches.status[i]))
         if self._early_results:
             for i in np.flatnonzero(np.isin(launches.number, list(self._early_results))).tolist():
                 self._assign_early_results(int(launches.number[i]), first_row + i)
 
     def record_key(self, key: ShapeGroupNamed) -> None:
         """Record the launches that a key stands for; launches of it that the log named first are its kernel's, too."""
-        self.kernel(key.kernel).launches += self.trace.passed.name_key(key)
+        self.kernel(key.kernel).launches += self.trace.unprobed.name_key(key)
 
     def record_packed(self, segments: PackedSegments, items: PackedItems) -> None:
         """Record lines of packed launches, and the items that were read of them."""
-        counts = self.trace.passed.add(segments, items)
+        counts = self.trace.unprobed.add(segments, items)
         for key, count in counts.launches.items():
             self._count_unprobed(key, count)
         for key, count in counts.captures.items():
-            kernel = self.trace.passed.kernel_of(key)
+            kernel = self.trace.unprobed.kernel_of(key)
             if kernel is not None:
-                self.kernel(kernel).captured += count
+                self.kernel(kernel).captures += count
 
     def record_lost(self, key: int, count: int) -> None:
         """Record that the log had no room for that many launches of a key."""
-        self.trace.passed.add_lost(key, count)
+        self.trace.unprobed.add_lost(key, count)
         self._count_unprobed(key, count)
 
     def record_graph_node(self, index: int, shape: Shape) -> None:
@@ -188,7 +188,7 @@ class Recorder:
 
     def _count_unprobed(self, key: int, count: int) -> None:
         self.trace.state.launches += count
-        kernel = self.trace.passed.kernel_of(key)
+        kernel = self.trace.unprobed.kernel_of(key)
         if kernel is not None:
             self.kernel(kernel).launches += count
 
@@ -227,7 +227,7 @@ class Recorder:
     def record_memory(
         self, size: int, device: int | None = None, number: int | None = None, probe: str | None = None
     ) -> None:
-        """Record the bytes of all maps of launch ``number`` or the current one, and those on the ``device`` where known.
+        """Record the bytes of all maps of launch ``number``, else of the current one, and those on the ``device``.
 
         Where several probes are sized, they are those of this ``probe``.
         """
@@ -243,7 +243,7 @@ class Recorder:
         if device is not None:
             outcome = self.kernel(index).outcome
             outcome.device_bytes = max(outcome.device_bytes or 0, device)
-        if probe is not None and (probed_kernel := self.kernel(index).under(probe)) is not None:
+        if probe is not None and (probed_kernel := self.kernel(index).add_probe(probe)) is not None:
             probed_kernel.outcome.add_size(row, size, device or 0)
 
     def record_status(self, status: int) -> None:
@@ -254,7 +254,7 @@ class Recorder:
         had_succeeded = launches.has_succeeded(self.row)
         launches.set_status(self.row, status)
         if launches.was_refused(self.row) and (index := launches.kernel_of(self.row)) != UNKNOWN:
-            self.kernel(index).refuse(1, status)
+            self.kernel(index).add_refused(1, status)
         if launches.has_succeeded(self.row) and not had_succeeded:
             self.trace.state.launches_probed += 1
             self._tally.add_success(self.row)
@@ -302,7 +302,11 @@ class Recorder:
         if index is None and row is not None and launches.kernel_of(row) != UNKNOWN:
             index = launches.kernel_of(row)
         result = self.trace.results.add(name, size, row)
-        if probe is not None and index is not None and (probed_kernel := self.kernel(index).under(probe)) is not None:
+        if (
+            probe is not None
+            and index is not None
+            and (probed_kernel := self.kernel(index).add_probe(probe)) is not None
+        ):
             self.trace.results.set_probe(result, probe)
             probed_kernel.result_rows.append(result)
         state.results += 1

@@ -187,11 +187,11 @@ class Reducer:
             MemoryHashed: self._hashed,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
-            GraphInstantiated: self.trace.graphs.made,
+            GraphInstantiated: self.trace.graphs.record_instantiation,
             GraphNode: self._graph_node,
             GraphReplayed: self._graph_replayed,
             GraphReplay: self._graph_replay,
-            GraphTimed: self.trace.graphs.timed,
+            GraphTimed: self.trace.graphs.record_time,
             GraphChanged: self.trace.graphs.record_change,
             Ending: self._ending,
             Exited: self._exited,
@@ -261,7 +261,7 @@ class Reducer:
         self.recorder.kernel(event.index).replay_obstacle = event.reason
 
     def _turns_ended(self, event: TurnsEnded) -> None:
-        probed = self.recorder.kernel(event.index).under(event.probe)
+        probed = self.recorder.kernel(event.index).add_probe(event.probe)
         if probed is not None:
             probed.outcome.ended_after = event.number
 
@@ -330,7 +330,7 @@ class Reducer:
             self.trace.launches.pass_through(row, None)
 
     def _reason_named(self, event: ReasonNamed) -> None:
-        self.trace.passed.name_reason(event.number, event.reason)
+        self.trace.unprobed.name_reason(event.number, event.reason)
 
     def _packed(self, event: PackedLine) -> None:
         match = match_line(event.line)
@@ -383,22 +383,22 @@ class Reducer:
             troubles.append(event.text)
 
     def _graph_node(self, event: GraphNode) -> None:
-        self.trace.graphs.node(event)
+        self.trace.graphs.record_node(event)
         if event.kernel is not None and event.shape is not None:
             self.recorder.record_graph_node(event.kernel, event.shape)
 
     def _graph_replayed(self, event: GraphReplayed) -> None:
-        self.recorder.record_graph_launches(self.trace.graphs.replayed(event.graph, event.count))
+        self.recorder.record_graph_launches(self.trace.graphs.count_replays(event.graph, event.count))
 
     def _graph_replay(self, event: GraphReplay) -> None:
-        self.recorder.record_graph_launches(self.trace.graphs.replay(event))
+        self.recorder.record_graph_launches(self.trace.graphs.record_replay(event))
 
     def _ending(self, event: Ending) -> None:
         self.trace.state.exit_status, self.trace.state.signal = event.status, event.signal
 
     def _exited(self, event: Exited) -> None:
-        self.trace.state.launches_dropped = event.dropped
-        if event.dropped:
+        self.trace.state.launches_dropped = event.dropped_results
+        if event.dropped_results:
             self.recorder.changed_kernels.update(range(len(self.trace.kernels)))
         if event.reason is not None:
             self.trace.state.dropped_reason, self.trace.state.dropped_reason_code = event.reason

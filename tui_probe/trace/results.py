@@ -35,8 +35,8 @@ class Result:
 
     All that reads a map raises TraceError where the file was cut short since it was opened.
 
-    ``about`` is empty where the file tells nothing but the bytes, as older ones do. ``sample`` is None where all blocks
-    were measured; all arrays are of the ``blocks`` that were, in their order.
+    ``map_records`` is empty where the file has nothing but the bytes, as older ones do. ``sample`` is None where all
+    blocks were measured; all arrays are of the ``blocks`` that were, in their order.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class Result:
     sections: tuple[Section, ...]
     maps: Maps
     dialect: Dialect
-    about: tuple[MapRecords, ...] = ()
+    map_records: tuple[MapRecords, ...] = ()
     sample: Sample | None = None
 
     @property
@@ -73,7 +73,7 @@ class Result:
         counts = self.maps[index + 1].view("<u4")[:, :, 0]
         return np.where(counts == _COUNT_UNKNOWN, np.int64(-1), counts.astype(np.int64))
 
-    def kept(self, index: int) -> NDArray[np.int64] | None:
+    def record_counts(self, index: int) -> NDArray[np.int64] | None:
         """Records that each slot of map ``index`` holds, the first ones of ``records``; as ``attempts``, -1 unknown."""
         attempts = self.attempts(index)
         return None if attempts is None else np.minimum(attempts, self.capacity(index) or 0)
@@ -82,40 +82,40 @@ class Result:
         """Records that a slot of map ``index`` has room for; None if the file does not tell."""
         if self._kind(index) not in ("marked", "counted"):
             return None
-        return self.sections[index].slot_bytes // self.about[index].record_bytes
+        return self.sections[index].slot_bytes // self.map_records[index].record_bytes
 
-    def written(self, index: int) -> NDArray[np.bool_] | None:
+    def written_mask(self, index: int) -> NDArray[np.bool_] | None:
         """Select the written records of map ``index``: shape (blocks, slots per block, records per slot).
 
         What was not is zeros. None if the file does not tell: sums, which begin with zero, and older files. Of a slot
         with an unknown number of attempts, a record that is not all zeros was written.
         """
         if self._kind(index) == "marked":
-            bits = np.unpackbits(self.about[index].marks, bitorder="little")
+            bits = np.unpackbits(self.map_records[index].marks, bitorder="little")
             return (
                 bits[: self.maps.shape(index)[0] * self.maps.shape(index)[1]].view(np.bool_).reshape(self._shape(index))
             )
-        counts = self.kept(index)
+        counts = self.record_counts(index)
         if counts is None:
             return None
         mask = np.arange(self._shape(index)[2]) < counts[:, :, np.newaxis]
         is_unknown = counts < 0
         if is_unknown.any():
-            record = self.about[index].record_bytes
+            record = self.map_records[index].record_bytes
             slots = self.maps[index][is_unknown]
             mask[is_unknown] = slots.reshape(*slots.shape[:1], -1, record).any(axis=2)
         return mask
 
     def totals(self, index: int) -> tuple[int, int] | None:
         """(kept, attempts) of all slots of map ``index`` whose numbers are known; None as ``attempts``."""
-        counts, attempts = self.kept(index), self.attempts(index)
+        counts, attempts = self.record_counts(index), self.attempts(index)
         if counts is None or attempts is None:
             return None
         return int(counts[counts >= 0].sum()), int(attempts[attempts >= 0].sum())
 
     def record_bytes(self, index: int) -> int | None:
         """Bytes of a record of map ``index``; None without such a map."""
-        return self.about[index].record_bytes if index < len(self.about) else None
+        return self.map_records[index].record_bytes if index < len(self.map_records) else None
 
     def sites(self, index: int, record: DTypeLike) -> NDArray[Any] | None:
         """The sums of each site of map ``index``: shape (sites,), dtype ``record``. None if it is not a map of sites.
@@ -125,7 +125,7 @@ class Result:
         if self._kind(index) != "sites":
             return None
         dtype = self._checked_dtype(index, record, "has {} bytes per site")
-        return self.about[index].marks.view(dtype)
+        return self.map_records[index].marks.view(dtype)
 
     def reduced(self, index: int, record: DTypeLike) -> Reduced | None:
         """The reduced records of map ``index``, of dtype ``record``; None if all of its records are there.
@@ -135,11 +135,11 @@ class Result:
         if self._kind(index) != "reduced":
             return None
         dtype = self._checked_dtype(index, record, "was reduced to records of {} bytes")
-        return read_reduced(self.about[index].marks, len(self.blocks), self.header.threads, dtype)
+        return read_reduced(self.map_records[index].marks, len(self.blocks), self.header.threads, dtype)
 
     def _checked_dtype(self, index: int, record: DTypeLike, words: str) -> np.dtype[Any]:
         """The type of what is left of map ``index``. TraceError, with these words, if that is of another size."""
-        size, dtype = self.about[index].record_bytes, np.dtype(record)
+        size, dtype = self.map_records[index].record_bytes, np.dtype(record)
         if size != dtype.itemsize:
             problem = f"{words.format(size)}, not {dtype.itemsize}"
             raise TraceError(f"{self.path}: map {index} {problem}; another probe wrote the file")
@@ -149,14 +149,14 @@ class Result:
         """Whose records became one in map ``index``; None if all of them are there."""
         if self._kind(index) != "reduced":
             return None
-        records = self.about[index]
+        records = self.map_records[index]
         location = f"{self.path}, map {index}"
         return reduction_group(location, len(self.blocks), self.header.threads, records.marks, records.record_bytes)
 
     def _kind(self, index: int) -> RecordKind:
         if not 0 <= index < len(self.maps):
             raise TraceError(f"{self.path}: no map {index}; maps in the file: {len(self.maps)}")
-        return self.about[index].kind if self.about else "unknown"
+        return self.map_records[index].kind if self.map_records else "unknown"
 
     def _shape(self, index: int) -> tuple[int, int, int]:
         blocks, slots, _ = self.maps.shape(index)

@@ -172,7 +172,7 @@ class Run:
         self.spill = Spill()
         """File with older rows of its tables."""
         self.launches = LaunchTable(self.spill)
-        self.passed = UnprobedTable(directory, self.spill)
+        self.unprobed = UnprobedTable(directory, self.spill)
         self.results = ResultTable(directory, self.spill)
         self.ranges = RangeTable()
         self.graphs = GraphTable()
@@ -180,7 +180,7 @@ class Run:
         self.run_json_problem = ""
         """Reason why ``run.json`` was not read, although it exists; "" for none."""
         self.log_ends_inside_line = False
-        self.timed: list[TimedKernel] = []
+        self.timed_kernels: list[TimedKernel] = []
         """The kernels with timed launches."""
         self.times_logged = 0
         """Number of times of launches in the log so far."""
@@ -201,7 +201,7 @@ class Run:
         """Return the GPU time of timed kernels, and of graphs beyond them, in ns."""
         version = (self.state.launches, self.times_logged, self.graphs.changes)
         if version != self._times_version:
-            times = {kernel.index: time for kernel in self.timed if (time := kernel.gpu_time) is not None}
+            times = {kernel.index: time for kernel in self.timed_kernels if (time := kernel.gpu_time) is not None}
             mean_times = {index: time.total_ns / time.launches for index, time in times.items() if time.launches}
             graph_ns = 0.0 if self.state.simulated else sum(graph.untimed_ns(mean_times) for graph in self.graphs)
             self._times_version, self._gpu_times = version, (sum(time.total_ns for time in times.values()), graph_ns)

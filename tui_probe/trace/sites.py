@@ -80,8 +80,8 @@ class SitePhase:
     """A phase that begins at a site: its kind of work or name, and whether it is in the ``prologue``, a ``loop``, the
     ``epilogue``, or ``between`` loops. ``loop`` is the line of the innermost loop around it, ``depth`` the number of
     loops. ``iterates``: an iteration of the loop begins. ``signals``: the code arrives at an mbarrier, or issues a copy
-    that does. Of the phase's ``instructions``, ``moved`` ones belong to another named phase. ``named``: the user named
-    it; False in older traces.
+    that does. Of the phase's ``instructions``, ``moved_instructions`` belong to another named phase.
+    ``is_named``: the user named it; False in older traces.
     """
 
     work: str
@@ -91,8 +91,8 @@ class SitePhase:
     iterates: bool
     signals: bool
     instructions: int
-    moved: int
-    named: bool = False
+    moved_instructions: int
+    is_named: bool = False
     products: int | None = None
     """A thread's multiply-adds of matrix products from the start to the end of the phase; None if unknown."""
     waits: tuple[str, ...] = ()
@@ -105,9 +105,9 @@ class SitePhase:
     """Mbarriers that code from here on arrives at, and the parameters that its copies to them are from."""
     signals_first: bool = False
     """True for a wait in front of which its code signals."""
-    every: int = 0
+    sampling_period: int = 0
     """K if the phase is recorded in the first of K iterations of ``loop`` only; 0: in each iteration."""
-    inside: bool = False
+    is_reentrant: bool = False
     """True if warps may come to the site while they are in the phase already: then nothing begins there."""
 
 
@@ -138,7 +138,7 @@ class Site:
     measures how long warps wait at the instruction.
     """
 
-    at: SiteKind
+    kind: SiteKind
     points: tuple[str, ...]
     instruction: SiteInstruction
     following: SourceLine | None = None
@@ -195,7 +195,7 @@ def source_lines(folder: Path | None) -> SourceLines:
     """
     if folder is None:
         return SourceLines({})
-    if (lines := SourceLines.of(folder)).lines:
+    if (lines := SourceLines.from_folder(folder)).lines:
         return lines
     try:
         probes = read_sites(folder) or ()
@@ -258,7 +258,7 @@ class _Reader:
     def _site(self, value: object) -> Site:
         entry = _table(value)
         return Site(
-            at=_one_of(entry.get("at"), get_args(SiteKind)),
+            kind=_one_of(entry.get("at"), get_args(SiteKind)),
             points=_read_list(_text, entry.get("points")),
             instruction=self._instruction(entry),
             following=self._source(entry.get("following")),
@@ -354,16 +354,16 @@ def _phase(entry: Mapping[str, Any]) -> SitePhase:
         iterates=entry.get("iterates") is True,
         signals=entry.get("signals") is True,
         instructions=_number(entry.get("instructions")),
-        moved=_number(entry.get("moved")),
-        named=entry.get("named") is True,
+        moved_instructions=_number(entry.get("moved")),
+        is_named=entry.get("named") is True,
         products=None if entry.get("products") is None else _number(entry["products"]),
         waits=_read_list(_text, entry.get("waits", [])),
         parameters=_read_list(_number, entry.get("parameters", [])),
         barriers=_read_list(_text, entry.get("barriers", [])),
         signaled=_read_list(_signaled, entry.get("signaled", [])),
         signals_first=entry.get("signals_first") is True,
-        every=_number(entry.get("every", 0)),
-        inside=entry.get("inside") is True,
+        sampling_period=_number(entry.get("every", 0)),
+        is_reentrant=entry.get("inside") is True,
     )
 
 

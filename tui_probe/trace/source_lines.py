@@ -74,7 +74,7 @@ class SourceLines:
     """The lines of the program that call the headers of the CUDA Toolkit which ``lines`` are in."""
 
     @classmethod
-    def of(cls, folder: Path) -> SourceLines:
+    def from_folder(cls, folder: Path) -> SourceLines:
         """Read the lines of a kernel's directory, or of one of several probes in it.
 
         Files that are missing or damaged give fewer lines, never an error.
@@ -117,7 +117,7 @@ def _lines_of_sass(folder: Path) -> dict[int, SourceLine]:
         info = read_kernel_info(folder / "kernel.info")
         if info.graft is None:
             return {}
-        places = source_places(read_within(folder / "pruned.bin", CUBIN), info.name, info.graft.appended)
+        places = source_places(read_within(folder / "pruned.bin", CUBIN), info.name, info.graft.appended_offset)
     except (OSError, ImageError, TraceError):
         return {}
     return {Offset(offset): SourceLine(*place) for offset, place in places.items()}
@@ -130,7 +130,7 @@ def call_lines(folder: Path) -> dict[int, SourceLine]:
     try:
         info = read_kernel_info(folder / "kernel.info")
         image = read_within(folder / "pruned.bin", CUBIN)
-        size = info.graft.appended if info.graft else 0
+        size = info.graft.appended_offset if info.graft else 0
         places = source_places(image, info.name, size)
         chains = call_chains(image, info.name, size)
     except (OSError, ImageError, TraceError):

@@ -75,7 +75,7 @@ class Tally:
         indices, counts = np.unique(kernels, return_counts=True)
         for index, count in zip(indices.tolist(), counts.tolist(), strict=True):
             if index != UNKNOWN:
-                self._trace.kernels[index].captured += count
+                self._trace.kernels[index].captures += count
 
     def _count_launches(self, first_row: int) -> None:
         """Count the launches in the rows from ``first_row`` on."""

@@ -42,7 +42,7 @@ class TraceDirectory:
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
-    def has(self, name: str) -> bool:
+    def contains(self, name: str) -> bool:
         """True if an entry has this name, a link without a target included."""
         try:
             os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
@@ -55,7 +55,7 @@ class TraceDirectory:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, dir_fd=self._descriptor)
 
-    def put(self, name: str, data: bytes, mode: int = 0o666) -> None:
+    def write(self, name: str, data: bytes, mode: int = 0o666) -> None:
         """Make a file in one step: a reader sees the old one or the new one, whole.
 
         On a full disk the new one goes to the place of the old, which has about its size. OSError all the same.

@@ -16,7 +16,7 @@ from tui_probe.pages.views import kind_of
 from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.catalogue import built_in_sets, set_within
 from tui_probe.probekit.registry import probe_names_where
-from tui_probe.trace.recent import brief, run_before
+from tui_probe.trace.recent import brief, find_previous_run
 from tui_probe.trace.run_info import MissingDirectoryError, recorded_run
 from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.session import BETWEEN_HINT, CommandToPaste, ComparisonRequest, OpenTrace, RerunRequest
@@ -106,7 +106,7 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     Reads the kernel's PTX.
     """
     trace = trace.absolute()
-    before, previous = run_before(trace), run_before(trace, any_probe=True)
+    before, previous = find_previous_run(trace), find_previous_run(trace, any_probe=True)
     try:
         info, _ = recorded_run(trace, lambda info: again_command(info, shlex.split(first)))
     except UsageError as error:

@@ -87,7 +87,7 @@ def _place_in_table(path: Path, lines: list[str]) -> SourceLine | None:
     if path.name != "probed.ptx":
         return None
     pruned = sum(INSERTED_MARK not in line or REPLACED_MARK in line for line in lines)
-    return SourceLines.of(path.parent).ptx_line(pruned)
+    return SourceLines.from_folder(path.parent).ptx_line(pruned)
 
 
 def worst_spill(kernel: KernelFacts) -> SpillLine | None:

@@ -116,7 +116,7 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
     shown = find_shown_result(source)
     if shown.row is None or source.kernel.status != "probed":
         return None
-    kernel = source.kernel.of_result(shown.row)
+    kernel = source.kernel.kernel_of_result(shown.row)
     parts = _joined_parts(replace(source, kernel=kernel), shown.row)
     launches = _launch_numbers(parts)
     result = ResultFindings(

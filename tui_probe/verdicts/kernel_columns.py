@@ -75,8 +75,8 @@ def _sample_count(read: Callable[[GpuTime], int]) -> Callable[[KernelFacts], int
     return lambda kernel: None if kernel.gpu_time is None else read(kernel.gpu_time)
 
 
-_MEDIAN: Final = _in_milliseconds(lambda time: time.shown.median_ns)
-_P99: Final = _in_milliseconds(lambda time: time.shown.p99_ns)
+_MEDIAN: Final = _in_milliseconds(lambda time: time.preferred_variant.median_ns)
+_P99: Final = _in_milliseconds(lambda time: time.preferred_variant.p99_ns)
 
 TIME_TABLE_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("share", None, "share", share_text, rank=1),
@@ -88,16 +88,16 @@ TIME_TABLE_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
 TIME_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("time_share", lambda k: k.time_share),
     Column("time_of", _timed_variant),
-    Column("time_samples", _sample_count(lambda time: time.shown.samples)),
-    Column("time_samples_host_bound", _sample_count(lambda time: time.shown.host_bound)),
+    Column("time_samples", _sample_count(lambda time: time.preferred_variant.samples)),
+    Column("time_samples_host_bound", _sample_count(lambda time: time.preferred_variant.host_bound)),
     Column("time_total_ms", _in_milliseconds(lambda time: time.total_ns)),
     Column("time_total_doubt_ms", _in_milliseconds(lambda time: time.total_stderr_ns)),
-    Column("time_mean_ms", _in_milliseconds(lambda time: time.shown.mean_ns)),
-    Column("time_mean_doubt_ms", _in_milliseconds(lambda time: time.shown.mean_stderr_ns)),
+    Column("time_mean_ms", _in_milliseconds(lambda time: time.preferred_variant.mean_ns)),
+    Column("time_mean_doubt_ms", _in_milliseconds(lambda time: time.preferred_variant.mean_stderr_ns)),
     Column("time_median_ms", _MEDIAN),
     Column("time_p99_ms", _P99),
-    Column("time_min_ms", _in_milliseconds(lambda time: time.shown.least_ns)),
-    Column("time_max_ms", _in_milliseconds(lambda time: time.shown.most_ns)),
+    Column("time_min_ms", _in_milliseconds(lambda time: time.preferred_variant.least_ns)),
+    Column("time_max_ms", _in_milliseconds(lambda time: time.preferred_variant.most_ns)),
     Column("slowdown_doubt", lambda k: k.slowdown_stderr),
 )
 """Columns of JSON and CSV: of launches without the probe, or with it where no other was timed (``time_of``)."""

@@ -181,7 +181,7 @@ def snapshot_from_log(kernel: KernelFacts, device: Device | None) -> KernelSnaps
 
 def _trend(kernel: KernelFacts) -> tuple[float, ...]:
     time = kernel.gpu_time
-    return () if time is None else kernel.samples.last(TREND_LAUNCHES, probed=time.only_probed)
+    return () if time is None else kernel.samples.last_times(TREND_LAUNCHES, probed=time.only_probed)
 
 
 def may_have_folder(kernel: KernelFacts) -> bool:

@@ -112,9 +112,9 @@ def budget_record(trace: Trace) -> dict[str, Any]:
     reached = [
         {
             "name": budget.name,
-            "reached": budget.reached,
+            "reached": budget.is_reached,
             "limit": budget.limit,
-            "used": budget.used,
+            "used": budget.usage,
             "option": BUDGET_OPTIONS[budget.name],
         }
         for budget in _known_budgets(trace)

@@ -237,7 +237,7 @@ def _coordinates(numbers: Any) -> str | None:
 
 
 def _source(kernel: KernelFacts, line: int | None) -> SourceLine | None:
-    return SourceLines.of(kernel.folder).program_line(line) if line and kernel.folder else None
+    return SourceLines.from_folder(kernel.folder).program_line(line) if line and kernel.folder else None
 
 
 def _one_spaced(text: str) -> str:

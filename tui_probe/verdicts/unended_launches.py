@@ -90,7 +90,7 @@ def kernels_with_unended_launches(trace: Trace) -> set[int]:
 def _unwatched_launches(kernel: KernelFacts) -> list[LaunchStuck]:
     """Return the launches of a kernel that had not ended when they were reported, and whose warps are unknown."""
     stuck = [event for event in kernel.trace.state.stuck if event.kernel == kernel.index and event.reason is not None]
-    ended = set(kernel.samples.whole().column("launch").tolist()) if stuck else set()
+    ended = set(kernel.samples.snapshot().column("launch").tolist()) if stuck else set()
     return [event for event in stuck if event.launch not in ended]
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PRODUCT: Final = '{"product": '
 """Start of a line that has a product."""
-_UNPROBED: Final = ("-k", "no kernel of this name", "--launches", "0", "--no-times", "--no-source",
+_UNPROBED_OPTIONS: Final = ("-k", "no kernel of this name", "--launches", "0", "--no-times", "--no-source",
                    "--max-trace-bytes", "1M", "--max-log-bytes", "1M")  # fmt: skip
 NAME: Final = "bandwidth"
 _PUBLISHED_PRODUCTS: Final = {"product_100k": (700, 100_000), "product_400k": (700, 400_000)}
@@ -92,11 +92,11 @@ def collect(_: Setting) -> list[Collection]:
     """Return the two measurements, whose JSON is stored. The simulated GPU has no bandwidth."""
     measure = (PYTHON_PLACEHOLDER, "-m", "tui_probe", "bandwidth", "--auto", "--format", "json")
     return [
-        Collection("memories", measure, _UNPROBED, ("tui_probe",), gpu=True, keeps="output"),
+        Collection("memories", measure, _UNPROBED_OPTIONS, ("tui_probe",), gpu=True, keeps="output"),
         Collection(
             "products",
             (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/products.py"),
-            _UNPROBED,
+            _UNPROBED_OPTIONS,
             ("torch",),
             gpu=True,
             keeps="output",
@@ -104,27 +104,27 @@ def collect(_: Setting) -> list[Collection]:
     ]
 
 
-def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+def answer(inputs: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """Answer from files of ``tui-probe bandwidth`` and of the products. Raises TraceError if none has a measurement."""
     progress(0.0)
-    measured: list[Bandwidth] = []
+    bandwidths: list[Bandwidth] = []
     products: list[Product] = []
     notes = []
-    for file in given:
+    for file in inputs:
         path = file.path if file.trace is None else file.trace.file("stdout.log") or file.path
         text = _read_output(path)
         products += read_products(text, path)
-        saved = _saved_bandwidth(text, path)
-        if isinstance(saved, str):
-            notes += [] if PRODUCT in text else [saved]
+        bandwidth = _saved_bandwidth(text, path)
+        if isinstance(bandwidth, str):
+            notes += [] if PRODUCT in text else [bandwidth]
         else:
-            measured.append(saved)
-    rates = [rate for entry in measured for rate in entry.rates]
+            bandwidths.append(bandwidth)
+    rates = [rate for entry in bandwidths for rate in entry.rates]
     if not rates and not products:
         raise nothing_measured_error(NAME, notes)
     return Answer(
         said=[
-            *(_memory_sentence(entry) for entry in measured),
+            *(_memory_sentence(entry) for entry in bandwidths),
             *(_product_sentence(entry) for entry in products),
         ],
         tables={
@@ -134,13 +134,13 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         drawings={"bandwidth": _chart(rates)} if rates else {},
         compared=compare_published(NAME, **_ours(rates, products)),
         notes=notes,
-        hardware=", ".join(dict.fromkeys(_gpu_names(measured, products))),
+        hardware=", ".join(dict.fromkeys(_gpu_names(bandwidths, products))),
     )
 
 
-def _gpu_names(measured: Sequence[Bandwidth], products: Sequence[Product]) -> Iterator[str]:
+def _gpu_names(bandwidths: Sequence[Bandwidth], products: Sequence[Product]) -> Iterator[str]:
     """Yield the names of the GPUs that were measured."""
-    yield from (entry.card.name for entry in measured if entry.card is not None)
+    yield from (entry.card.name for entry in bandwidths if entry.card is not None)
     yield from (entry.device for entry in products)
 
 
@@ -153,8 +153,8 @@ def _read_output(path: Path) -> str:
 def _saved_bandwidth(text: str, path: Path) -> Bandwidth | str:
     """The document in what was written, between messages; or why there is none."""
     lines = text.splitlines()
-    starts = (place for place, line in enumerate(lines) if line.startswith("{") and not line.startswith(PRODUCT))
-    begin = next(starts, None)
+    begins = (place for place, line in enumerate(lines) if line.startswith("{") and not line.startswith(PRODUCT))
+    begin = next(begins, None)
     if begin is None:
         return f"{path}: no result of tui-probe bandwidth --format json in this file"
     end = max(place for place, line in enumerate(lines) if line.endswith("}"))
@@ -168,25 +168,25 @@ def _ours(rates: Sequence[Rate], products: Sequence[Product]) -> dict[str, float
     best: dict[str, float | None] = {}
     for rate in rates:
         best[rate.key] = max(best.get(rate.key) or 0.0, rate.bytes_per_second)
-    scaled = {key: value / 1e9 for key, value in best.items() if value is not None}
+    gigabytes = {key: value / 1e9 for key, value in best.items() if value is not None}
     times = {product.shape[1:]: product.median for product in products}
     return {
-        "to_shared": scaled.get("to_shared"),
-        "to_shared_a100": scaled.get("to_shared"),
-        "disk_write": scaled.get("disk_write"),
-        "disk_read": scaled.get("disk_read"),
+        "to_shared": gigabytes.get("to_shared"),
+        "to_shared_a100": gigabytes.get("to_shared"),
+        "disk_write": gigabytes.get("disk_write"),
+        "disk_read": gigabytes.get("disk_read"),
         **{key: times.get(shape) for key, shape in _PUBLISHED_PRODUCTS.items()},
     }
 
 
-def _memory_sentence(measured: Bandwidth) -> str:
+def _memory_sentence(bandwidth: Bandwidth) -> str:
     """The GPU, and the memory's best rate next to what it could carry."""
-    gpu = "no GPU" if measured.card is None else measured.card.name
-    read = measured.rate("memory_read")
-    if read is None:
+    gpu = "no GPU" if bandwidth.card is None else bandwidth.card.name
+    read_rate = bandwidth.rate("memory_read")
+    if read_rate is None:
         return f"{gpu}: device memory was not measured"
-    part = f", {read.bytes_per_second / read.limit:.0%} of its limit" if read.limit else ""
-    return f"{gpu}: device memory reads {units.rate(read.bytes_per_second)}{part}"
+    part = f", {read_rate.bytes_per_second / read_rate.limit:.0%} of its limit" if read_rate.limit else ""
+    return f"{gpu}: device memory reads {units.rate(read_rate.bytes_per_second)}{part}"
 
 
 def _product_sentence(product: Product) -> str:

@@ -41,7 +41,7 @@ PROBE: Final = "gmem_sectors"
 STORES: Final = "stores"
 TENSORS: Final = {"llama_fp32": ExpectedTensor(128, 4096, "fp32"), "llama_bf16": ExpectedTensor(128, 4096, "bf16")}
 """Tensor that the attention of these programs writes."""
-_COUNTED: Final = (
+_COUNT_OPTIONS: Final = (
     "--launches",
     "all",
     "--no-times",
@@ -86,13 +86,13 @@ def collect(setting: Setting) -> list[Collection]:
     if setting.simulated:
         return runs
     for name in TENSORS:
-        argv = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/llama_attention.py", name.partition("_")[2])
+        argv = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/stores.py", name)
         runs += _runs(name, argv, ("torch",), "--capture-range")
     return runs
 
 
 def _runs(name: str, argv: tuple[str, ...], modules: tuple[str, ...], *part: str) -> Iterator[Collection]:
-    yield Collection(f"{name}-probes", argv, ("-p", PROBE, *part, *_COUNTED), modules)
+    yield Collection(f"{name}-probes", argv, ("-p", PROBE, *part, *_COUNT_OPTIONS), modules)
     yield Collection(f"{name}-ncu", argv, (*part, "--ncu", _METRICS), modules, tools=("ncu",), gpu=True, keeps="ncu")
 
 
@@ -136,13 +136,13 @@ class Program:
         except ImportFileError as error:
             self.notes.append(str(error))
             table = None
-        probed = metrics_of_traces(self.traces)
-        if self.traces and not probed:
+        probe_metrics = metrics_of_traces(self.traces)
+        if self.traces and not probe_metrics:
             self.notes.append(f"{self.name}: the probe counted nothing; reasons: {_why_unprobed(self.traces)}")
-        if table is None and not probed:
+        if table is None and not probe_metrics:
             return
-        self.sectors = sector_rows(table, probed, self.tensor)
-        page = critical_page(table, (), probed=probed, tensor=self.tensor)
+        self.sectors = sector_rows(table, probe_metrics, self.tensor)
+        page = critical_page(table, (), probed=probe_metrics, tensor=self.tensor)
         self.kernels = list(page.rows)
         self.findings = [*page.texts.findings, *page.texts.evidence]
         self.notes += page.texts.notes
@@ -159,10 +159,10 @@ def _why_unprobed(traces: Sequence[Trace]) -> str:
     return "; ".join(dict.fromkeys(reasons)) or "no kernel was launched"
 
 
-def programs_of_inputs(given: Sequence[EvaluationInput]) -> list[Program]:
+def programs_of_inputs(inputs: Sequence[EvaluationInput]) -> list[Program]:
     """``NAME-probes`` and ``NAME-ncu.csv`` are of one program, as every other trace and file is of its own."""
     programs: dict[str, Program] = {}
-    for item in given:
+    for item in inputs:
         name = item.label.removesuffix(".csv").removesuffix("-ncu").removesuffix("-probes")
         program = programs.setdefault(name, Program(name))
         if item.trace is None:
@@ -180,9 +180,9 @@ class ProgramRow(Generic[Row]):
     row: Row
 
 
-def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+def answer(inputs: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """All programs, each by its files and traces. TraceError if none has any count."""
-    programs = programs_of_inputs(given)
+    programs = programs_of_inputs(inputs)
     for place, program in enumerate(programs):
         progress(place / len(programs))
         program.read()

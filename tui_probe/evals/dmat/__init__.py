@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tui_probe.evals.evaluation import Setting
     from tui_probe.evals.inputs import EvaluationInput
 
-_SMALL: Final = ("--batch", "1", "--heads", "2", "--length", "256")
+_SMALL_SHAPE: Final = ("--batch", "1", "--heads", "2", "--length", "256")
 _OPTIONS: Final = (
     "-p", "dmat", "--launches", "0", "--sample", "1/16", "--tensors", "--no-source", "--max-trace-bytes", "4G",
     "--max-result-files", "1", "--max-probe-memory", "16G", "--max-host-memory", "4G", "--max-write-rate", "none",
@@ -54,7 +54,7 @@ NAME: Final = "dmat"
 ACCESS_PROBES: Final = ("dmat", "dmat_compact")
 SAVED_PICTURES: Final = ("accesses.json.gz", "accesses.json")
 """File in a trace that has the picture as data, instead of its results."""
-_AROUND: Final = (40, 8)
+_WINDOW: Final = (40, 8)
 """Cells around a picture, so that it has at least ``RASTER_COLUMNS`` and about ``RASTER_ROWS`` cells."""
 _BANDS: Final[tuple[Column[dict[str, Any]], ...]] = (
     Column("run", lambda r: r["run"], "run", lambda r: r["run"], right=False, narrow=12),
@@ -68,7 +68,7 @@ _BANDS: Final[tuple[Column[dict[str, Any]], ...]] = (
 
 def collect(setting: Setting) -> list[Collection]:
     """Four traces. Programs need PyTorch, so that nothing of this runs on the simulated GPU."""
-    size = _SMALL if setting.simulated else ()
+    size = _SMALL_SHAPE if setting.simulated else ()
     program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/attention.py", *size)
     runs = {
         "triton-128x64": ("_attn_fwd", ("triton", "--block-m", "128", "--block-n", "64", "--warps", "8")),
@@ -105,12 +105,12 @@ class AccessWalk:
         return float(self.raster.edges[-1] - self.raster.edges[0])
 
 
-def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+def answer(inputs: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """The walks of all launches and files that were given. TraceError if there is none."""
     walks: list[AccessWalk] = []
     notes: list[str] = []
-    for place, source in enumerate(given):
-        progress(place / len(given))
+    for place, source in enumerate(inputs):
+        progress(place / len(inputs))
         new_walks = list(_walks(source, progress, notes))
         walks += new_walks
         if not new_walks and source.trace is not None:
@@ -172,7 +172,7 @@ def read_picture(source: ViewSource, progress: Progress) -> Mapping[str, Any]:
     assert probe is not None
     kind = next(view for view in probe.views if view.name == ACCESS_PROBES[0])
     view: Any = kind.open(source, progress)
-    width, height = RASTER_COLUMNS + _AROUND[0], RASTER_ROWS + _AROUND[1]
+    width, height = RASTER_COLUMNS + _WINDOW[0], RASTER_ROWS + _WINDOW[1]
     for _ in range(2):  # a coarse one may come first
         if (work := view.prepare(width, height)) is not None:
             work()

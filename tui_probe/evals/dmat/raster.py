@@ -35,11 +35,11 @@ _STEP: Final = 1 << 14
 """Clocks between two words of progress."""
 RASTER_COLUMNS: Final = 240
 RASTER_ROWS: Final = 120
-_GAP: Final = 2 << 20
+_GAP_BYTES: Final = 2 << 20
 """Bytes between two pages that are not known to belong together."""
-_LEFT: Final = 14
+_NAME_CELLS: Final = 14
 """Cells of the names of bands, left of the raster."""
-_BELOW: Final = 3
+_AXIS_LINES: Final = 3
 """Lines of the axis of time, below the raster."""
 _HUES: Final = 6
 """Number of colors; the bands have them alternately."""
@@ -72,32 +72,32 @@ def read_page_map(path: Path, progress: Callable[[float], object] = lambda _: No
     if begin + _HEAD.size * clocks > len(data):
         raise TraceError(f"{path}: not a page map, or truncated: too small for {pages} pages and {clocks} clocks")
     for entry in _ENTRIES:
-        groups = _groups(data, begin, clocks, entry, progress)
+        groups = _read_groups(data, begin, clocks, entry, progress)
         if groups is not None:
             return groups
     raise TraceError(f"{path}: not a page map, or truncated: the file does not end after {clocks} clocks")
 
 
-def _groups(
+def _read_groups(
     data: bytes, begin: int, clocks: int, entry: np.dtype[np.void], progress: Callable[[float], object]
 ) -> PageMap | None:
     """Return the page map; None if the groups of entries of that form do not end where the file does."""
-    at, times, sizes, parts = begin, [], [], []
+    offset, times, sizes, parts = begin, [], [], []
     for number in range(clocks):
-        if at + _HEAD.size > len(data):
+        if offset + _HEAD.size > len(data):
             return None
-        clock, count = _HEAD.unpack_from(data, at)
-        at += _HEAD.size
-        end = at + count * entry.itemsize
+        clock, count = _HEAD.unpack_from(data, offset)
+        offset += _HEAD.size
+        end = offset + count * entry.itemsize
         if end > len(data):
             return None
         times.append(clock)
         sizes.append(count)
-        parts.append(data[at:end])
-        at = end
+        parts.append(data[offset:end])
+        offset = end
         if number % _STEP == 0:
-            progress(at / len(data))
-    if at != len(data):
+            progress(offset / len(data))
+    if offset != len(data):
         return None
     entries = np.frombuffer(b"".join(parts), entry)
     clock = np.repeat(np.array(times, "u8"), np.array(sizes, "i8"))
@@ -145,8 +145,8 @@ class Raster:
     @property
     def in_use(self) -> float | None:
         """Bytes of rows that are accessed in one column, mean over the columns in which something is."""
-        used = (self.counts > 0).T @ self._sizes()
-        return float(used[used > 0].mean()) if used.any() else None
+        bytes_in_use = (self.counts > 0).T @ self._sizes()
+        return float(bytes_in_use[bytes_in_use > 0].mean()) if bytes_in_use.any() else None
 
     def _sizes(self) -> NDArray[np.int64]:
         return np.array([row.size for row in self.rows], np.int64)
@@ -180,10 +180,10 @@ def raster_of_pages(pages: PageMap, source: str) -> Raster:
     if not len(pages.clocks):
         raise TraceError(f"{source}: the page map has no accesses")
     rows = _address_rows(np.unique(pages.pages))
-    low, high = int(pages.clocks[0]), int(pages.clocks[-1]) + 1
-    edges = np.linspace(low, high, RASTER_COLUMNS + 1)
-    starts = np.array([row.start for row in rows], np.uint64)
-    row = np.searchsorted(starts, pages.pages, side="right") - 1
+    begin, end = int(pages.clocks[0]), int(pages.clocks[-1]) + 1
+    edges = np.linspace(begin, end, RASTER_COLUMNS + 1)
+    row_starts = np.array([row.start for row in rows], np.uint64)
+    row = np.searchsorted(row_starts, pages.pages, side="right") - 1
     column = np.minimum(np.searchsorted(edges, pages.clocks.astype(np.float64), side="right") - 1, RASTER_COLUMNS - 1)
     place = row * RASTER_COLUMNS + column
     counts = np.bincount(place, weights=pages.counts.astype(np.float64), minlength=len(rows) * RASTER_COLUMNS)
@@ -194,13 +194,13 @@ def raster_of_pages(pages: PageMap, source: str) -> Raster:
 def _address_rows(pages: NDArray[np.uint64]) -> tuple[AddressRow, ...]:
     """Return up to about ``RASTER_ROWS`` rows of whole pages; no row reaches over a gap."""
     addresses = pages.astype(np.int64)
-    cuts = np.flatnonzero(np.diff(addresses) > _GAP) + 1
+    cuts = np.flatnonzero(np.diff(addresses) > _GAP_BYTES) + 1
     bands = [(int(group[0]), int(group[-1]) + PAGE) for group in np.split(addresses, cuts)]
-    size = max(PAGE, -(-sum(high - low for low, high in bands) // RASTER_ROWS // PAGE) * PAGE)
+    size = max(PAGE, -(-sum(end - begin for begin, end in bands) // RASTER_ROWS // PAGE) * PAGE)
     return tuple(
-        AddressRow(f"range {number}", start, min(start + size, high))
-        for number, (low, high) in enumerate(bands)
-        for start in range(low, high, size)
+        AddressRow(f"range {number}", start, min(start + size, end))
+        for number, (begin, end) in enumerate(bands)
+        for start in range(begin, end, size)
     )
 
 
@@ -211,13 +211,13 @@ class AccessFigure(Drawing):
         self.title, self.raster = title, raster
         self.bands = [
             (name, [place for place, _ in rows])
-            for name, rows in groupby(enumerate(raster.rows), key=lambda numbered: numbered[1].band)
+            for name, rows in groupby(enumerate(raster.rows), key=lambda pair: pair[1].band)
         ]
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         """The title, the raster brought to the size of the window, the axis of time."""
         canvas = Canvas(width, height)
-        cells, rows = max(width - _LEFT, 1), max(height - _BELOW - 1, 1)
+        cells, rows = max(width - _NAME_CELLS, 1), max(height - _AXIS_LINES - 1, 1)
         canvas.text(0, 0, clip(self.title, width), "title")
         counts = resized(self.raster.counts, rows, cells)
         ramp = ASCII_SHADES if ascii_only else SHADES
@@ -227,9 +227,11 @@ class AccessFigure(Drawing):
             top = places[0] * rows // len(self.raster.rows)
             end = max((places[-1] + 1) * rows // len(self.raster.rows), top + 1)
             roles[top:end] = canvas.role(f"hue{number % _HUES}")
-            canvas.text(0, top + 1, clip(name, _LEFT - 1), f"hue{number % _HUES}")
-        canvas.paint(_LEFT, 1, codes, roles)
-        draw_across(canvas, _LEFT, rows + 1, cells, float(self.raster.edges[0]), float(self.raster.edges[-1]), CYCLES)
+            canvas.text(0, top + 1, clip(name, _NAME_CELLS - 1), f"hue{number % _HUES}")
+        canvas.paint(_NAME_CELLS, 1, codes, roles)
+        draw_across(
+            canvas, _NAME_CELLS, rows + 1, cells, float(self.raster.edges[0]), float(self.raster.edges[-1]), CYCLES
+        )
         return canvas.lines(ascii_only=ascii_only)
 
     def record(self) -> Mapping[str, Any]:
@@ -251,12 +253,12 @@ class AccessFigure(Drawing):
 
     def plot(self, axes: Any) -> None:
         """Plot on matplotlib axes; darker is denser, on a logarithmic scale."""
-        shown = np.ma.masked_equal(np.log1p(self.raster.counts), 0)
-        low, high = float(self.raster.edges[0]), float(self.raster.edges[-1])
-        axes.imshow(shown, aspect="auto", interpolation="nearest", extent=(low, high, len(self.raster.rows), 0))
+        densities = np.ma.masked_equal(np.log1p(self.raster.counts), 0)
+        begin, end = float(self.raster.edges[0]), float(self.raster.edges[-1])
+        axes.imshow(densities, aspect="auto", interpolation="nearest", extent=(begin, end, len(self.raster.rows), 0))
         names = [f"{name} {self.raster.shapes.get(name, '')}".strip() for name, _ in self.bands]
         axes.set_yticks([places[0] for _, places in self.bands], names)
-        label_x_axis(axes, low, high, CYCLES)
+        label_x_axis(axes, begin, end, CYCLES)
         axes.set_xlabel("cycles")
         axes.set_title(self.title)
 
@@ -266,10 +268,10 @@ def resized(counts: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.in
     return _resized_along(_resized_along(counts, rows, 0), columns, 1)
 
 
-def _resized_along(counts: NDArray[np.int64], wanted: int, axis: int) -> NDArray[np.int64]:
+def _resized_along(counts: NDArray[np.int64], new_size: int, axis: int) -> NDArray[np.int64]:
     size = counts.shape[axis]
-    starts = np.arange(wanted) * size // wanted
-    result = np.take(counts, starts, axis) if wanted >= size else np.add.reduceat(counts, starts, axis)
+    starts = np.arange(new_size) * size // new_size
+    result = np.take(counts, starts, axis) if new_size >= size else np.add.reduceat(counts, starts, axis)
     return result.astype(np.int64)
 
 

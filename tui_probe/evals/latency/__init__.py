@@ -47,22 +47,22 @@ _BUDGETS: Final = (
 _METRICS: Final = "dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum,gpu__time_duration.sum"
 KEYS: Final = ("probe", "original", "ncu", "neutrino", "prologue", "kernel", "epilogue")
 """The columns of a file of medians."""
-_HEADINGS: Final = 4096
+_HEADING_BYTES: Final = 4096
 """Bytes of a file in which its headings are looked for."""
 TimingMethod = Literal["original", "probed", "ncu"]
 NAME: Final = "latency"
 _OUTPUT_START: Final = '{"latency": '
 """Start of a line of the program's output that has the times of calls."""
 _PARTS: Final = ("prologue", "kernel", "epilogue", "ncu")
-_PUBLISHED: Final[tuple[Column[CallTimes], ...]] = tuple(Column(key, attrgetter(key)) for key in KEYS)
+_PUBLISHED_COLUMNS: Final[tuple[Column[CallTimes], ...]] = tuple(Column(key, attrgetter(key)) for key in KEYS)
 """Columns for CSV; the text has only the main table."""
 
 
 def collect(setting: Setting) -> list[Collection]:
     """A run for each probe; on the simulated GPU of the operation that needs no framework, to see that it runs."""
     if setting.simulated:
-        small = ("sums", "--size", "4", "--times", "3", "--ahead", "0")
-        return list(_runs("accumulate", small, ("block_sched",), ()))
+        arguments = ("sums", "--size", "4", "--times", "3", "--ahead", "0")
+        return list(_runs("accumulate", arguments, ("block_sched",), ()))
     return list(_runs(_KERNELS, (*OPERATIONS, *_TIMES), PROBES, ("torch", "triton")))
 
 
@@ -120,35 +120,35 @@ class CallTimes:
         return value / self.original if value is not None and self.original else None
 
 
-def read_calls(given: EvaluationInput) -> list[Calls]:
+def read_calls(source: EvaluationInput) -> list[Calls]:
     """The calls in a trace's output, or in that of a run under ncu; none where the program is another one."""
-    trace = given.trace
-    path = given.path if trace is None else trace.file("stdout.log")
+    trace = source.trace
+    path = source.path if trace is None else trace.file("stdout.log")
     lines = [] if path is None else output_lines(path, _OUTPUT_START)
-    probed, missed, probe = False, 0, ""
+    is_probed, unprobed_launches, probe = False, 0, ""
     if trace is not None:
         kernels = [kernel for kernel in trace.kernels if kernel.status == "probed"]
-        probed = any(kernel.launches_probed for kernel in kernels)
-        missed = sum(kernel.launches - kernel.launches_probed for kernel in kernels) if probed else 0
-        probe = (trace.run_info.probe or "" if trace.run_info is not None else "") if probed else ""
-    how: TimingMethod = "ncu" if trace is None else "probed" if probed else "original"
+        is_probed = any(kernel.launches_probed for kernel in kernels)
+        unprobed_launches = sum(kernel.launches - kernel.launches_probed for kernel in kernels) if is_probed else 0
+        probe = (trace.run_info.probe or "" if trace.run_info is not None else "") if is_probed else ""
+    method: TimingMethod = "ncu" if trace is None else "probed" if is_probed else "original"
     simulated = trace is not None and trace.state.simulated
     try:
-        return [_calls(parse_json(line), how, probe, missed, timed=not simulated) for line in lines]
+        return [_calls(parse_json(line), method, probe, unprobed_launches, has_times=not simulated) for line in lines]
     except (ValueError, KeyError, TypeError) as error:
         raise TraceError(f"{path}: cannot read a line with call times ({error}); collect the file again") from error
 
 
-def _calls(line: dict[str, Any], how: TimingMethod, probe: str, left_out: int, *, timed: bool) -> Calls:
-    total, call, stream = (float(np.median(line[key])) if timed else None for key in ("total", "call", "stream"))
-    return Calls(str(line["latency"]), how, probe, total, call, stream, left_out)
+def _calls(line: dict[str, Any], method: TimingMethod, probe: str, left_out: int, *, has_times: bool) -> Calls:
+    total, call, stream = (float(np.median(line[key])) if has_times else None for key in ("total", "call", "stream"))
+    return Calls(str(line["latency"]), method, probe, total, call, stream, left_out)
 
 
 def is_median_table(path: Path) -> bool:
     """Return True if a file begins with the columns of medians."""
     try:
-        first = read_plain(path, _HEADINGS).decode("utf-8-sig", "replace").partition("\n")[0]
-        return set(KEYS) <= {cell.strip() for cell in next(csv.reader([first.rstrip("\r")]), [])}
+        heading = read_plain(path, _HEADING_BYTES).decode("utf-8-sig", "replace").partition("\n")[0]
+        return set(KEYS) <= {cell.strip() for cell in next(csv.reader([heading.rstrip("\r")]), [])}
     except OSError:
         return False
 
@@ -181,7 +181,7 @@ def call_times_of_runs(calls: list[Calls]) -> tuple[list[CallTimes], list[str]]:
     for call in calls:
         if call.how != "probed":
             continue
-        original, ncu = (_median(calls, call.operation, how) for how in ("original", "ncu"))
+        original, ncu = (_median(calls, call.operation, method) for method in ("original", "ncu"))
         prologue, kernel, epilogue = call.parts or (None, None, None)
         rows.append(CallTimes(call.operation, call.probe, original, ncu, call.total, prologue, kernel, epilogue))
         if call.left_out:
@@ -189,9 +189,9 @@ def call_times_of_runs(calls: list[Calls]) -> tuple[list[CallTimes], list[str]]:
                 f"{call.operation} with {call.probe}: {units.counted(call.left_out, 'launch')} ran unprobed; medians"
                 f" may include these launches"
             )
-    probed = {call.operation for call in calls if call.how == "probed"}
+    operations = {call.operation for call in calls if call.how == "probed"}
     for operation in dict.fromkeys(call.operation for call in calls):
-        if operation not in probed:
+        if operation not in operations:
             notes.append(f"{operation}: no probed run; collect a probed run with --only PROBE")
         elif not any(call.how == "original" for call in calls if call.operation == operation):
             notes.append(
@@ -200,51 +200,51 @@ def call_times_of_runs(calls: list[Calls]) -> tuple[list[CallTimes], list[str]]:
     return rows, notes
 
 
-def _median(calls: list[Calls], operation: str, how: TimingMethod) -> float | None:
-    return next((call.total for call in calls if (call.operation, call.how) == (operation, how)), None)
+def _median(calls: list[Calls], operation: str, method: TimingMethod) -> float | None:
+    return next((call.total for call in calls if (call.operation, call.how) == (operation, method)), None)
 
 
-def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+def answer(inputs: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """Compare every probed run with the original and ncu."""
-    rows, notes = _read_call_times(given, progress)
+    rows, notes = _read_call_times(inputs, progress)
     operations = list(dict.fromkeys(row.operation for row in rows))
     by_operation = {name: [row for row in rows if row.operation == name] for name in operations}
     tables: dict[str, Table[Any]] = {"latency": Table("median times of a call", _COLUMNS, rows)}
-    tables |= {name: Table(name, _PUBLISHED, rows, in_text=False) for name, rows in by_operation.items()}
+    tables |= {name: Table(name, _PUBLISHED_COLUMNS, rows, in_text=False) for name, rows in by_operation.items()}
     charts = {name: _chart(name, rows) for name, rows in by_operation.items() if any(row.original for row in rows)}
     return Answer(said=list(map(_sentence, rows)), tables=tables, drawings=charts, notes=notes)
 
 
-def _read_call_times(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[CallTimes], list[str]]:
+def _read_call_times(inputs: Sequence[EvaluationInput], progress: Progress) -> tuple[list[CallTimes], list[str]]:
     """Read calls and notes from traces, outputs and files of medians. Raises TraceError if none has any."""
     rows: list[CallTimes] = []
     calls, notes = [], []
-    for place, source in enumerate(given):
-        progress(place / len(given))
+    for place, source in enumerate(inputs):
+        progress(place / len(inputs))
         if source.trace is None and is_median_table(source.path):
             rows += read_median_table(source.path)
         elif calls_of_source := read_calls(source):
             calls += calls_of_source
         else:
             notes.append(f"{source.path}: the program printed no call times")
-    probed, missing = call_times_of_runs(calls)
-    rows += probed
+    probed_rows, more_notes = call_times_of_runs(calls)
+    rows += probed_rows
     if not rows:
-        raise nothing_measured_error(NAME, [*notes, *missing])
-    if any(row.neutrino is None for row in probed):
-        missing.append("the simulated GPU has no times; collect the traces on a GPU")
+        raise nothing_measured_error(NAME, [*notes, *more_notes])
+    if any(row.neutrino is None for row in probed_rows):
+        more_notes.append("the simulated GPU has no times; collect the traces on a GPU")
     if not any(row.ncu for row in rows):
-        missing.append("no run under ncu, so the column “ncu” is empty")
-    return rows, [*notes, *missing]
+        more_notes.append("no run under ncu, so the column “ncu” is empty")
+    return rows, [*notes, *more_notes]
 
 
 def _sentence(row: CallTimes) -> str:
-    times = row.ratio(row.neutrino)
-    if times is None:
+    ratio = row.ratio(row.neutrino)
+    if ratio is None:
         return f"{row.operation} with {row.probe}: {NOT_MEASURED}"
     ncu = row.ratio(row.ncu)
-    under = "" if ncu is None else f", under ncu {ncu:.2f}×"
-    return f"{row.operation} with {row.probe}: {times:.2f}× the original{under}"
+    ncu_text = "" if ncu is None else f", under ncu {ncu:.2f}×"
+    return f"{row.operation} with {row.probe}: {ratio:.2f}× the original{ncu_text}"
 
 
 def _chart(operation: str, rows: Sequence[CallTimes]) -> BarChart:
@@ -259,8 +259,8 @@ def _chart(operation: str, rows: Sequence[CallTimes]) -> BarChart:
 
 
 def _microseconds(key: str, title: str, rank: int = 0) -> Column[CallTimes]:
-    read = attrgetter(key)
-    return Column(key, read, title, lambda row: _duration(read(row)), rank=rank)
+    value_of = attrgetter(key)
+    return Column(key, value_of, title, lambda row: _duration(value_of(row)), rank=rank)
 
 
 def _duration(value: float | None) -> str:

@@ -38,7 +38,7 @@ MODELS: Final = (
     "llama8b-bs256",
 )  # fmt: skip
 """Models of the published figure: the name and the batch."""
-_SIZED: Final = ("--memusage", "--launches", "all", "--no-times", "--no-source", "--max-trace-bytes", "64M",
+_SIZE_OPTIONS: Final = ("--memusage", "--launches", "all", "--no-times", "--no-source", "--max-trace-bytes", "64M",
                  "--max-log-bytes", "4M")  # fmt: skip
 _PROGRAM_SIZE: Final = re.compile(rb"^max memory:.*?(\d{1,18})[ \r]*$", re.MULTILINE)
 _SKIPPED_REASONS: Final = ("switched-off", "outside-range", "not-selected", "not-chosen", "excluded")
@@ -52,13 +52,17 @@ def collect(setting: Setting) -> list[Collection]:
     """
     probes = tuple(word for probe in PROBES for word in ("-p", probe))
     if setting.simulated:
-        small = ("--elements", str(1 << 14), "--driver-only", "--times", str(len(PROBES)), "plain")
-        return [Collection("fill", (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/fill.py", *small), (*probes, *_SIZED))]
+        arguments = ("--elements", str(1 << 14), "--driver-only", "--times", str(len(PROBES)), "plain")
+        return [
+            Collection(
+                "fill", (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/fill.py", *arguments), (*probes, *_SIZE_OPTIONS)
+            )
+        ]
     return [
         Collection(
             model,
             (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/models.py", model),
-            (*probes, "--capture-range", *_SIZED),
+            (*probes, "--capture-range", *_SIZE_OPTIONS),
             modules=("torch", "triton"),
             gpu=True,
         )
@@ -85,36 +89,36 @@ class Sizes:
     how: str | None
 
 
-def read_sizes(given: EvaluationInput) -> list[Sizes]:
+def read_sizes(source: EvaluationInput) -> list[Sizes]:
     """Return the sizes of each probe; [] for what is not a trace, or with an unknown probe. Raises TraceError."""
-    trace = given.trace
+    trace = source.trace
     if trace is None:
         return []
-    kernels = [candidate for candidate in given.kernels if not _was_skipped(candidate)]
-    several = list(dict.fromkeys(name for kernel in kernels for name in kernel.named_probes))
-    if several:
+    kernels = [candidate for candidate in source.kernels if not _was_skipped(candidate)]
+    probe_names = list(dict.fromkeys(name for kernel in kernels for name in kernel.named_probes))
+    if probe_names:
         return [
-            _sizes(given, trace, name, [kernel.named_probes.get(name, kernel) for kernel in kernels])
-            for name in several
+            _sizes(source, trace, name, [kernel.named_probes.get(name, kernel) for kernel in kernels])
+            for name in probe_names
         ]
     probe = _probe(trace)
-    return [] if probe is None else [_sizes(given, trace, probe, kernels)]
+    return [] if probe is None else [_sizes(source, trace, probe, kernels)]
 
 
-def _sizes(given: EvaluationInput, trace: Trace, probe: str, kernels: Sequence[KernelFacts]) -> Sizes:
-    sized = [kernel.probe_bytes for kernel in kernels if kernel.probe_bytes is not None]
-    on_device = [kernel.device_bytes for kernel in kernels if kernel.device_bytes is not None]
-    printed = _program_bytes(given.path)
+def _sizes(source: EvaluationInput, trace: Trace, probe: str, kernels: Sequence[KernelFacts]) -> Sizes:
+    sizes = [kernel.probe_bytes for kernel in kernels if kernel.probe_bytes is not None]
+    device_sizes = [kernel.device_bytes for kernel in kernels if kernel.device_bytes is not None]
+    printed_bytes = _program_bytes(source.path)
     return Sizes(
-        model=_model(given, probe),
+        model=_model(source, probe),
         probe=probe,
-        original=peak_allocated(trace) if printed is None else printed,
-        is_printed=printed is not None,
-        probe_bytes=max(sized, default=None),
-        device_bytes=max(on_device, default=None),
-        kernels=len(sized),
+        original=peak_allocated(trace) if printed_bytes is None else printed_bytes,
+        is_printed=printed_bytes is not None,
+        probe_bytes=max(sizes, default=None),
+        device_bytes=max(device_sizes, default=None),
+        kernels=len(sizes),
         all_kernels=len(kernels),
-        how=_sizing_method(trace, kernels) if sized else None,
+        how=_sizing_method(trace, kernels) if sizes else None,
     )
 
 
@@ -129,9 +133,9 @@ def _probe(trace: Trace) -> str | None:
     return probe or next((name for kernel in trace.kernels if (name := analysis_name(kernel))), None)
 
 
-def _model(given: EvaluationInput, probe: str) -> str:
+def _model(source: EvaluationInput, probe: str) -> str:
     """``MODEL.PROBE`` is the name of a collected trace."""
-    return given.label.removesuffix(f".{probe}")
+    return source.label.removesuffix(f".{probe}")
 
 
 def _program_bytes(directory: Path) -> int | None:
@@ -143,9 +147,9 @@ def _program_bytes(directory: Path) -> int | None:
 
 def _sizing_method(trace: Trace, kernels: Sequence[KernelFacts]) -> str:
     """Return how the memory was determined, from the launches that were sized, else from all reasons."""
-    largest = [kernel.largest_sized for kernel in kernels if kernel.largest_sized is not None]
-    of_these = {trace.launches[row].reason_code for row in largest}
-    codes = of_these or {reason.code for reason in trace.launches.reasons}
+    rows = [kernel.largest_sized_row for kernel in kernels if kernel.largest_sized_row is not None]
+    launch_codes = {trace.launches[row].reason_code for row in rows}
+    codes = launch_codes or {reason.code for reason in trace.launches.reasons}
     if "only-counted" in codes:
         return COUNTED
     return SIZED if "only-sized" in codes else PROBED
@@ -199,12 +203,12 @@ def _max_known(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+def answer(inputs: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """A row for each model and probe, in the order of the traces. TraceError if no trace has any size."""
     by_model: dict[tuple[str, str], list[Sizes]] = {}
     notes = []
-    for place, source in enumerate(given):
-        progress(place / len(given))
+    for place, source in enumerate(inputs):
+        progress(place / len(inputs))
         sizes_of_probes = read_sizes(source)
         notes += [] if sizes_of_probes else [f"{source.path} is not a trace of a probe"]
         for sizes in sizes_of_probes:
@@ -225,10 +229,10 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
 
 def _sentences(rows: Sequence[MemoryRow]) -> Iterator[str]:
     for probe in dict.fromkeys(row.probe for row in rows):
-        known = [row for row in rows if row.probe == probe and row.ratio is not None]
-        if known:
-            worst = max(known, key=lambda row: row.ratio or 0.0)
-            best = min(known, key=lambda row: row.ratio or 0.0)
+        measured_rows = [row for row in rows if row.probe == probe and row.ratio is not None]
+        if measured_rows:
+            worst = max(measured_rows, key=lambda row: row.ratio or 0.0)
+            best = min(measured_rows, key=lambda row: row.ratio or 0.0)
             text = f"{_times(worst.ratio)} the original memory ({worst.model}: {units.size(worst.probe_bytes)})"
             if best is worst:
                 yield f"{probe}: probe memory is {text}"
@@ -240,8 +244,8 @@ def _caveats(rows: Sequence[MemoryRow]) -> Iterator[str]:
     for row in rows:
         name = f"{row.model} {row.probe}"
         if 0 < row.kernels_sized < row.kernels:
-            missing, total = row.kernels - row.kernels_sized, units.counted(row.kernels, "kernel")
-            yield f"{name}: {missing} of {total} have no probe and are not included"
+            kernels_missing, total = row.kernels - row.kernels_sized, units.counted(row.kernels, "kernel")
+            yield f"{name}: {kernels_missing} of {total} have no probe and are not included"
         if row.how is not None and PROBED in row.how:
             yield (
                 f"{name}: only probed launches are included, and a reached budget drops records; to cover all launches,"

@@ -69,7 +69,7 @@ def collect(setting: Setting) -> list[Collection]:
     """A trace for each run, probe and repeat, named ``RUN.PROBE.REPEAT``. The first repeat of all comes first."""
     study = studied(setting)
     return [
-        _run(rows, probe, repeat)
+        _collection(rows, probe, repeat)
         for repeat in range(1, study.repeats + 1)
         for rows in study.runs()
         for probe in study.probes
@@ -85,29 +85,29 @@ def studied(setting: Setting) -> Study:
     return _SIMULATED if setting.simulated else read_study(SMALL_STUDY)
 
 
-def _run(rows: Sequence[StudyKernel], probe: str, repeat: int) -> Collection:
-    first = rows[0]
+def _collection(rows: Sequence[StudyKernel], probe: str, repeat: int) -> Collection:
+    main_row = rows[0]
     kernels = ":".join(dict.fromkeys(row.kernel for row in rows))
-    chosen = ("-k", kernels) if kernels else ()
-    name = f"{first.key}.{probe.replace('/', '_')}.{repeat}"
+    selection = ("-k", kernels) if kernels else ()
+    name = f"{main_row.key}.{probe.replace('/', '_')}.{repeat}"
     modules = tuple(dict.fromkeys(word for row in rows for word in row.modules))
     tools = tuple(dict.fromkeys(word for row in rows for word in row.tools))
-    return Collection(name, first.command, ("-p", probe, *chosen, *_BENCHMARK), modules, tools)
+    return Collection(name, main_row.command, ("-p", probe, *selection, *_BENCHMARK), modules, tools)
 
 
-def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+def answer(inputs: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """The costs in the order of the study that was named, else of the own ones. TraceError if there are none."""
-    named = [item for item in given if item.trace is None and item.path.suffix == SUFFIX]
-    study = read_study(named[0].path) if named else own_studies()
-    costs, notes = read_costs([item for item in given if item not in named], study, progress)
+    studies = [item for item in inputs if item.trace is None and item.path.suffix == SUFFIX]
+    study = read_study(studies[0].path) if studies else own_studies()
+    costs, notes = read_costs([item for item in inputs if item not in studies], study, progress)
     if not any(cost.registers_probed is not None for cost in costs):
         raise nothing_measured_error(NAME, [*notes, *(_error_text(cost) for cost in costs)] or ["no trace was named"])
     probes = list(dict.fromkeys(cost.probe for cost in costs))
-    means = [_probe_mean(probe, [cost for cost in costs if cost.probe == probe]) for probe in probes]
+    probe_means = [_probe_mean(probe, [cost for cost in costs if cost.probe == probe]) for probe in probes]
     lines = _costs_by_kernel(costs)
     spilling = [cost for cost in costs if cost.spills_more]
     return Answer(
-        said=[mean.text() for mean in means],
+        said=[mean.text() for mean in probe_means],
         tables={
             "overhead": Table(
                 "slowdown and added registers (s: more spills than the original)", _wide_columns(probes), lines
@@ -117,7 +117,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
                 if spilling
                 else {}
             ),
-            "means": Table("means over kernels", _MEAN_COLUMNS, means),
+            "means": Table("means over kernels", _MEAN_COLUMNS, probe_means),
             "costs": Table("one row per kernel and probe", _COST_COLUMNS, costs, in_text=False),
         },
         drawings={"slowdowns": _chart(costs)},

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PUBLISHED_STUDY: Final = Path(__file__).with_name("published.study.toml")
 SMALL_STUDY: Final = Path(__file__).with_name("small.study.toml")
 SUFFIX: Final = ".toml"
-_MOST_REPEATS: Final = 100
+_MAX_REPEATS: Final = 100
 _STUDY_FORM: Final = (
     'probes = ["block_sched"], and a table [[kernel]] with the keys name and command for each row.'
     " Optional keys: repeats (default 1); in a table, kernel (a part of the kernel's name)"
@@ -70,33 +70,33 @@ class Study:
 
 def own_studies() -> Study:
     """The rows of those that come with the package, to know their traces by name."""
-    small, published = read_study(SMALL_STUDY), read_study(PUBLISHED_STUDY)
-    return Study((*small.rows, *published.rows), published.probes)
+    small_study, published_study = read_study(SMALL_STUDY), read_study(PUBLISHED_STUDY)
+    return Study((*small_study.rows, *published_study.rows), published_study.probes)
 
 
 def read_study(path: Path) -> Study:
     """Raise TraceError, with the file's name and what is wrong, for one that is not a study."""
     try:
-        study = _study(parse_toml(read_within(path, PROBE_FILE).decode("utf-8")))
+        study = _parse_study(parse_toml(read_within(path, PROBE_FILE).decode("utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise TraceError(f"{path} is not a study: {what}. A study has {_STUDY_FORM}") from error
+        problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise TraceError(f"{path} is not a study: {problem}. A study has {_STUDY_FORM}") from error
     return study
 
 
-def _study(data: dict[str, Any]) -> Study:
+def _parse_study(data: dict[str, Any]) -> Study:
     rows = data["kernel"]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("“kernel” is not a list of tables: write [[kernel]]")
     study = Study(tuple(map(_study_kernel, rows)), _texts(data, "probes"), data.get("repeats", 1))
     names = [re.sub(r"[^A-Za-z0-9]+", "_", row.name) for row in study.rows]
-    twice = next((row.name for row, name in zip(study.rows, names, strict=True) if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"two kernels are named {twice}")
+    duplicate = next((row.name for row, name in zip(study.rows, names, strict=True) if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise ValueError(f"two kernels are named {duplicate}")
     for of_run in study.runs():
         _check_run(of_run)
-    if not isinstance(study.repeats, int) or not 1 <= study.repeats <= _MOST_REPEATS:
-        raise ValueError(f"“repeats” is {study.repeats!r}, not a number from 1 to {_MOST_REPEATS}")
+    if not isinstance(study.repeats, int) or not 1 <= study.repeats <= _MAX_REPEATS:
+        raise ValueError(f"“repeats” is {study.repeats!r}, not a number from 1 to {_MAX_REPEATS}")
     if not study.rows or not study.probes:
         raise ValueError("“kernel” or “probes” is missing")
     return study
@@ -104,15 +104,16 @@ def _study(data: dict[str, Any]) -> Study:
 
 def _check_run(rows: list[StudyKernel]) -> None:
     """ValueError where rows of one run could not be distinguished, or are of different programs."""
-    first = rows[0]
+    main_row = rows[0]
     for row in rows[1:]:
-        if not (row.run and first.run):
-            raise ValueError(f"{row.name} and {first.name} have the same run name")
-        if row.command != first.command:
-            raise ValueError(f"{row.name} and {first.name} are in the run {row.run} but have different commands")
+        if not (row.run and main_row.run):
+            raise ValueError(f"{row.name} and {main_row.name} have the same run name")
+        if row.command != main_row.command:
+            raise ValueError(f"{row.name} and {main_row.name} are in the run {row.run} but have different commands")
     if len(rows) > 1 and not all(row.kernel for row in rows):
         raise ValueError(
-            f"the run {first.run} has several kernels: each of them needs the key “kernel”, a part of the kernel's name"
+            f"the run {main_row.run} has several kernels: each of them needs the key “kernel”, a part of the kernel's"
+            " name"
         )
 
 
@@ -165,8 +166,8 @@ class Cost:
     @property
     def spread(self) -> float | None:
         """(most - least) / median of the repeats; None of a single one."""
-        low, high = min(self.slowdowns, default=0.0), max(self.slowdowns, default=0.0)
-        return (high - low) / median(self.slowdowns) if len(self.slowdowns) > 1 else None
+        minimum, maximum = min(self.slowdowns, default=0.0), max(self.slowdowns, default=0.0)
+        return (maximum - minimum) / median(self.slowdowns) if len(self.slowdowns) > 1 else None
 
     @property
     def time_ms(self) -> float | None:
@@ -175,8 +176,8 @@ class Cost:
     @property
     def added(self) -> int | None:
         """Registers that the probe adds to a thread."""
-        known = self.registers is not None and self.registers_probed is not None
-        return (self.registers_probed or 0) - (self.registers or 0) if known else None
+        is_measured = self.registers is not None and self.registers_probed is not None
+        return (self.registers_probed or 0) - (self.registers or 0) if is_measured else None
 
     @property
     def spills_more(self) -> bool:
@@ -184,15 +185,15 @@ class Cost:
         return (self.spills_probed or 0) > (self.spills or 0)
 
 
-def read_costs(given: Sequence[EvaluationInput], study: Study, progress: Progress) -> tuple[list[Cost], list[str]]:
+def read_costs(inputs: Sequence[EvaluationInput], study: Study, progress: Progress) -> tuple[list[Cost], list[str]]:
     """A cost for each kernel and probe of the traces, in the order of the study, and why others are left out.
 
     Traces that are not named as a study's are rows of their own, named by their kernel.
     """
     by_probe: dict[tuple[str, str], list[Cost]] = {}
     notes = []
-    for place, source in enumerate(given):
-        progress(place / len(given))
+    for place, source in enumerate(inputs):
+        progress(place / len(inputs))
         for row in _kernels_of_trace(source, study):
             cost = _cost(source, row)
             if isinstance(cost, str):
@@ -204,28 +205,28 @@ def read_costs(given: Sequence[EvaluationInput], study: Study, progress: Progres
     return sorted(costs, key=lambda cost: order.get(cost.row.name, len(order))), notes
 
 
-def _kernels_of_trace(given: EvaluationInput, study: Study) -> Sequence[StudyKernel | None]:
+def _kernels_of_trace(source: EvaluationInput, study: Study) -> Sequence[StudyKernel | None]:
     """The rows that a trace is of, by its name; None stands for one that the study does not know."""
-    return [row for row in study.rows if given.label.startswith(f"{row.key}.")] or [None]
+    return [row for row in study.rows if source.label.startswith(f"{row.key}.")] or [None]
 
 
-def _cost(given: EvaluationInput, row: StudyKernel | None) -> Cost | str:
+def _cost(source: EvaluationInput, row: StudyKernel | None) -> Cost | str:
     """Return the cost of the longest of the selected kernels, or the reason why there is none."""
-    trace = given.trace
+    trace = source.trace
     if trace is None:
-        return f"{given.path} is not a trace"
-    meant = [candidate for candidate in given.kernels if row is None or is_studied(row, candidate)]
-    probed = [candidate for candidate in meant if candidate.status == "probed"]
+        return f"{source.path} is not a trace"
+    candidates = [candidate for candidate in source.kernels if row is None or is_studied(row, candidate)]
+    kernels = [candidate for candidate in candidates if candidate.status == "probed"]
     probe = None if trace.run_info is None else trace.run_info.probe
-    if not probed:
+    if not kernels:
         reasons = (
-            "; ".join(dict.fromkeys(candidate.reason or candidate.status for candidate in meant))
+            "; ".join(dict.fromkeys(candidate.reason or candidate.status for candidate in candidates))
             or "the kernel was not launched"
         )
         if row is None or probe is None:
-            return f"{given.path}: no kernel was probed: {reasons}"
+            return f"{source.path}: no kernel was probed: {reasons}"
         return Cost(row, probe, "", reason=reasons)
-    kernel = max(probed, key=lambda candidate: candidate.time_ms or 0.0)
+    kernel = max(kernels, key=lambda candidate: candidate.time_ms or 0.0)
     row = row or StudyKernel(printable(kernel.demangled), ("?",))
     return _cost_of_kernel(row, probe or analysis_name(kernel) or "?", kernel)
 
@@ -236,29 +237,31 @@ def is_studied(row: StudyKernel, kernel: Kernel) -> bool:
 
 
 def _cost_of_kernel(row: StudyKernel, probe: str, kernel: Kernel) -> Cost:
-    timed = None if kernel.trace.state.simulated else kernel.slowdown
+    slowdown = None if kernel.trace.state.simulated else kernel.slowdown
     time_ms = None if kernel.trace.state.simulated else kernel.time_ms
-    why = "the simulated GPU has no times" if kernel.trace.state.simulated else kernel.reason or "run with --benchmark"
+    cause = (
+        "the simulated GPU has no times" if kernel.trace.state.simulated else kernel.reason or "run with --benchmark"
+    )
     return Cost(
-        row, probe, kernel.name, () if timed is None else (timed,), () if time_ms is None else (time_ms,),
+        row, probe, kernel.name, () if slowdown is None else (slowdown,), () if time_ms is None else (time_ms,),
         kernel.registers_pruned, kernel.registers_probed, kernel.spills_pruned, kernel.spills_probed,
-        f"not timed: {why}" if timed is None else None,
+        f"not timed: {cause}" if slowdown is None else None,
     )  # fmt: skip
 
 
 def _cost_of_repeats(repeats: Sequence[Cost]) -> Cost:
     """The repeats of one cost. Registers are the same in all of them."""
-    first = next((repeat for repeat in repeats if repeat.registers_probed is not None), repeats[0])
+    main_repeat = next((repeat for repeat in repeats if repeat.registers_probed is not None), repeats[0])
     return Cost(
-        first.row, first.probe, first.kernel,
+        main_repeat.row, main_repeat.probe, main_repeat.kernel,
         tuple(value for repeat in repeats for value in repeat.slowdowns),
         tuple(value for repeat in repeats for value in repeat.times_ms),
-        first.registers, first.registers_probed, first.spills, first.spills_probed,
+        main_repeat.registers, main_repeat.registers_probed, main_repeat.spills, main_repeat.spills_probed,
         next((repeat.reason for repeat in repeats if repeat.reason), None),
     )  # fmt: skip
 
 
 def average(costs: Iterable[Cost], figure: Callable[[Cost], float | None]) -> float | None:
     """The mean of what was measured; None if nothing was."""
-    known = [value for cost in costs if (value := figure(cost)) is not None]
-    return mean(known) if known else None
+    values = [value for cost in costs if (value := figure(cost)) is not None]
+    return mean(values) if values else None

@@ -29,21 +29,25 @@ if triton is not None:
         rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
         columns, depth = tl.arange(0, BLOCK_N), tl.arange(0, HEAD)
         query = tl.load(Q + base + rows[:, None] * HEAD + depth[None, :], mask=rows[:, None] < length, other=0.0)
-        largest = tl.full([BLOCK_M], float("-inf"), tl.float32)
+        maximum = tl.full([BLOCK_M], float("-inf"), tl.float32)
         total = tl.zeros([BLOCK_M], tl.float32)
         sums = tl.zeros([BLOCK_M, HEAD], tl.float32)
         for start in tl.range(0, length, BLOCK_N, num_stages=STAGES):
-            at = start + columns
-            keys = tl.load(K + base + at[None, :] * HEAD + depth[:, None], mask=at[None, :] < length, other=0.0)
+            key_rows = start + columns
+            keys = tl.load(
+                K + base + key_rows[None, :] * HEAD + depth[:, None], mask=key_rows[None, :] < length, other=0.0
+            )
             scores = tl.dot(query, keys) * (scale * 1.44269504)
-            scores = tl.where(at[None, :] < length, scores, float("-inf"))
-            new = tl.maximum(largest, tl.max(scores, 1))
-            weights = tl.math.exp2(scores - new[:, None])
-            shrink = tl.math.exp2(largest - new)
+            scores = tl.where(key_rows[None, :] < length, scores, float("-inf"))
+            new_maximum = tl.maximum(maximum, tl.max(scores, 1))
+            weights = tl.math.exp2(scores - new_maximum[:, None])
+            shrink = tl.math.exp2(maximum - new_maximum)
             total = total * shrink + tl.sum(weights, 1)
-            values = tl.load(V + base + at[:, None] * HEAD + depth[None, :], mask=at[:, None] < length, other=0.0)
+            values = tl.load(
+                V + base + key_rows[:, None] * HEAD + depth[None, :], mask=key_rows[:, None] < length, other=0.0
+            )
             sums = tl.dot(weights.to(values.dtype), values, sums * shrink[:, None])
-            largest = new
+            maximum = new_maximum
         result = sums / total[:, None]
         place = Out + base + rows[:, None] * HEAD + depth[None, :]
         tl.store(place, result.to(Out.type.element_ty), mask=rows[:, None] < length)
@@ -71,8 +75,8 @@ def attention(q, k, v, options):
     backends = torch.nn.attention.SDPBackend
     if options.variant == "triton":
         return triton_attention(q, k, v, options.block_m, options.block_n, options.stages, options.warps)
-    chosen = {"flash": backends.FLASH_ATTENTION, "efficient": backends.EFFICIENT_ATTENTION}[options.variant]
-    return torch_attention(q, k, v, chosen)
+    backend = {"flash": backends.FLASH_ATTENTION, "efficient": backends.EFFICIENT_ATTENTION}[options.variant]
+    return torch_attention(q, k, v, backend)
 
 
 def main() -> int:
@@ -89,10 +93,10 @@ def main() -> int:
     q, k, v = (torch.empty(shape, dtype=torch.float16, device="cuda").normal_(0, 0.5) for _ in range(3))
     out = attention(q, k, v, options)
     head = torch.softmax((q[0, 0].float() @ k[0, 0].float().T) * SCALE, -1) @ v[0, 0].float()
-    right = torch.allclose(out[0, 0].float(), head, atol=2e-2, rtol=2e-2)
-    print(f"attention {options.variant} {'ok' if right else 'WRONG'}")
+    is_right = torch.allclose(out[0, 0].float(), head, atol=2e-2, rtol=2e-2)
+    print(f"attention {options.variant} {'ok' if is_right else 'WRONG'}")
     print(f"max memory: {torch.cuda.max_memory_allocated()}")
-    return 0 if right else 1
+    return 0 if is_right else 1
 
 
 if __name__ == "__main__":

@@ -36,12 +36,12 @@ BACKENDS = {
 
 def chosen_blocks(blocks: int) -> list[list[int]]:
     """Return, per block of queries, the distinct blocks of keys: its neighbours, the first, and random others."""
-    drawn = random.Random(0)
+    generator = random.Random(0)
     rows = []
     for query in range(blocks):
         row = list(dict.fromkeys(((query - 1) % blocks, query, (query + 1) % blocks, 0)))
-        others = [block for block in range(blocks) if block not in row]
-        rows.append(row + drawn.sample(others, CHOSEN - len(row)))
+        candidates = [block for block in range(blocks) if block not in row]
+        rows.append(row + generator.sample(candidates, CHOSEN - len(row)))
     return rows
 
 
@@ -74,10 +74,10 @@ def implementations(q: Any, k: Any, v: Any) -> dict[str, Callable[[], Any]]:
 
         out, scale = torch.empty_like(q), WIDTH**-0.5 * LOG2_E
         grid = (LENGTH // TILE, BATCH * HEADS)
-        block_sparse_attention[grid](q, k, v, out, short, LENGTH, scale, WIDTH=WIDTH, TILE=TILE, CHOSEN=CHOSEN)
+        block_sparse_attention[grid](q, k, v, out, block_table, LENGTH, scale, WIDTH=WIDTH, TILE=TILE, CHOSEN=CHOSEN)
         return out
 
-    short = table.to(torch.int32)
+    block_table = table.to(torch.int32)
     return {
         **{name: partial(by_pytorch, backend) for name, backend in BACKENDS.items()},
         "triton": by_triton,
@@ -97,10 +97,10 @@ def main() -> int:
     for _ in range(WARM_UP + RUNS):
         result = call()
     torch.cuda.synchronize()
-    expected = reference(q, k, v, sparse=name.startswith("bigbird"))
-    right = bool(torch.allclose(result.cpu().float(), expected, rtol=2e-2, atol=2e-2))
-    print(f"{name}: {'right' if right else 'WRONG'}")
-    return 0 if right else 1
+    reference_result = reference(q, k, v, sparse=name.startswith("bigbird"))
+    is_right = bool(torch.allclose(result.cpu().float(), reference_result, rtol=2e-2, atol=2e-2))
+    print(f"{name}: {'right' if is_right else 'WRONG'}")
+    return 0 if is_right else 1
 
 
 def reference(q: Any, k: Any, v: Any, *, sparse: bool) -> Any:
@@ -108,8 +108,8 @@ def reference(q: Any, k: Any, v: Any, *, sparse: bool) -> Any:
     mask = None
     if sparse:
         blocks = torch.zeros(LENGTH // TILE, LENGTH // TILE, dtype=torch.bool)
-        for row, chosen in enumerate(chosen_blocks(len(blocks))):
-            blocks[row, chosen] = True
+        for row, key_blocks in enumerate(chosen_blocks(len(blocks))):
+            blocks[row, key_blocks] = True
         mask = blocks.repeat_interleave(TILE, 0).repeat_interleave(TILE, 1)
     return scaled_dot_product_attention(*(tensor.cpu().float() for tensor in (q, k, v)), attn_mask=mask)
 

@@ -70,12 +70,12 @@ def run(gpu: Gpu, options: argparse.Namespace) -> bool:
     value = ctypes.c_uint32(struct.unpack("<I", struct.pack("<f", 1.0))[0])
     gpu.call("cuMemsetD32_v2", source, value, ctypes.c_size_t(threads * options.iterations))
     function = gpu.function(PTX, "accumulate")
-    shared = 0
+    shared_bytes = 0
     if options.blocks == "exclusive":
-        shared = gpu.attribute(MOST_SHARED) & ~1023
-        gpu.call("cuFuncSetAttribute", function, DYNAMIC_SHARED, shared)
+        shared_bytes = gpu.attribute(MOST_SHARED) & ~1023
+        gpu.call("cuFuncSetAttribute", function, DYNAMIC_SHARED, shared_bytes)
     arguments = (source, output, ctypes.c_uint32(options.iterations), *UNCHANGED)
-    gpu.launch(function, blocks, options.threads, *arguments, shared=shared)
+    gpu.launch(function, blocks, options.threads, *arguments, shared_bytes=shared_bytes)
     gpu.synchronize()
     sums = struct.unpack(f"<{threads}f", gpu.read_memory(output, 4 * threads))
     return set(sums) == {float(options.iterations)}
@@ -91,12 +91,12 @@ def main() -> int:
     parser.add_argument("--iterations", type=int, default=100, help="default %(default)s")
     options = parser.parse_args()
     try:
-        right = run(Gpu(), options)
+        is_right = run(Gpu(), options)
     except DriverError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    print(f"{options.blocks} {'ok' if right else 'WRONG'}", flush=True)
-    return 0 if right else 1
+    print(f"{options.blocks} {'ok' if is_right else 'WRONG'}", flush=True)
+    return 0 if is_right else 1
 
 
 if __name__ == "__main__":

@@ -48,19 +48,19 @@ def by_host(gpu: Gpu, launch: Callable[[], None], times: int) -> tuple[list[floa
     for _ in range(times):
         begin = time.perf_counter_ns()
         launch()
-        back = time.perf_counter_ns()
+        return_time = time.perf_counter_ns()
         gpu.synchronize()
-        calls.append((back - begin) / 1e3)
+        calls.append((return_time - begin) / 1e3)
         totals.append((time.perf_counter_ns() - begin) / 1e3)
     return calls, totals
 
 
 def by_stream(gpu: Gpu, launch: Callable[[], None], times: int, ahead: int) -> list[float]:
     """Measure the time between two events around each call, less that of two events by themselves."""
-    busy = gpu.allocate(AHEAD_BYTES) if ahead else None
+    memory = gpu.allocate(AHEAD_BYTES) if ahead else None
     pairs = [(gpu.event(), gpu.event()) for _ in range(2 * times)]
     for _ in range(ahead):
-        gpu.call("cuMemsetD8Async", busy, ctypes.c_ubyte(0), ctypes.c_size_t(AHEAD_BYTES), None)
+        gpu.call("cuMemsetD8Async", memory, ctypes.c_ubyte(0), ctypes.c_size_t(AHEAD_BYTES), None)
     for place, (start, end) in enumerate(pairs):
         gpu.record(start)
         if place % 2:
@@ -68,8 +68,8 @@ def by_stream(gpu: Gpu, launch: Callable[[], None], times: int, ahead: int) -> l
         gpu.record(end)
     gpu.synchronize()
     durations = [1e3 * gpu.milliseconds(start, end) for start, end in pairs]
-    empty = sorted(durations[::2])[times // 2]  # median of pairs without a launch between them
-    return [max(time - empty, 0.0) for time in durations[1::2]]
+    event_overhead = sorted(durations[::2])[times // 2]  # median of pairs without a launch between them
+    return [max(time - event_overhead, 0.0) for time in durations[1::2]]
 
 
 def main() -> int:
@@ -83,11 +83,11 @@ def main() -> int:
     options = parser.parse_args()
     try:
         gpu = Gpu()
-        right = [timed(gpu, operation, options) for operation in options.operations]
+        results = [timed(gpu, operation, options) for operation in options.operations]
     except (DriverError, ImportError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    return 0 if all(right) else 1
+    return 0 if all(results) else 1
 
 
 def timed(gpu: Gpu, operation: str, options: argparse.Namespace) -> bool:
@@ -103,10 +103,10 @@ def timed(gpu: Gpu, operation: str, options: argparse.Namespace) -> bool:
     gpu.synchronize()
     calls, totals = by_host(gpu, launch, options.times)
     stream = by_stream(gpu, launch, options.times, options.ahead)
-    right = is_right()
-    line = {"latency": operation, "right": right, "call": calls, "total": totals, "stream": stream}
+    has_right_result = is_right()
+    line = {"latency": operation, "right": has_right_result, "call": calls, "total": totals, "stream": stream}
     print(json.dumps(line), flush=True)
-    return right
+    return has_right_result
 
 
 if __name__ == "__main__":

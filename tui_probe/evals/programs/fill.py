@@ -96,9 +96,9 @@ def driver_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
     gpu.call("cuMemsetD16_v2", output, ctypes.c_ushort(0xFFFF), ctypes.c_size_t(elements))
 
     def is_right() -> bool:
-        right = not any(gpu.read_memory(output, size))
+        is_zero = not any(gpu.read_memory(output, size))
         gpu.call("cuMemsetD16_v2", output, ctypes.c_ushort(0xFFFF), ctypes.c_size_t(elements))
-        return right
+        return is_zero
 
     fills: dict[str, tuple[str, Callable[[], None]]] = {
         "plain": (
@@ -127,7 +127,7 @@ def torch_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
     sms = torch.cuda.get_device_properties("cuda").multi_processor_count
     outputs: dict[str, Any] = {}
 
-    def plain() -> None:
+    def fill_plain() -> None:
         outputs["plain"] = torch.zeros(elements, dtype=torch.float16, device="cuda")
 
     def persistent() -> None:
@@ -137,22 +137,22 @@ def torch_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
 
     variants = driver_variants(gpu, elements)
     for name, what, fill in (
-        ("plain", "torch.zeros", plain),
+        ("plain", "torch.zeros", fill_plain),
         ("persistent", f"Triton, {sms} blocks of {32 * WARPS} threads, {BLOCK_SIZE} elements at a time", persistent),
     ):
         variants[name] = Variant(what, fill, lambda name=name: not outputs[name].cpu().any())  # type: ignore[misc]
     return variants
 
 
-def timed(gpu: Gpu, fill: Callable[[], None], times: int, ahead: Callable[[], None]) -> list[float]:
+def timed(gpu: Gpu, fill: Callable[[], None], times: int, queue_work: Callable[[], None]) -> list[float]:
     """Microseconds of each of that many launches, between two events; the first, which compiles, is not one of them.
 
-    ``ahead`` keeps the GPU busy meanwhile, so that no launch waits for the host between its events.
+    ``queue_work`` keeps the GPU busy meanwhile, so that no launch waits for the host between its events.
     """
     pairs = [(gpu.event(), gpu.event()) for _ in range(times)]
     fill()
     gpu.synchronize()
-    ahead()
+    queue_work()
     for start, end in pairs:
         gpu.record(start)
         fill()
@@ -176,31 +176,42 @@ def main() -> int:
             variants = (driver_variants if options.driver_only else torch_variants)(gpu, options.elements)
         except ImportError:
             variants = driver_variants(gpu, options.elements)
-        busy, size = gpu.allocate(AHEAD * options.elements), ctypes.c_size_t(AHEAD * options.elements)
+        memory, size = gpu.allocate(AHEAD * options.elements), ctypes.c_size_t(AHEAD * options.elements)
 
-        def ahead() -> None:
+        def queue_work() -> None:
             for _ in range(AHEAD):
-                gpu.call("cuMemsetD8Async", busy, ctypes.c_ubyte(0), size, None)
+                gpu.call("cuMemsetD8Async", memory, ctypes.c_ubyte(0), size, None)
 
-        wrong = [name for name in options.variant if not run(gpu, name, variants[name], options.times, ahead)]
+        wrong_variants = [
+            name for name in options.variant if not run(gpu, name, variants[name], options.times, queue_work)
+        ]
     except DriverError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    return 1 if wrong else 0
+    return 1 if wrong_variants else 0
 
 
-def run(gpu: Gpu, name: str, variant: Variant, times: int, ahead: Callable[[], None]) -> bool:
+def run(gpu: Gpu, name: str, variant: Variant, times: int, queue_work: Callable[[], None]) -> bool:
     """Fill, and write the outcome of it."""
     if times:
-        microseconds, nothing = timed(gpu, variant.fill, times, ahead), timed(gpu, lambda: None, times, ahead)
+        microseconds, event_overheads = (
+            timed(gpu, variant.fill, times, queue_work),
+            timed(gpu, lambda: None, times, queue_work),
+        )
     else:
         variant.fill()
         gpu.synchronize()
-        microseconds, nothing = [], []
-    right = variant.is_right()
-    line = {"fill": name, "what": variant.what, "right": right, "microseconds": microseconds, "nothing": nothing}
+        microseconds, event_overheads = [], []
+    has_right_result = variant.is_right()
+    line = {
+        "fill": name,
+        "what": variant.what,
+        "right": has_right_result,
+        "microseconds": microseconds,
+        "nothing": event_overheads,
+    }
     print(json.dumps(line), flush=True)
-    return right
+    return has_right_result
 
 
 if __name__ == "__main__":

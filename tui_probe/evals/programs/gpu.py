@@ -31,6 +31,6 @@ class Gpu(CudaDevice):
         """The kernel ``name`` of PTX text."""
         return self.module_function(self.load_module(ptx.encode()), name)
 
-    def launch(self, function: ctypes.c_void_p, grid: int, block: int, *arguments: Any, shared: int = 0) -> None:
+    def launch(self, function: ctypes.c_void_p, grid: int, block: int, *arguments: Any, shared_bytes: int = 0) -> None:
         """Launch on the default stream, with that many bytes of dynamic shared memory; does not wait."""
-        self.launch_kernel(function, (grid, 1, 1), (block, 1, 1), shared, *arguments)
+        self.launch_kernel(function, (grid, 1, 1), (block, 1, 1), shared_bytes, *arguments)

@@ -67,14 +67,14 @@ def operation(name: str) -> bool:
 
 def main() -> int:
     names = (*LAYERS, "attn", "gmm")
-    wanted = sys.argv[1:]
-    if not wanted or not set(wanted) <= set(names):
+    choices = sys.argv[1:]
+    if not choices or not set(choices) <= set(names):
         print(f"usage: kernels.py NAME...; names are {', '.join(names)}", file=sys.stderr)
         return 2
     torch.manual_seed(0)
-    wrong = [name for name in wanted if not (layer(name) if name in LAYERS else operation(name))]
-    print(*(f"{name}: {'WRONG' if name in wrong else 'right'}" for name in wanted), sep="\n")
-    return 1 if wrong else 0
+    wrong_names = [name for name in choices if not (layer(name) if name in LAYERS else operation(name))]
+    print(*(f"{name}: {'WRONG' if name in wrong_names else 'right'}" for name in choices), sep="\n")
+    return 1 if wrong_names else 0
 
 
 if __name__ == "__main__":

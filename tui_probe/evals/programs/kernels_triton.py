@@ -27,20 +27,20 @@ def attention_forward(q, k, v, out, length, scale, WIDTH: tl.constexpr, QUERIES:
     rows = tl.program_id(0) * QUERIES + tl.arange(0, QUERIES)
     columns = tl.arange(0, WIDTH)
     query = tl.load(q + head + rows[:, None] * WIDTH + columns[None, :])
-    highest = tl.full((QUERIES,), float("-inf"), dtype=tl.float32)
+    maximum = tl.full((QUERIES,), float("-inf"), dtype=tl.float32)
     total = tl.zeros((QUERIES,), dtype=tl.float32)
     result = tl.zeros((QUERIES, WIDTH), dtype=tl.float32)
     for start in range(0, length, KEYS):
         keys = start + tl.arange(0, KEYS)
         key = tl.load(k + head + keys[None, :] * WIDTH + columns[:, None])
         scores = tl.dot(query, key) * scale
-        new_highest = tl.maximum(highest, tl.max(scores, 1))
-        weights = tl.exp2(scores - new_highest[:, None])
-        shrink = tl.exp2(highest - new_highest)
+        new_maximum = tl.maximum(maximum, tl.max(scores, 1))
+        weights = tl.exp2(scores - new_maximum[:, None])
+        shrink = tl.exp2(maximum - new_maximum)
         value = tl.load(v + head + keys[:, None] * WIDTH + columns[None, :])
         result = tl.dot(weights.to(value.dtype), value, result * shrink[:, None])
         total = total * shrink + tl.sum(weights, 1)
-        highest = new_highest
+        maximum = new_maximum
     tl.store(out + head + rows[:, None] * WIDTH + columns[None, :], (result / total[:, None]).to(tl.float16))
 
 
@@ -52,26 +52,26 @@ def matrix_product(
     block = tl.program_id(0)
     columns = tl.cdiv(N, TILE_N)
     group = block // (GROUP * columns)
-    first = group * GROUP
-    height = min(tl.cdiv(M, TILE_M) - first, GROUP)
-    row = first + (block % (GROUP * columns)) % height
+    first_row = group * GROUP
+    height = min(tl.cdiv(M, TILE_M) - first_row, GROUP)
+    row = first_row + (block % (GROUP * columns)) % height
     column = (block % (GROUP * columns)) // height
     rows = (row * TILE_M + tl.arange(0, TILE_M)) % M
     cols = (column * TILE_N + tl.arange(0, TILE_N)) % N
     inner = tl.arange(0, TILE_K)
-    left = a + rows[:, None] * K + inner[None, :]
-    right = b + inner[:, None] * N + cols[None, :]
+    a_tile = a + rows[:, None] * K + inner[None, :]
+    b_tile = b + inner[:, None] * N + cols[None, :]
     total = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
     for k in range(0, K, TILE_K):
-        x = tl.load(left, mask=inner[None, :] < K - k, other=0.0)
-        y = tl.load(right, mask=inner[:, None] < K - k, other=0.0)
+        x = tl.load(a_tile, mask=inner[None, :] < K - k, other=0.0)
+        y = tl.load(b_tile, mask=inner[:, None] < K - k, other=0.0)
         total = tl.dot(x, y, total)
-        left += TILE_K
-        right += TILE_K * N
+        a_tile += TILE_K
+        b_tile += TILE_K * N
     out_rows = row * TILE_M + tl.arange(0, TILE_M)
     out_cols = column * TILE_N + tl.arange(0, TILE_N)
-    inside = (out_rows[:, None] < M) & (out_cols[None, :] < N)
-    tl.store(c + out_rows[:, None] * N + out_cols[None, :], total.to(tl.float16), mask=inside)
+    is_inside = (out_rows[:, None] < M) & (out_cols[None, :] < N)
+    tl.store(c + out_rows[:, None] * N + out_cols[None, :], total.to(tl.float16), mask=is_inside)
 
 
 @triton.jit
@@ -90,15 +90,15 @@ def convolve(
     for tap in range(9):
         y = row + tap // 3 - 1
         z = column + tap % 3 - 1
-        inside = (y >= 0) & (y < HEIGHT) & (z >= 0) & (z < WIDTH)
+        is_inside = (y >= 0) & (y < HEIGHT) & (z >= 0) & (z < WIDTH)
         place = ((image * HEIGHT + y) * WIDTH + z) * C
-        for first in range(0, C, CHANNELS):
+        for first_channel in range(0, C, CHANNELS):
             values = tl.load(
-                x + place[:, None] + first + channels[None, :],
-                mask=inside[:, None] & (channels[None, :] >= 0),
+                x + place[:, None] + first_channel + channels[None, :],
+                mask=is_inside[:, None] & (channels[None, :] >= 0),
                 other=0.0,
             )
-            weights = tl.load(w + (tap * C + first + channels[:, None]) * K + filters[None, :])
+            weights = tl.load(w + (tap * C + first_channel + channels[:, None]) * K + filters[None, :])
             total = tl.dot(values, weights, total)
     tl.store(out + pixels[:, None] * K + filters[None, :], total.to(tl.float16))
 
@@ -112,20 +112,20 @@ def block_sparse_attention(
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     columns = tl.arange(0, WIDTH)
     query = tl.load(q + head + rows[:, None] * WIDTH + columns[None, :])
-    highest = tl.full((TILE,), float("-inf"), dtype=tl.float32)
+    maximum = tl.full((TILE,), float("-inf"), dtype=tl.float32)
     total = tl.zeros((TILE,), dtype=tl.float32)
     result = tl.zeros((TILE, WIDTH), dtype=tl.float32)
     for place in range(CHOSEN):
         keys = tl.load(blocks + tl.program_id(0) * CHOSEN + place) * TILE + tl.arange(0, TILE)
         key = tl.load(k + head + keys[None, :] * WIDTH + columns[:, None])
         scores = tl.dot(query, key) * scale
-        new_highest = tl.maximum(highest, tl.max(scores, 1))
-        weights = tl.exp2(scores - new_highest[:, None])
-        shrink = tl.exp2(highest - new_highest)
+        new_maximum = tl.maximum(maximum, tl.max(scores, 1))
+        weights = tl.exp2(scores - new_maximum[:, None])
+        shrink = tl.exp2(maximum - new_maximum)
         value = tl.load(v + head + keys[:, None] * WIDTH + columns[None, :])
         result = tl.dot(weights.to(value.dtype), value, result * shrink[:, None])
         total = total * shrink + tl.sum(weights, 1)
-        highest = new_highest
+        maximum = new_maximum
     tl.store(out + head + rows[:, None] * WIDTH + columns[None, :], (result / total[:, None]).to(tl.float16))
 
 

@@ -40,12 +40,12 @@ def linear(x, weight, bias, out, M, N, K, BIASED: tl.constexpr, TILE: tl.constex
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     columns = tl.program_id(1) * TILE + tl.arange(0, TILE)
     inner = tl.arange(0, INNER)
-    left = x + rows[:, None].to(tl.int64) * K + inner[None, :]
-    right = weight + columns[None, :].to(tl.int64) * K + inner[:, None]
+    x_tile = x + rows[:, None].to(tl.int64) * K + inner[None, :]
+    weight_tile = weight + columns[None, :].to(tl.int64) * K + inner[:, None]
     total = tl.zeros((TILE, TILE), dtype=tl.float32)
     for k in range(0, K, INNER):
-        a = tl.load(left + k, mask=(rows[:, None] < M) & (inner[None, :] < K - k), other=0.0)
-        b = tl.load(right + k, mask=(columns[None, :] < N) & (inner[:, None] < K - k), other=0.0)
+        a = tl.load(x_tile + k, mask=(rows[:, None] < M) & (inner[None, :] < K - k), other=0.0)
+        b = tl.load(weight_tile + k, mask=(columns[None, :] < N) & (inner[:, None] < K - k), other=0.0)
         total = tl.dot(a, b, total)
     if BIASED:
         total += tl.load(bias + columns, mask=columns < N, other=0.0)[None, :].to(tl.float32)
@@ -65,14 +65,14 @@ def convolution(
     p = pixels // Q % P
     q = pixels % Q
     total = tl.zeros((TILE, FILTER_TILE), dtype=tl.float32)
-    for first in range(0, C * R * S, INNER):
-        inner = first + tl.arange(0, INNER)
+    for first_tap in range(0, C * R * S, INNER):
+        inner = first_tap + tl.arange(0, INNER)
         y = p[:, None] * STRIDE - PAD + (inner // S % R)[None, :]
         z = q[:, None] * STRIDE - PAD + (inner % S)[None, :]
-        inside = (y >= 0) & (y < H) & (z >= 0) & (z < W) & (pixels[:, None] < PIXELS) & (inner[None, :] < C * R * S)
-        a = tl.load(x + ((image[:, None] * C + (inner // (R * S))[None, :]) * H + y) * W + z, mask=inside, other=0.0)
-        used = (filters[None, :] < FILTERS) & (inner[:, None] < C * R * S)
-        b = tl.load(weight + filters[None, :] * (C * R * S) + inner[:, None], mask=used, other=0.0)
+        is_inside = (y >= 0) & (y < H) & (z >= 0) & (z < W) & (pixels[:, None] < PIXELS) & (inner[None, :] < C * R * S)
+        a = tl.load(x + ((image[:, None] * C + (inner // (R * S))[None, :]) * H + y) * W + z, mask=is_inside, other=0.0)
+        is_filter = (filters[None, :] < FILTERS) & (inner[:, None] < C * R * S)
+        b = tl.load(weight + filters[None, :] * (C * R * S) + inner[:, None], mask=is_filter, other=0.0)
         total = tl.dot(a, b, total)
     if BIASED:
         total += tl.load(bias + filters, mask=filters < FILTERS, other=0.0)[None, :].to(tl.float32)
@@ -94,25 +94,25 @@ def attention(
     place = head * QUERIES * WIDTH + rows[:, None] * WIDTH + columns[None, :]
     mask = (rows[:, None] < QUERIES) & (columns[None, :] < WIDTH)
     query = tl.load(q + place, mask=mask, other=0.0)
-    highest = tl.full((TILE,), float("-inf"), dtype=tl.float32)
+    maximum = tl.full((TILE,), float("-inf"), dtype=tl.float32)
     total = tl.zeros((TILE,), dtype=tl.float32)
     result = tl.zeros((TILE, PADDED), dtype=tl.float32)
-    last = min((tl.program_id(0) + 1) * TILE, KEYS) if CAUSAL else KEYS
-    for start in range(0, last, INNER):
+    end = min((tl.program_id(0) + 1) * TILE, KEYS) if CAUSAL else KEYS
+    for start in range(0, end, INNER):
         keys = start + tl.arange(0, INNER)
-        other = head * KEYS * WIDTH + keys[:, None] * WIDTH + columns[None, :]
+        offsets = head * KEYS * WIDTH + keys[:, None] * WIDTH + columns[None, :]
         in_range = (keys[:, None] < KEYS) & (columns[None, :] < WIDTH)
-        key = tl.load(k + other, mask=in_range, other=0.0)
-        value = tl.load(v + other, mask=in_range, other=0.0)
+        key = tl.load(k + offsets, mask=in_range, other=0.0)
+        value = tl.load(v + offsets, mask=in_range, other=0.0)
         scores = tl.dot(query, tl.trans(key)) * scale
-        visible = (keys[None, :] < KEYS) & (keys[None, :] <= rows[:, None]) if CAUSAL else keys[None, :] < KEYS
-        scores = tl.where(visible, scores, float("-inf"))
-        new_highest = tl.maximum(highest, tl.max(scores, 1))
-        weights = tl.exp2(scores - new_highest[:, None])
-        shrink = tl.exp2(highest - new_highest)
+        is_visible = (keys[None, :] < KEYS) & (keys[None, :] <= rows[:, None]) if CAUSAL else keys[None, :] < KEYS
+        scores = tl.where(is_visible, scores, float("-inf"))
+        new_maximum = tl.maximum(maximum, tl.max(scores, 1))
+        weights = tl.exp2(scores - new_maximum[:, None])
+        shrink = tl.exp2(maximum - new_maximum)
         result = tl.dot(weights.to(value.dtype), value, result * shrink[:, None])
         total = total * shrink + tl.sum(weights, 1)
-        highest = new_highest
+        maximum = new_maximum
     tl.store(out + place, (result / total[:, None]).to(out.dtype.element_ty), mask=mask)
 
 
@@ -150,9 +150,9 @@ def call_attention(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool
     query, key, value = query.contiguous(), key.contiguous(), value.contiguous()
     batch, heads, queries, width = query.shape
     out = torch.empty_like(query)
-    scale, padded = width**-0.5 * LOG2_E, max(triton.next_power_of_2(width), 16)
+    scale, padded_width = width**-0.5 * LOG2_E, max(triton.next_power_of_2(width), 16)
     attention[(triton.cdiv(queries, TILE), batch * heads)](
-        query, key, value, out, queries, key.shape[2], scale, WIDTH=width, PADDED=padded,
+        query, key, value, out, queries, key.shape[2], scale, WIDTH=width, PADDED=padded_width,
         CAUSAL=is_causal, TILE=TILE, INNER=INNER, num_warps=WARPS,
     )  # fmt: skip
     return out
@@ -162,13 +162,13 @@ def by_triton(model: nn.Module) -> nn.Module:
     """Replace the model's products and ungrouped convolutions of images by the kernels above."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
-            module.forward = _bound(call_linear, module)
+            module.forward = _bind(call_linear, module)
         elif isinstance(module, nn.Conv2d):
-            module.forward = _bound(call_convolution, module)
+            module.forward = _bind(call_convolution, module)
     return model
 
 
-def _bound(call: Callable[[Any, Tensor], Tensor], module: nn.Module) -> Callable[[Tensor], Tensor]:
+def _bind(call: Callable[[Any, Tensor], Tensor], module: nn.Module) -> Callable[[Tensor], Tensor]:
     return lambda x: call(module, x)
 
 
@@ -263,23 +263,23 @@ class Mamba(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         values, gate = self.inside(self.norm(x)).chunk(2, dim=-1)
         values = F.silu(self.mix(values.transpose(1, 2))[..., : x.shape[1]].transpose(1, 2))
-        step, into, out_of = self.select(values).split((self.rank, self.states, self.states), dim=-1)
+        step, input_weights, output_weights = self.select(values).split((self.rank, self.states, self.states), dim=-1)
         step = F.softplus(self.step(step))
         decay = torch.exp(-step.unsqueeze(-1) * self.decay.exp())
-        state = scan(decay, (step * values).unsqueeze(-1) * into.unsqueeze(2))
-        output = (state * out_of.unsqueeze(2)).sum(-1) + self.skip * values
+        state = scan(decay, (step * values).unsqueeze(-1) * input_weights.unsqueeze(2))
+        output = (state * output_weights.unsqueeze(2)).sum(-1) + self.skip * values
         return x + self.out(output * F.silu(gate))
 
 
-def scan(decay: Tensor, added: Tensor) -> Tensor:
+def scan(decay: Tensor, inputs: Tensor) -> Tensor:
     """``state[t] = decay[t] * state[t - 1] + added[t]`` along dimension 1, by doubling."""
     reach = 1
-    while reach < added.shape[1]:
+    while reach < inputs.shape[1]:
         pad = (0, 0, 0, 0, reach, 0)
-        added = added + decay * F.pad(added[:, :-reach], pad)
+        inputs = inputs + decay * F.pad(inputs[:, :-reach], pad)
         decay = decay * F.pad(decay[:, :-reach], pad, value=1.0)
         reach *= 2
-    return added
+    return inputs
 
 
 # -- Llama 3
@@ -334,8 +334,8 @@ def rotated(x: Tensor) -> Tensor:
     frequency = 500000.0 ** (-torch.arange(half, device=x.device) / half)
     angle = torch.arange(x.shape[2], device=x.device).unsqueeze(1) * frequency
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-    first, second = x.chunk(2, dim=-1)
-    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+    low_half, high_half = x.chunk(2, dim=-1)
+    return torch.cat((low_half * cos - high_half * sin, high_half * cos + low_half * sin), dim=-1)
 
 
 # -- one pass

@@ -16,14 +16,14 @@ def main() -> int:
         print("products.py: PyTorch sees no GPU", file=sys.stderr)
         return 1
     for m, k, n in SHAPES:
-        left, right = (torch.randn(*shape, device="cuda", dtype=torch.bfloat16) for shape in ((m, k), (k, n)))
-        out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+        a, b = (torch.randn(*shape, device="cuda", dtype=torch.bfloat16) for shape in ((m, k), (k, n)))
+        result = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
         for _ in range(WARM_UP):
-            torch.matmul(left, right, out=out)
+            torch.matmul(a, b, out=result)
         pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(RUNS)]
         for start, end in pairs:
             start.record()
-            torch.matmul(left, right, out=out)
+            torch.matmul(a, b, out=result)
             end.record()
         torch.cuda.synchronize()
         times = [start.elapsed_time(end) for start, end in pairs]

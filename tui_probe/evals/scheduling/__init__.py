@@ -63,31 +63,31 @@ def collect(setting: Setting) -> list[Collection]:
 
     The driver's own fill is not a launch that a hook sees, so it has a duration only.
     """
-    small = ("--elements", str(1 << 14), "--driver-only") if setting.simulated else ()
-    program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/fill.py", *small)
-    probed = ("-p", "block_sched", "-k", _KERNELS, "--launches", "all", "--no-times", *_BUDGETS)
-    unprobed = ("-p", "block_sched", "-k", "no kernel of this name", "--launches", "0", "--no-times", *_BUDGETS)
+    size_options = ("--elements", str(1 << 14), "--driver-only") if setting.simulated else ()
+    program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/fill.py", *size_options)
+    probe_options = ("-p", "block_sched", "-k", _KERNELS, "--launches", "all", "--no-times", *_BUDGETS)
+    unprobed_options = ("-p", "block_sched", "-k", "no kernel of this name", "--launches", "0", "--no-times", *_BUDGETS)
     times = "4" if setting.simulated else "100"
     # PyTorch chooses the grid of its fill by the GPU; ours has that of the published one, and needs no PyTorch.
     published_grid = (
         ()
         if setting.simulated
-        else (Collection("plain_ptx", (*program, "--driver-only", "--times", "0", "plain"), probed),)
+        else (Collection("plain_ptx", (*program, "--driver-only", "--times", "0", "plain"), probe_options),)
     )
     return [
-        *(Collection(name, (*program, "--times", "0", name), probed) for name in ("plain", "persistent")),
+        *(Collection(name, (*program, "--times", "0", name), probe_options) for name in ("plain", "persistent")),
         *published_grid,
-        Collection("durations", (*program, "--times", times, *_FILLS), unprobed),
+        Collection("durations", (*program, "--times", times, *_FILLS), unprobed_options),
     ]
 
 
-def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+def answer(inputs: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """The schedules of all launches that were given, and the published fill next to ours of the same grid."""
-    timed = {entry.label: fills for entry in given if (fills := read_timed_fills(entry))}
-    schedules, notes = read_schedules([entry for entry in given if entry.label not in timed], progress)
-    rows = compare_fills([row for fills in timed.values() for row in fills], schedules)
-    measured = (entry for entry in schedules if not entry.simulated)
-    same_grid = next((entry for entry in measured if entry.blocks_on_sms.blocks == PUBLISHED_BLOCKS), None)
+    fills_by_label = {entry.label: fills for entry in inputs if (fills := read_timed_fills(entry))}
+    schedules, notes = read_schedules([entry for entry in inputs if entry.label not in fills_by_label], progress)
+    rows = compare_fills([row for fills in fills_by_label.values() for row in fills], schedules)
+    measured_schedules = (entry for entry in schedules if not entry.simulated)
+    same_grid = next((entry for entry in measured_schedules if entry.blocks_on_sms.blocks == PUBLISHED_BLOCKS), None)
     lines = [
         text
         for entry in schedules
@@ -127,9 +127,9 @@ def _published_notes(same_grid: Schedule | None) -> list[str]:
     ]
 
 
-def read_timed_fills(given: EvaluationInput) -> list[FillTimes]:
+def read_timed_fills(source: EvaluationInput) -> list[FillTimes]:
     """The durations in a trace that has no schedules: of one that has, the launches were probed."""
-    return [] if any(given.results(PROBE)) else read_fill_times(given)
+    return [] if any(source.results(PROBE)) else read_fill_times(source)
 
 
 def durations_notes(rows: Sequence[FillComparison]) -> list[str]:
@@ -142,12 +142,12 @@ def durations_notes(rows: Sequence[FillComparison]) -> list[str]:
     return [f"a duration is the time between two events minus the {np.median(pairs):.1f} µs that the events take"]
 
 
-def read_schedules(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Schedule], list[str]]:
+def read_schedules(inputs: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Schedule], list[str]]:
     """The schedules, and why others are left out. TraceError if there is none."""
     schedules: list[Schedule] = []
     notes: list[str] = []
-    for place, source in enumerate(given):
-        progress(place / len(given))
+    for place, source in enumerate(inputs):
+        progress(place / len(inputs))
         results = list(source.results(PROBE))
         schedules += [schedule_of(source, result) for result in results if result.analysis is not None]
         notes += [result.problem for result in results if result.problem is not None]

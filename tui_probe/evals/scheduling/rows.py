@@ -120,13 +120,13 @@ class Schedule:
         return f"{text}; the line above sums over {self.slots:.3g} slots per SM ({self.factor:.3g} times as much)"
 
 
-def schedule_of(given: EvaluationInput, result: AnalysedResult) -> Schedule:
+def schedule_of(source: EvaluationInput, result: AnalysedResult) -> Schedule:
     """Return the schedule in an analysed result."""
     trace = result.kernel.trace
     device = trace.state.device
     simulated = trace.state.simulated
     clock = None if device is None or simulated else device.clock_khz or None
-    return Schedule(given.label, result.kernel.demangled, result.label, result.analysis, clock, simulated)
+    return Schedule(source.label, result.kernel.demangled, result.label, result.analysis, clock, simulated)
 
 
 def _cycles(value: float) -> str:
@@ -191,25 +191,25 @@ class FillTimes:
     @property
     def spread(self) -> float | None:
         """The range of the middle 90% of the launches, relative to the median."""
-        low, high, median = self.at(_SPREAD_PERCENTILES[0]), self.at(_SPREAD_PERCENTILES[1]), self.median
-        return (high - low) / median if median and low is not None and high is not None else None
+        minimum, maximum, median = self.at(_SPREAD_PERCENTILES[0]), self.at(_SPREAD_PERCENTILES[1]), self.median
+        return (maximum - minimum) / median if median and minimum is not None and maximum is not None else None
 
 
-def read_fill_times(given: EvaluationInput) -> list[FillTimes]:
+def read_fill_times(source: EvaluationInput) -> list[FillTimes]:
     """Return the fills that a program printed, empty for another program. Raises TraceError for a broken line."""
-    path = None if given.trace is None else given.trace.file("stdout.log")
-    if given.trace is None or path is None or not (lines := output_lines(path, _OUTPUT_START)):
+    path = None if source.trace is None else source.trace.file("stdout.log")
+    if source.trace is None or path is None or not (lines := output_lines(path, _OUTPUT_START)):
         return []
-    timed = not given.trace.state.simulated
+    has_times = not source.trace.state.simulated
     try:
-        return [_fill_times(parse_json(line), timed=timed) for line in lines]
+        return [_fill_times(parse_json(line), has_times=has_times) for line in lines]
     except (ValueError, KeyError, TypeError) as error:
         raise TraceError(f"{path}: cannot read a line with durations ({error}); collect the file again") from error
 
 
-def _fill_times(line: dict[str, Any], *, timed: bool) -> FillTimes:
-    values, nothing = (np.array(line[key] if timed else [], np.float64) for key in ("microseconds", "nothing"))
-    overhead = float(np.median(nothing)) if len(nothing) else None
+def _fill_times(line: dict[str, Any], *, has_times: bool) -> FillTimes:
+    values, event_times = (np.array(line[key] if has_times else [], np.float64) for key in ("microseconds", "nothing"))
+    overhead = float(np.median(event_times)) if len(event_times) else None
     return FillTimes(str(line["fill"]), str(line["what"]), np.maximum(values - (overhead or 0.0), 0.0), overhead)
 
 
@@ -226,8 +226,8 @@ class FillComparison:
     @property
     def faster(self) -> float | None:
         """Speedup over the plain implementation."""
-        mine, other = self.filled.median, None if self.plain is None else self.plain.median
-        return other / mine if mine and other else None
+        median, plain_median = self.filled.median, None if self.plain is None else self.plain.median
+        return plain_median / median if median and plain_median else None
 
     @property
     def scheduling(self) -> float | None:
@@ -237,14 +237,14 @@ class FillComparison:
     @property
     def gained(self) -> float | None:
         """Time by which the median launch is shorter than the plain one."""
-        mine, other = self.filled.median, None if self.plain is None else self.plain.median
-        return None if mine is None or other is None or self.filled is self.plain else other - mine
+        median, plain_median = self.filled.median, None if self.plain is None else self.plain.median
+        return None if median is None or plain_median is None or self.filled is self.plain else plain_median - median
 
     @property
     def saved(self) -> float | None:
         """Time by which a slot waits less for blocks than in the plain one."""
-        mine, other = self.scheduling, _scheduling_microseconds(self.plain_schedule)
-        return None if mine is None or other is None or self.filled is self.plain else other - mine
+        wait, plain_wait = self.scheduling, _scheduling_microseconds(self.plain_schedule)
+        return None if wait is None or plain_wait is None or self.filled is self.plain else plain_wait - wait
 
     @property
     def explained(self) -> float | None:
@@ -259,8 +259,8 @@ class FillComparison:
     @property
     def shorter(self) -> float | None:
         """Time by which the span of the probed launch is shorter than that of the plain one."""
-        mine, other = _span_microseconds(self.schedule), _span_microseconds(self.plain_schedule)
-        return None if self.saved is None or mine is None or other is None else other - mine
+        span, plain_span = _span_microseconds(self.schedule), _span_microseconds(self.plain_schedule)
+        return None if self.saved is None or span is None or plain_span is None else plain_span - span
 
 
 def _scheduling_microseconds(schedule: Schedule | None) -> float | None:
@@ -276,11 +276,14 @@ def _at_highest_clock(cycles: float, schedule: Schedule) -> float | None:
     return 1e3 * cycles / schedule.clock_khz if schedule.clock_khz else None
 
 
-def compare_fills(filled: Sequence[FillTimes], schedules: Sequence[Schedule]) -> list[FillComparison]:
+def compare_fills(fills: Sequence[FillTimes], schedules: Sequence[Schedule]) -> list[FillComparison]:
     """Compare each implementation with the plain one. Its schedule is that of the trace with the same name."""
-    plain = next((entry for entry in filled if entry.name == PLAIN_FILL), None)
-    named = {entry.label: entry for entry in schedules}
-    return [FillComparison(entry, plain, named.get(entry.name), named.get(PLAIN_FILL)) for entry in filled]
+    plain = next((entry for entry in fills if entry.name == PLAIN_FILL), None)
+    schedules_by_label = {entry.label: entry for entry in schedules}
+    return [
+        FillComparison(entry, plain, schedules_by_label.get(entry.name), schedules_by_label.get(PLAIN_FILL))
+        for entry in fills
+    ]
 
 
 def fill_sentences(rows: Sequence[FillComparison]) -> Iterator[str]:
@@ -322,8 +325,8 @@ def fill_chart(rows: Sequence[FillComparison]) -> BarChart:
 
 
 def _middle_range(filled: FillTimes) -> tuple[float, float] | None:
-    low, high = filled.at(_SPREAD_PERCENTILES[0]), filled.at(_SPREAD_PERCENTILES[1])
-    return None if low is None or high is None else (low, high)
+    begin, end = filled.at(_SPREAD_PERCENTILES[0]), filled.at(_SPREAD_PERCENTILES[1])
+    return None if begin is None or end is None else (begin, end)
 
 
 def _duration_text(value: float | None) -> str:

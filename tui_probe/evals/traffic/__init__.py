@@ -54,11 +54,11 @@ def collect(setting: Setting) -> list[Collection]:
     ]  # fmt: skip
 
 
-def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+def answer(inputs: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """A row for each program. TraceError where no file of ncu has bytes."""
     progress(0.0)
-    files = [item.path for item in given if item.trace is None]
-    notes = [f"{item.path}: a trace has no memory counters; pass files from ncu" for item in given if item.trace]
+    files = [item.path for item in inputs if item.trace is None]
+    notes = [f"{item.path}: a trace has no memory counters; pass files from ncu" for item in inputs if item.trace]
     if not files:
         raise nothing_measured_error(NAME, notes)
     try:

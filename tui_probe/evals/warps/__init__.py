@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _OPTIONS: Final = ("-k", "accumulate", "--launches", "all", "--no-times", "--no-source", "--max-trace-bytes", "64M")
 NAME: Final = "warps"
-_MOST_CURVES: Final = 64
+_MAX_CURVES: Final = 64
 _ZOOMS: Final = 3
 _PICKLES: Final = (".pkl", ".pickle")
 _SPEED: Final = Unit("speed", whole=False)
@@ -57,8 +57,8 @@ _SPEED_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
 
 def collect(setting: Setting) -> list[Collection]:
     """Exclusive and shared with a record per block; shared once more with one per warp and iteration."""
-    small = ("--per-sm", "3", "--iterations", "12") if setting.simulated else ()
-    program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/blocks.py", *small)
+    size_options = ("--per-sm", "3", "--iterations", "12") if setting.simulated else ()
+    program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/blocks.py", *size_options)
     return [
         Collection("exclusive_sched", (*program, "exclusive"), ("-p", LIFETIMES, *_OPTIONS)),
         Collection("shared_sched", (*program, "shared"), ("-p", LIFETIMES, *_OPTIONS)),
@@ -66,16 +66,16 @@ def collect(setting: Setting) -> list[Collection]:
     ]
 
 
-def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+def answer(inputs: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """Configurations of blocks side by side, and what the last trace of warp progress tells."""
-    configurations, notes = _configurations(given, progress)
-    exclusive = _first_configuration(configurations, lambda launch: launch.is_exclusive)
-    shared = _first_configuration(configurations, lambda launch: not launch.is_exclusive)
+    configurations, notes = _configurations(inputs, progress)
+    exclusive_launch = _first_configuration(configurations, lambda launch: launch.is_exclusive)
+    shared_launch = _first_configuration(configurations, lambda launch: not launch.is_exclusive)
     with_progress = next((launch for launch in reversed(configurations) if launch.result.probe == PROGRESS), None)
     speeds = None if with_progress is None else block_speeds(_analysis(with_progress.result))
-    notes += _missing_notes(exclusive, shared, with_progress, speeds)
+    notes += _missing_notes(exclusive_launch, shared_launch, with_progress, speeds)
     drawings: dict[str, Drawing] = {}
-    for figure, launch in (("a", exclusive), ("b", shared)):
+    for figure, launch in (("a", exclusive_launch), ("b", shared_launch)):
         if launch is not None:
             drawings[figure] = _distribution(launch)
     if with_progress is not None:
@@ -88,27 +88,31 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         tables["speeds"] = Table("speed of each block", _SPEED_COLUMNS, _rows_of_speeds(speeds), in_text=False)
         arrays |= {"speed": speeds.speed, "progress": speeds.progress}
     return Answer(
-        said=list(_sentences(configurations, exclusive, shared)),
+        said=list(_sentences(configurations, exclusive_launch, shared_launch)),
         tables=tables,
         drawings=drawings,
-        compared=compare_published(NAME, spread_shared=_ours(shared)),
+        compared=compare_published(NAME, spread_shared=_ours(shared_launch)),
         notes=notes,
         arrays=arrays,
     )
 
 
-def _ours(shared: Configuration | None) -> float | None:
+def _ours(configuration: Configuration | None) -> float | None:
     """The spread in per cent, unless its cycles are those of a model."""
-    return None if shared is None or shared.spread is None or shared.result.simulated else 100 * shared.spread
+    return (
+        None
+        if configuration is None or configuration.spread is None or configuration.result.simulated
+        else 100 * configuration.spread
+    )
 
 
-def _configurations(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Configuration], list[str]]:
+def _configurations(inputs: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Configuration], list[str]]:
     """All launches that can be read, and why others cannot. TraceError if none can."""
     configurations: list[Configuration] = []
     notes: list[str] = []
-    for place, source in enumerate(given):
-        progress(place / len(given))
-        before = len(configurations)
+    for place, source in enumerate(inputs):
+        progress(place / len(inputs))
+        count_before = len(configurations)
         try:
             configurations += [
                 read_configuration(source, result, progress) for result in source.probe_results(LIFETIMES, PROGRESS)
@@ -116,27 +120,26 @@ def _configurations(given: Sequence[EvaluationInput], progress: Progress) -> tup
         except TraceError as error:
             notes.append(str(error))
             continue
-        if len(configurations) == before:
+        if len(configurations) == count_before:
             notes.append(_no_launch_reason(source))
     if not configurations:
         raise nothing_measured_error(NAME, notes)
     return configurations, notes
 
 
-def _no_launch_reason(given: EvaluationInput) -> str:
-    if given.path.suffix in _PICKLES:
-        return (
-            f"{given.path}: pickle files are not read, because they can run any code; pass the trace or its result file"
-        )
-    return given.no_result_reason(LIFETIMES, PROGRESS)
+def _no_launch_reason(source: EvaluationInput) -> str:
+    if source.path.suffix in _PICKLES:
+        advice = "pass the trace or its result file"
+        return f"{source.path}: pickle files are not read, because they can run any code; {advice}"
+    return source.no_result_reason(LIFETIMES, PROGRESS)
 
 
 def _first_configuration(
     configurations: Sequence[Configuration], is_wanted: Callable[[Configuration], bool]
 ) -> Configuration | None:
     """The first that is wanted, without progress if there is one such: recording it takes time."""
-    chosen = [launch for launch in configurations if is_wanted(launch)]
-    return min(chosen, key=lambda launch: launch.result.probe == PROGRESS, default=None)
+    matches = [launch for launch in configurations if is_wanted(launch)]
+    return min(matches, key=lambda launch: launch.result.probe == PROGRESS, default=None)
 
 
 def _missing_notes(
@@ -210,8 +213,8 @@ def _cycles_text(cycles: float) -> str:
 def _progress_drawings(configuration: Configuration, speeds: BlockSpeeds | None) -> dict[str, Drawing]:
     drawings: dict[str, Drawing] = {}
     if speeds is not None:
-        chosen = np.unique(np.linspace(0, len(speeds.block) - 1, min(_MOST_CURVES, len(speeds.block))).astype(np.int64))
-        curves = [_speed_curve(speeds, place) for place in chosen.tolist()]
+        places = np.unique(np.linspace(0, len(speeds.block) - 1, min(_MAX_CURVES, len(speeds.block))).astype(np.int64))
+        curves = [_speed_curve(speeds, place) for place in places.tolist()]
         title = f"speed during a block: {len(curves)} of {units.counted(len(speeds.block), 'block')}"
         drawings["c"] = CurveChart(
             title, curves, "% of a block's iterations", "iterations per 1000 cycles", (COUNT, _SPEED)
@@ -232,8 +235,8 @@ def _zoomed(configuration: Configuration) -> Any:
 
 
 def _speed_curve(speeds: BlockSpeeds, place: int) -> Curve:
-    known = ~np.isnan(speeds.speed[place])
-    return Curve(f"block {speeds.block[place]}", speeds.progress[known], speeds.speed[place][known])
+    is_measured = ~np.isnan(speeds.speed[place])
+    return Curve(f"block {speeds.block[place]}", speeds.progress[is_measured], speeds.speed[place][is_measured])
 
 
 def _warp_drawing(configuration: Configuration) -> Any:

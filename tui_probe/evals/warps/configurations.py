@@ -67,27 +67,27 @@ class Configuration:
     @property
     def spread(self) -> float | None:
         """(most - least) / least."""
-        least = int(self.cycles.min()) if len(self.cycles) else 0
-        return (int(self.cycles.max()) - least) / least if least else None
+        minimum = int(self.cycles.min()) if len(self.cycles) else 0
+        return (int(self.cycles.max()) - minimum) / minimum if minimum else None
 
 
-def read_configuration(given: EvaluationInput, result: ProbeResult, progress: Progress) -> Configuration:
+def read_configuration(source: EvaluationInput, result: ProbeResult, progress: Progress) -> Configuration:
     """The configuration of a result. Raises TraceError if it is not of the probe that the trace names."""
     probe = probe_named(result.probe)
     assert probe is not None  # results are asked for by the names of built-in probes
     assert probe.timeline is not None
     timeline = probe.timeline(result, progress).timeline
-    together = int(timeline.slots.max(initial=0))
+    blocks_per_sm = int(timeline.slots.max(initial=0))
     sms = int((timeline.slots > 0).sum())
-    return Configuration(given, result, timeline.blocks.duration, together, timeline.span, sms)
+    return Configuration(source, result, timeline.blocks.duration, blocks_per_sm, timeline.span, sms)
 
 
 def _percentile_of(percentile: int) -> Callable[[Configuration], float | None]:
-    def read(row: Configuration) -> float | None:
+    def percentile_of(row: Configuration) -> float | None:
         lengths = row.lengths
         return None if lengths is None else lengths.record()[f"p{percentile}"]
 
-    return read
+    return percentile_of
 
 
 def _percentile_column(percentile: int, title: str, rank: int = 0) -> Column[Any]:
@@ -137,29 +137,31 @@ def block_speeds(recorded: WarpProgress) -> BlockSpeeds | None:
     loop = recorded.main_loop
     if loop is None:
         return None
-    at = recorded.pace["line"] == loop.line
-    at &= np.arange(recorded.pace.shape[2]) < recorded.kept[..., np.newaxis]
-    count = at.sum(axis=2)
-    most = int(count.max(initial=0))
-    if most < 2:
+    is_arrival = recorded.pace["line"] == loop.line
+    is_arrival &= np.arange(recorded.pace.shape[2]) < recorded.kept[..., np.newaxis]
+    count = is_arrival.sum(axis=2)
+    max_arrivals = int(count.max(initial=0))
+    if max_arrivals < 2:
         return None
-    since = unwrapped(recorded.pace["clock"], recorded.warps["start"].astype(np.uint32)).astype(np.float64)
-    times = _arrivals(since, at, most)
-    parts = np.unique(np.linspace(0, most - 1, min(_STEPS, most - 1) + 1).round().astype(np.int64))
+    cycles = unwrapped(recorded.pace["clock"], recorded.warps["start"].astype(np.uint32)).astype(np.float64)
+    times = _arrival_cycles(cycles, is_arrival, max_arrivals)
+    parts = np.unique(np.linspace(0, max_arrivals - 1, min(_STEPS, max_arrivals - 1) + 1).round().astype(np.int64))
     steps = np.diff(times[..., parts], axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         paces = np.where(steps > 0, 1e3 * np.diff(parts) / steps, np.nan)
-    ran = count.max(axis=1) >= 2
-    known = ~np.isnan(paces[ran])
-    total = np.where(known, paces[ran], 0.0).sum(axis=1)
-    mean = np.divide(total, known.sum(axis=1), out=np.full(total.shape, np.nan), where=known.any(axis=1))
-    middle = (parts[1:] + parts[:-1]) / 2 / (most - 1) * 100
-    cut = int((recorded.reached > recorded.kept).sum())
-    return BlockSpeeds(np.flatnonzero(ran), middle, mean, cut)
+    has_speed = count.max(axis=1) >= 2
+    is_measured = ~np.isnan(paces[has_speed])
+    total = np.where(is_measured, paces[has_speed], 0.0).sum(axis=1)
+    mean = np.divide(total, is_measured.sum(axis=1), out=np.full(total.shape, np.nan), where=is_measured.any(axis=1))
+    middle = (parts[1:] + parts[:-1]) / 2 / (max_arrivals - 1) * 100
+    truncated_warps = int((recorded.reached > recorded.kept).sum())
+    return BlockSpeeds(np.flatnonzero(has_speed), middle, mean, truncated_warps)
 
 
-def _arrivals(since: NDArray[np.float64], at: NDArray[np.bool_], most: int) -> NDArray[np.float64]:
+def _arrival_cycles(
+    cycles: NDArray[np.float64], is_arrival: NDArray[np.bool_], max_arrivals: int
+) -> NDArray[np.float64]:
     """Cycles from a warp's start to its k-th arrival: shape (blocks, warps, most), NaN after its last."""
-    order = np.argsort(~at, axis=-1, kind="stable")[..., :most]
-    sorted_times = np.take_along_axis(since, order, axis=-1)
-    return np.where(np.take_along_axis(at, order, axis=-1), sorted_times, np.nan)
+    order = np.argsort(~is_arrival, axis=-1, kind="stable")[..., :max_arrivals]
+    sorted_times = np.take_along_axis(cycles, order, axis=-1)
+    return np.where(np.take_along_axis(is_arrival, order, axis=-1), sorted_times, np.nan)

@@ -336,7 +336,7 @@ class _GraftWalk:
                 continue
             right = adjacent + 1
             yield self._pair(place, adjacent, address)
-            if address in self._graft.replaced:
+            if address in self._graft.replaced_offsets:
                 yield from self._added_below(adjacent)
         yield from self._labels(left, len(self._pruned.lines), right, end)
         for part in self._parts.values():  # what no replaced instruction leads to
@@ -344,7 +344,7 @@ class _GraftWalk:
 
     def _pair(self, left: int, right: int, address: int) -> LinePair:
         before, after = self._pruned.lines[left], self._probed.lines[right]
-        if address in self._graft.replaced:
+        if address in self._graft.replaced_offsets:
             return LinePair(left, right, "changed", next((owner for owner in self._owners if owner), ""))
         if before == after:
             return LinePair(left, right, "same")
@@ -371,8 +371,11 @@ class _GraftWalk:
         added = [i for i, owner in enumerate(self._owners) if owner is not None]
         if not added:
             return {}
-        branches = [self._places[at] for at in self._graft.replaced if at in self._places]
-        targets = {self._graft.appended, *filter(None, map(self._target, (self._probed.lines[i] for i in branches)))}
+        branches = [self._places[at] for at in self._graft.replaced_offsets if at in self._places]
+        targets = {
+            self._graft.appended_offset,
+            *filter(None, map(self._target, (self._probed.lines[i] for i in branches))),
+        }
         starts = sorted((self._first_of(at), at) for at in targets if at in self._places and self._places[at] in added)
         ends = [*(first for first, _ in starts[1:]), len(self._owners)]
         return {at: range(first, end) for (first, at), end in zip(starts, ends, strict=True)}

@@ -174,7 +174,7 @@ def _grafted(tool: str, codes: dict[str, SassCode], graft: Graft, owner: str) ->
 def _without_padding(probed: SassCode, pruned: SassCode, graft: Graft) -> SassCode:
     """The probed code without what filled the space between the end of the original and the code that was added."""
     end = max((at for at in pruned.addresses if at is not None), default=-1)
-    code = [i for i, at in enumerate(probed.addresses) if at is None or not end < at < graft.appended]
+    code = [i for i, at in enumerate(probed.addresses) if at is None or not end < at < graft.appended_offset]
     lines = [probed.lines[i] for i in code]
     return replace(
         probed,
@@ -191,7 +191,7 @@ def _owners_of_added_lines(probed: SassCode, graft: Graft, owner: str) -> list[s
     following: int | None = None
     for address in reversed(probed.addresses):
         following = address if address is not None else following
-        owners.append(owner if following is not None and following >= graft.appended else None)
+        owners.append(owner if following is not None and following >= graft.appended_offset else None)
     return owners[::-1]
 
 

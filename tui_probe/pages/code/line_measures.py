@@ -237,7 +237,7 @@ def line_rows(joined: JoinedResult) -> tuple[LineSpec, LineRows]:
         rows = replace(rows, notes=notes, unexecuted_lines=())
     folder = of.kernel.folder
     if folder is not None and any(row.source is not None and is_of_toolkit(row.source.file) for row in rows.rows):
-        calls = SourceLines.of(folder).calls
+        calls = SourceLines.from_folder(folder).calls
         rows = replace(rows, rows=[replace(row, source=calls.get(row.line, row.source)) for row in rows.rows])
     return probe.lines, rows
 

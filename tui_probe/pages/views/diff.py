@@ -255,7 +255,7 @@ def _open_view(source: ViewSource, progress: Progress) -> DiffView:
             raise TraceError(f"{path}: {error.strerror or error}") from error
     progress(0.5)
     folder = source.kernel.folder
-    sources = SourceLines({}) if folder is None else SourceLines.of(folder)
+    sources = SourceLines({}) if folder is None else SourceLines.from_folder(folder)
     progress(0.7)
     return DiffView(source.kernel, texts[0], texts[1], sources, measures_of(source))
 

@@ -148,7 +148,7 @@ def _result_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]:
         yield "no result was saved"
         return
     try:
-        result = kernel.read(path)
+        result = kernel.read_result_file(path)
     except TraceError as error:
         yield printable(str(error))
         return

@@ -383,7 +383,7 @@ def _open_view(source: ViewSource, progress: Progress) -> PtxView:
             except OSError as error:
                 raise TraceError(f"{path}: {error.strerror or error}") from error
     folder = source.kernel.folder
-    sources = None if folder is None else SourceLines.of(folder)
+    sources = None if folder is None else SourceLines.from_folder(folder)
     title, measures = f"PTX of {source.kernel.demangled}", measures_of(source)
     flags = flagged_lines(source)
     if measures is None or folder is None or set(texts) != {"original"}:

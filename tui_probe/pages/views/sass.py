@@ -351,7 +351,7 @@ def unavailable_reason(source: ViewSource) -> str | None:
 def _open_view(source: ViewSource, progress: Progress) -> SassView | OriginalSassView:
     if not has_both_sides(source.kernel):
         folder = source.kernel.folder
-        sources = SourceLines({}) if folder is None else SourceLines.of(folder)
+        sources = SourceLines({}) if folder is None else SourceLines.from_folder(folder)
         return OriginalSassView(source.kernel, *read_original(source.kernel, progress), sources)
     code, links = read_code(source.kernel, progress), wait_links(source.kernel)
     return SassView(source.kernel, code, measures_of(source), links)

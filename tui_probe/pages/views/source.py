@@ -416,7 +416,7 @@ def unavailable_reason(source: ViewSource) -> str | None:
     is_graft = info is not None and info.graft is not None
     if kernel.folder is None or (kernel.file("pruned.ptx") is None and not is_graft):
         return kernel.reason or f"the trace has no PTX of this kernel (status: {kernel.status})"
-    if not SourceLines.of(kernel.folder).lines:
+    if not SourceLines.from_folder(kernel.folder).lines:
         return "source lines are unknown: compile with nvcc -lineinfo, in Numba with @cuda.jit(lineinfo=True)"
     return None
 
@@ -424,7 +424,7 @@ def unavailable_reason(source: ViewSource) -> str | None:
 def _open_view(source: ViewSource, progress: Progress) -> SourceView:
     progress(0.0)
     folder = source.kernel.folder
-    lines = SourceLines.of(folder) if folder else SourceLines({})
+    lines = SourceLines.from_folder(folder) if folder else SourceLines({})
     progress(0.5)
     files = SourceFiles(source.trace.directory)
     title, measures = f"Source of {source.kernel.demangled}", measures_of(source)

@@ -290,13 +290,13 @@ COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (
     ),
     ScreenColumn(
         replace(_REPORT_COLUMNS["median"], rank=4),
-        lambda r: r.gpu_time and r.gpu_time.shown.median_ns,
+        lambda r: r.gpu_time and r.gpu_time.preferred_variant.median_ns,
         min_cells=8,
         max_cells=8,
     ),
     ScreenColumn(
         replace(_REPORT_COLUMNS["p99"], rank=7),
-        lambda r: r.gpu_time and r.gpu_time.shown.p99_ns,
+        lambda r: r.gpu_time and r.gpu_time.preferred_variant.p99_ns,
         min_cells=8,
         max_cells=8,
     ),

@@ -14,7 +14,7 @@ from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import shorten
 from tui_probe.probekit.record_counts import launches_text
 from tui_probe.trace.kernel_status import ended_context
-from tui_probe.trace.recent import run_before
+from tui_probe.trace.recent import find_previous_run
 from tui_probe.ui import keys
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class PreviousRunHint:
         if process is None or snapshot.running or not snapshot.loaded or process.directory == self._directory:
             return
         self._directory, self.text = process.directory, ""
-        self._desk.tables.submit((self, "before"), partial(run_before, process.directory), self._take)
+        self._desk.tables.submit((self, "before"), partial(find_previous_run, process.directory), self._take)
 
     def _take(self, before: Path | None) -> None:
         self.text = "" if before is None else f"{keys.key_of('again')}: compare with the previous run"

@@ -160,7 +160,7 @@ def needle_of(text: str) -> Needle:
     """``text`` literally; lower case matches both cases."""
     from tui_probe.trace.log_index import Needle
 
-    return Needle.of(text, ignore_case=text == text.lower())
+    return Needle.from_query(text, ignore_case=text == text.lower())
 
 
 def log_line(text: str) -> Line:
