@@ -119,8 +119,8 @@ def test_a_file_holds_byte_for_byte_what_the_kernel_saved(tool: Tool, grid: int,
     )
     maps.save(tool.folder / "expected.bin")
     assert kernel.results[0].read_bytes() == (tool.folder / "expected.bin").read_bytes()
-    result = kernel.read(kernel.results[0])
-    written = result.written(5)
+    result = kernel.read_result_file(kernel.results[0])
+    written = result.written_mask(5)
     assert written is not None
     np.testing.assert_array_equal(written.ravel(), steps > begin)
     assert result.attempts(2) is None
@@ -139,9 +139,9 @@ def test_a_dynamic_map_grows_from_launch_to_launch(tool: Tool, level: str) -> No
     kernel, _ = run(tool, text, 2, 40, "100/0", "100/0", "300/0", "300,7/0")
     recorded = []
     for path in kernel.results:
-        result = kernel.read(path)
+        result = kernel.read_result_file(path)
         recorded.append((result.capacity(0), result.totals(0)))
-        records, written = result.records(0, RECORD), result.written(0)
+        records, written = result.records(0, RECORD), result.written_mask(0)
         assert written is not None
         np.testing.assert_array_equal(
             records["step"][written], np.broadcast_to(np.arange(records.shape[2]), records.shape)[written]
@@ -164,7 +164,7 @@ def test_a_measured_launch_keeps_all_of_a_dynamic_map(tool: Tool) -> None:
     text = ONE_MAP.format(level="thread", kind='type = "dynamic"')
     kernel, _ = run(tool, text, 2, 40, "300/0", options=("--benchmark", "--save-results"))
     (path,) = kernel.results
-    result = kernel.read(path)
+    result = kernel.read_result_file(path)
     assert (result.capacity(0), result.totals(0)) == (300, (80 * 300, 80 * 300))
 
 
@@ -173,7 +173,7 @@ def test_a_dynamic_map_stays_within_the_memory_for_probes(tool: Tool) -> None:
     text = ONE_MAP.format(level="thread", kind='type = "dynamic"')
     kernel, _ = run(tool, text, 2, 64, "100/0", "100/0", options=("--max-probe-memory", "64K"))
     for path in kernel.results:
-        result = kernel.read(path)
+        result = kernel.read_result_file(path)
         assert result.capacity(0) == 8  # × 16 bytes × 128 threads, and the counts
         assert result.totals(0) == (128 * 8, 128 * 100)
 
@@ -186,11 +186,11 @@ def test_slots_of_many_megabytes(tool: Tool) -> None:
     kernel, _ = run(
         tool, ONE_MAP.format(level="thread", kind=f"cap = {cap}"), grid, block, "3,0,1,9010,70/0,0,0,8990,2"
     )
-    result = kernel.read(kernel.results[0])
+    result = kernel.read_result_file(kernel.results[0])
     steps = np.resize([3, 0, 1, 9010, 70], grid * block).reshape(grid, block)
     begin = np.resize([0, 0, 0, 8990, 2], grid * block).reshape(grid, block)
     np.testing.assert_array_equal(result.attempts(0), steps - begin)
-    written, records = result.written(0), result.records(0, RECORD)
+    written, records = result.written_mask(0), result.records(0, RECORD)
     assert written is not None
     np.testing.assert_array_equal(written.sum(axis=2), steps - begin)
     expected = begin[:, :, np.newaxis] + np.arange(cap)

@@ -101,8 +101,8 @@ def test_slices_add_up(tmp_path_factory: pytest.TempPathFactory, size: int) -> N
     write_example(directory)
     complete = summary(open_trace(directory))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_index, "SLICE", size)
-        patch.setattr(follow, "_HEAD", size)
+        patch.setattr(log_index, "SLICE_BYTES", size)
+        patch.setattr(follow, "_HEAD_BYTES", size)
         assert summary(open_trace(directory)) == complete
 
 

@@ -98,7 +98,7 @@ def test_a_file_that_was_replaced_has_a_new_generation(path: Path, how: str) -> 
 
 
 def test_a_budget_leaves_the_rest_for_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_index, "SLICE", 4)
+    monkeypatch.setattr(log_index, "SLICE_BYTES", 4)
     path.write_bytes(b"a\nb\nc\nd\n")
     index = LogIndex(path)
     sizes = []
@@ -134,8 +134,8 @@ texts = st.lists(st.sampled_from([b"", b"a", b"ab", b"[t] a", b"[t] b", b"bb b",
 def small_pieces(size: int, step: int) -> Iterator[None]:
     """Few bytes are read at a time, and lines are marked often."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_index, "SLICE", size)
-        patch.setattr(log_index, "STEP", step)
+        patch.setattr(log_index, "SLICE_BYTES", size)
+        patch.setattr(log_index, "MARK_INTERVAL", step)
         patch.setattr(log_index, "_FIRST_READ_BYTES", 1 + size // 2)
         yield
 

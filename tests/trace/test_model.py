@@ -304,6 +304,6 @@ def test_results_are_read_as_kernel_info_says(writer: TraceWriter) -> None:
     folder = writer.kernel(0, FILL)
     path = writer.save(0, writer.launch(0, (2, 1, 1)), content)
     kernel = only(open_trace(writer.directory))
-    assert kernel.read(path).sections[0].level == "warp"
+    assert kernel.read_result_file(path).sections[0].level == "warp"
     (folder / "kernel.info").unlink()
-    assert kernel.read(path).sections[0].level == "thread"
+    assert kernel.read_result_file(path).sections[0].level == "thread"

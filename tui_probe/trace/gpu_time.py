@@ -58,7 +58,7 @@ class TimeSamples:
         """A copy of those that all columns have: another thread may be adding some."""
         columns = [getattr(self, member.name) for member in fields(self)]
         common_length = min(map(len, columns))
-        return TimeSamples(*(column.first(common_length) for column in columns))
+        return TimeSamples(*(column.copy_first(common_length) for column in columns))
 
     def with_probed(self, launches: Collection[int | None]) -> TimeSamples:
         """Return the samples, of the probed launches only those of these numbers."""
