@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.dsl.expressions import (
     BINARY,
@@ -77,7 +77,9 @@ class ExpressionBuilder:
             case ast.Compare():
                 return self._compare(node)
             case ast.BoolOp(op=op, values=values):
-                return self._logic(isinstance(op, ast.And), [as_truth(self.build(value)) for value in values])
+                return _combine_truths(
+                    "and" if isinstance(op, ast.And) else "or", [as_truth(self.build(value)) for value in values]
+                )
             case ast.IfExp(test=test, body=body, orelse=alternative):
                 return _build_conditional(as_truth(self.build(test)), self.build(body), self.build(alternative))
             case ast.Call():
@@ -130,18 +132,6 @@ class ExpressionBuilder:
         if isinstance(left, Number) and isinstance(right, Number):
             return Number(int(relation.evaluate(left.value, right.value)))
         return Comparison(relation.ptx, left, right)
-
-    def _logic(self, conjunction: bool, truths: list[Expression]) -> Expression:
-        neutral = Number(int(conjunction))
-        result: Expression = neutral
-        for part in truths:
-            if Number(int(not conjunction)) in (result, part):
-                result = Number(int(not conjunction))
-            elif result == neutral:
-                result = part
-            elif part != neutral:
-                result = LogicOperation("and" if conjunction else "or", result, part)
-        return result
 
     def _call(self, node: ast.Call) -> Expression:
         match node:
@@ -196,6 +186,20 @@ def negate(expression: Expression) -> Expression:
         case Negation(operand):
             return operand
     return Negation(expression)
+
+
+def _combine_truths(operation: Literal["and", "or"], truths: list[Expression]) -> Expression:
+    """Combine truths from left to right, and leave out those that are constant."""
+    neutral, absorbing = (Number(1), Number(0)) if operation == "and" else (Number(0), Number(1))
+    result: Expression = neutral
+    for truth in truths:
+        if absorbing in (result, truth):
+            result = absorbing
+        elif result == neutral:
+            result = truth
+        elif truth != neutral:
+            result = LogicOperation(operation, result, truth)
+    return result
 
 
 def _apply_operator(operator: Operator, left: Expression, right: Expression) -> Expression:
@@ -273,5 +277,5 @@ def read_loop(node: ast.For, constants: Mapping[str, int], source: ProbeSource) 
 
 
 def _signed_value(number: int) -> int:
-    """Bounds may be negative, such as the -1 of ``range(3, -1, -1)``."""
+    """Return a bound of ``range`` with its sign, which may be negative: ``range(3, -1, -1)``."""
     return number - (MAX_U64 + 1) if number >> 63 else number

@@ -95,11 +95,11 @@ class SnippetRegisters:
         return register
 
     def next_statement(self) -> None:
-        """Nothing in between outlives a statement: its registers are free again."""
+        """Free the temporary registers of the statement before."""
         self._temporaries.clear()
 
     def declarations(self) -> list[str]:
-        """``.reg`` lines for all registers used, those of a type in one."""
+        """Return ``.reg`` lines for all registers used, one for each type."""
         lines = []
         for kind in _TEMPORARY_PREFIXES:
             names = [name for name, used_kind in self._used_kinds.items() if used_kind == kind]
@@ -114,7 +114,7 @@ def register_kind(bits: Bits) -> RegisterKind:
 
 
 def _name_candidates(variable: str) -> Iterator[str]:
-    """``%name``, ``%name_2``, …, without names that PTX or temporaries have."""
+    """Yield ``%name``, ``%name_2``, …, without names that PTX or temporaries have."""
     name = f"%{variable}"
     if name not in SPECIAL_REGISTERS and not _TEMPORARY_NAME.fullmatch(name):
         yield name

@@ -27,7 +27,7 @@ class Operator:
     ptx: str
     evaluate: Callable[[int, int], int]
     bound: Callable[[int, int], int]
-    low_bits_suffice: bool
+    low_bits_suffice: bool = True
 
     @property
     def is_shift(self) -> bool:
@@ -63,21 +63,25 @@ def _left_bound(left: int, _right: int) -> int:
     return left
 
 
+def _remainder_bound(left: int, right: int) -> int:
+    return min(left, max(right - 1, 0))
+
+
 def _shifted_bound(left: int, right: int) -> int:
     return min(left << right, MAX_U64) if right < 64 else MAX_U64
 
 
 BINARY: Final[dict[type[ast.operator], Operator]] = {
-    ast.Add: Operator("+", "add.u", lambda a, b: (a + b) & MAX_U64, _sum_bound, True),
-    ast.Sub: Operator("-", "sub.u", lambda a, b: (a - b) & MAX_U64, _any_bound, True),
-    ast.Mult: Operator("*", "mul.lo.u", lambda a, b: (a * b) & MAX_U64, _product_bound, True),
-    ast.FloorDiv: Operator("//", "div.u", lambda a, b: a // b, _left_bound, False),
-    ast.Mod: Operator("%", "rem.u", lambda a, b: a % b, lambda a, b: min(a, max(b - 1, 0)), False),
-    ast.LShift: Operator("<<", "shl.b", _shift_left, _shifted_bound, True),
-    ast.RShift: Operator(">>", "shr.u", _shift_right, _left_bound, False),
-    ast.BitAnd: Operator("&", "and.b", lambda a, b: a & b, min, True),
-    ast.BitOr: Operator("|", "or.b", lambda a, b: a | b, _union_bound, True),
-    ast.BitXor: Operator("^", "xor.b", lambda a, b: a ^ b, _union_bound, True),
+    ast.Add: Operator("+", "add.u", lambda a, b: (a + b) & MAX_U64, _sum_bound),
+    ast.Sub: Operator("-", "sub.u", lambda a, b: (a - b) & MAX_U64, _any_bound),
+    ast.Mult: Operator("*", "mul.lo.u", lambda a, b: (a * b) & MAX_U64, _product_bound),
+    ast.FloorDiv: Operator("//", "div.u", lambda a, b: a // b, _left_bound, low_bits_suffice=False),
+    ast.Mod: Operator("%", "rem.u", lambda a, b: a % b, _remainder_bound, low_bits_suffice=False),
+    ast.LShift: Operator("<<", "shl.b", _shift_left, _shifted_bound),
+    ast.RShift: Operator(">>", "shr.u", _shift_right, _left_bound, low_bits_suffice=False),
+    ast.BitAnd: Operator("&", "and.b", lambda a, b: a & b, min),
+    ast.BitOr: Operator("|", "or.b", lambda a, b: a | b, _union_bound),
+    ast.BitXor: Operator("^", "xor.b", lambda a, b: a ^ b, _union_bound),
 }
 
 BITWISE_AND: Final = BINARY[ast.BitAnd]

@@ -144,7 +144,7 @@ class ProbedOperands:
     determines it.
     """
 
-    def __init__(self, source: ProbeSource, positions: Sequence[Position], runs_before: bool) -> None:
+    def __init__(self, source: ProbeSource, positions: Sequence[Position], *, runs_before: bool) -> None:
         self._source = source
         self._positions = positions
         self._runs_before = runs_before
@@ -175,7 +175,7 @@ class ProbedOperands:
         return Operand(HELPER_NAMES[node.id], 0 if is_saved else width)
 
     def _check_block_helper(self, node: ast.Name) -> None:
-        """A basic block has a line and a number of instructions; an instruction has all but that number."""
+        """Refuse helpers of basic blocks at instructions, and helpers of instructions at blocks."""
         if node.id in ("instructions", "issued") and any(position.opcode != BLOCK for position in self._positions):
             raise self._source.error(
                 node, f"{node.id} describes a basic block; use it at pos='block' or 'block.load' only"

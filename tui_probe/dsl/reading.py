@@ -70,7 +70,7 @@ def read_map(node: ast.ClassDef, source: ProbeSource) -> DeclaredMap:
 
 
 def _reduction(node: ast.ClassDef, group: _Value | None, level: str, kind: str, cap: int, source: ProbeSource) -> str:
-    """Whose records results keep the sums of; "" for all records."""
+    """Return the group over which results keep sums of records; "" if they keep all records."""
     if group is None:
         return ""
     reduction = _choice(
@@ -88,7 +88,7 @@ def _reduction(node: ast.ClassDef, group: _Value | None, level: str, kind: str, 
 def _check_sites(
     node: ast.ClassDef, kind: str, cap: int, fields: tuple[tuple[str, str], ...], source: ProbeSource
 ) -> None:
-    """A map of sites has one record of sums for each."""
+    """Refuse a map of sites that has more than one record of sums for each site."""
     if kind != "array" or cap != 1:
         raise source.error(node, f"{node.name} has level='site', with one record per site; omit 'type' and 'cap'")
     for name, width in fields:
@@ -272,7 +272,7 @@ class FunctionScope:
     def __init__(self, function: ProbeFunction, program: Program, source: ProbeSource) -> None:
         self._program = program
         self._source = source
-        self.operands = ProbedOperands(source, function.positions, function.runs_before)
+        self.operands = ProbedOperands(source, function.positions, runs_before=function.runs_before)
         self.builder = ExpressionBuilder(source, self._resolve)
         self.assigned_names: set[str] = set()
         self.loops: dict[str, Loop] = {}
@@ -353,7 +353,7 @@ class FunctionScope:
         return widths
 
     def _infer_widths(self, function: ast.FunctionDef) -> None:
-        """Locals without a declared type are as wide as what is assigned to them: narrow until proved wide."""
+        """Set the widths of locals without a declared type: 32 bits unless a wider value is assigned to them."""
         values = list(self._untyped_assignments(function))
         for name, _ in values:
             self.bits[name] = 32
@@ -388,7 +388,7 @@ class FunctionScope:
 
 
 def expand_augmented(node: ast.AugAssign) -> ast.expr:
-    """``x + value`` of ``x += value``."""
+    """Return ``x + value`` for ``x += value``."""
     if not isinstance(node.target, ast.Name):
         return node.value
     operand = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)

@@ -187,12 +187,14 @@ class Saver:
         for index, expression in enumerate(expressions):
             if reads_clock(expression):
                 values[index] = self._emitter.value(expression, widths[index])
-        other_indices = [index for index in range(len(expressions)) if index not in values]
-        if self._located is None and not all(_is_operand(expressions[index]) for index in other_indices):
+        if self._located is None and not all(
+            _is_operand(expression) or reads_clock(expression) for expression in expressions
+        ):
             self._emitter.lines.append(f"LOCATE [ {declared.name} ];")
-        for index in other_indices:
-            values[index] = self._save_operand(expressions[index], widths[index])
-        return [values[index] for index in range(len(expressions))]
+        for index, expression in enumerate(expressions):
+            if index not in values:
+                values[index] = self._save_operand(expression, widths[index])
+        return [values[index] for index in sorted(values)]
 
     def _save_operand(self, expression: Expression, bits: Bits) -> str:
         """Return a value as SAVE takes it: what it converts itself is left to it."""

@@ -103,7 +103,9 @@ class Summation:
     def __init__(
         self, probe: Probe, names: UnusedNames, probe_registers: dict[str, str], *, reduces: bool, gathers: bool
     ) -> None:
-        """``gathers``: all sums are made before one lane continues to add them."""
+        """Describe how sums are made. ``reduces``: by ``redux`` over the lanes. ``gathers``: all sums are made before
+        one lane continues to add them.
+        """
         self._gathers = gathers
         self._probe = probe
         self._names = names

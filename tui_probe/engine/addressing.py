@@ -83,7 +83,7 @@ class Addressing:
         block_register: str = "",
         launches: LaunchKind = LaunchKind.DETECTED,
     ) -> None:
-        """``block_register`` holds the block's number in the sample, where only a sample of blocks is probed."""
+        """Name the registers. ``block_register`` holds the block's number in the sample, if a sample is probed."""
         self._names = names
         self._launches = launches
         self._shape = shape

@@ -127,7 +127,7 @@ class _QueuedImage:
         self._lock = threading.Lock()
 
     def finish_request(self) -> None:
-        """A request is done: remove the file after the last one."""
+        """Count a request as done, and remove the file after the last one."""
         with self._lock:
             self._open_requests -= 1
             if not self._open_requests:

@@ -53,7 +53,7 @@ _LOCK_PAUSE: Final = 0.005
 
 
 def default_cache_directory(name: str = "kernels") -> Path | None:
-    """``$XDG_CACHE_HOME/tui-probe/WHAT``, else below ``~/.cache``; None where this user has no cache directory."""
+    """Return ``$XDG_CACHE_HOME/tui-probe/NAME``, else below ``~/.cache``; None for a user without a cache directory."""
     home = cache_home()
     return None if home is None else Path(home) / name
 
@@ -125,7 +125,7 @@ class Cache:
             excess -= stat.st_size
 
     def trim_if_changed(self) -> None:
-        """Trim, unless the folder is as the last call left it: to look at thousands of entries takes a short run long.
+        """Trim, unless the folder is as the last call left it: a scan of thousands of entries would slow short runs.
 
         Raises OSError where that is not possible.
         """

@@ -239,7 +239,9 @@ class CallState:
         constant_registers: frozenset[str],
         parameters: Mapping[str, Sequence[str]],
     ) -> None:
-        """``parameters`` are the kernel's, by the function that needs them, those of whom it calls included."""
+        """Assign offsets to ``registers``. ``parameters`` are those of the kernel that each function needs, also for
+        the functions that it calls.
+        """
         self._kernel = kernel
         self._callees = callees
         self._edits = edits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.additions import Summation
@@ -152,6 +152,13 @@ class Sampling:
         return f"@!{self._outside_predicate()} {line}" if line.startswith("red.") else line
 
 
+def _store_space(own_map: Map) -> str:
+    """Return the state space of stores to a map, with their cache operator."""
+    if own_map.resident:
+        return _VOLATILE
+    return _GLOBAL if own_map.cap == 1 else _STREAMING
+
+
 class _LocatedRecord(NamedTuple):
     """The address of a record, and the label behind its stores, to which lanes branch that save none.
 
@@ -161,6 +168,22 @@ class _LocatedRecord(NamedTuple):
     address: RecordAddress
     skip: str
     has_branch: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpansionOptions:
+    """Properties of the code around snippets, and of the GPU, that decide how snippets are written out."""
+
+    reduces: bool
+    """``redux.sync`` may sum over lanes."""
+    tail_in_use: bool = False
+    """Memory behind the marks of slots is in use."""
+    gathers: bool = False
+    """Lanes that part do not meet again, so all sums are made before one lane adds them."""
+    has_elect: bool = False
+    """``elect.sync`` may choose a lane."""
+    is_warp_uniform: bool = False
+    """Live registers are the same in all lanes of a warp."""
 
 
 class Expander:
@@ -174,20 +197,10 @@ class Expander:
         probe: Probe,
         names: UnusedNames,
         addressing: Addressing,
-        *,
-        reduces: bool,
-        tail_in_use: bool = False,
-        gathers: bool = False,
-        has_elect: bool = False,
-        is_warp_uniform: bool = False,
+        options: ExpansionOptions,
         sites: SiteRecords | None = None,
     ) -> None:
-        """``tail_in_use``: what is behind the marks of slots is in use. ``gathers``: lanes that part do not meet again.
-        ``has_elect``: ``elect.sync`` chooses a lane.
-        ``is_warp_uniform``: what lives throughout is the same in all lanes of a warp.
-
-        ``sites`` are those of the kernel that calls this.
-        """
+        """Name the probe's registers. ``sites`` are those of the kernel that calls this function, None for a kernel."""
         self._probe = probe
         self._names = names
         self._addressing = addressing
@@ -196,13 +209,15 @@ class Expander:
             probe,
             names,
             addressing,
-            tail_in_use=tail_in_use,
-            elects=not gathers,
-            has_elect=has_elect,
-            is_warp_uniform=is_warp_uniform,
+            tail_in_use=options.tail_in_use,
+            elects=not options.gathers,
+            has_elect=options.has_elect,
+            is_warp_uniform=options.is_warp_uniform,
         )
-        self._summation = Summation(probe, names, self._probe_registers, reduces=reduces, gathers=gathers)
-        self._exchanges = reduces and not gathers and not probe.is_lean
+        self._summation = Summation(
+            probe, names, self._probe_registers, reduces=options.reduces, gathers=options.gathers
+        )
+        self._can_exchange = options.reduces and not options.gathers and not probe.is_lean
         self.sites = sites.of_function(names) if sites else SiteRecords(probe, names)
         self.zero: frozenset[str] = frozenset()
         """Registers of the probe that are 0 wherever a snippet is written out from now on."""
@@ -247,7 +262,7 @@ class Expander:
     ) -> list[str]:
         """Return the lines that store a record: where it was ``located``, else at the address that they find first."""
         lines: list[str] = []
-        may_be_even = own_map.even and self._exchanges and located is None
+        may_be_even = own_map.even and self._can_exchange and located is None
         even_lanes = self._recording.even_lanes(own_map) if may_be_even else None
         if even_lanes:
             value_lines, first_value = self._operand(0, own_map.fields[0], values[0], helpers, "")
@@ -371,7 +386,7 @@ class Expander:
         # Four registers in a row are worth it where stores are many and registers are not scarce.
         is_wide = (own_map.cap != 1 or own_map.resident) and not self._probe.is_lean
         unit = storage.unit if is_wide else min(storage.unit, 8)
-        hint = _VOLATILE if own_map.resident else _STREAMING if own_map.cap != 1 else _GLOBAL
+        space = _store_space(own_map)
         guard = f"@{target.predicate} " if target.predicate else ""
         for column in range(0, own_map.record_bytes, unit):
             piece = {offset - column: operand for offset, operand in operands.items() if 0 <= offset - column < unit}
@@ -381,7 +396,7 @@ class Expander:
                 unit_offset = column % storage.unit + offset
                 place = target.offset + column // storage.unit * (target.pitch or storage.unit) + unit_offset
                 address = target.address + (f"+{place}" if place else "")
-                lines.append(f"{guard}st{hint}.{suffix} [{address}], {operand};")
+                lines.append(f"{guard}st{space}.{suffix} [{address}], {operand};")
         return lines
 
     def _unit_stores(self, piece: dict[int, tuple[FieldType, str]]) -> tuple[list[str], list[tuple[int, str, str]]]:

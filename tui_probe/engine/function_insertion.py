@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.addressing import Addressing, BlockShape
-from tui_probe.engine.expansion import ONLY_RECORD, Expander, Sampling
+from tui_probe.engine.expansion import ONLY_RECORD, Expander, ExpansionOptions, Sampling
 from tui_probe.engine.function_sites import BlockSite, FunctionSites, PhaseSite
 from tui_probe.engine.helper_values.helpers import Helpers, HelperValue
 from tui_probe.engine.kernel import mark_lines
@@ -138,7 +138,7 @@ class SnippetFunctions:
         """Return the function: its parameters are the addresses of maps, numbers of the instruction, and operands."""
         names = self._names.of_function(function)
         addressing = Addressing(names, BlockShape.from_entry(self._entry), "")
-        expander = Expander(self._probe, names, addressing, reduces=self._reduces, sites=sites)
+        expander = Expander(self._probe, names, addressing, ExpansionOptions(reduces=self._reduces), sites)
         maps = [_Parameter(names.parameter("map", name), 64, "") for name in map_names]
         parameters: list[_Parameter] = []
         for index, name in enumerate(map_names):
@@ -200,8 +200,8 @@ class FunctionInsertion:
         self.sampling = Sampling(probe, names) if samples_blocks else None
         place = self.sampling.place if self.sampling else ""
         self.addressing = Addressing(names, BlockShape.from_entry(kernel.entry), place)
-        has_elect = can_elect(kernel.module)
-        self.expander = Expander(probe, names, self.addressing, reduces=reduces, has_elect=has_elect, sites=sites)
+        options = ExpansionOptions(reduces=reduces, has_elect=can_elect(kernel.module))
+        self.expander = Expander(probe, names, self.addressing, options, sites)
         self.inserted_snippets: list[Snippet] = []
         """Snippets at the sites, one for each place."""
         self._functions: SnippetFunctions | None = None

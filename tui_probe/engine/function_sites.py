@@ -186,7 +186,7 @@ class FunctionSites:
         shared_variables: SharedVariables,
         ends_block: Callable[[Instruction], bool] | None,
     ) -> None:
-        """Instructions for which ``ends_block`` holds end basic blocks."""
+        """Sort the points by opcode. Instructions for which ``ends_block`` holds end basic blocks."""
         self._kernel = kernel
         self._function = function
         self._probe = probe

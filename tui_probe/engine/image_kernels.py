@@ -370,7 +370,7 @@ def _spellings(kernel: FileKernel) -> set[str]:
 
 
 def _short_names(kernel: FileKernel) -> Iterator[str]:
-    """Names that a user would type: names without the types first, which are fewer; then the compiler's."""
+    """Yield names that a user would type: the name without types first, then that of the compiler."""
     from tui_probe.trace.kernel_status import demangle
 
     readable = demangle(kernel.name)

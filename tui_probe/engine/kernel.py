@@ -228,7 +228,7 @@ class Kernel:
         return sorted([self.entry, *bodies], key=lambda function: function.span.start)
 
     def value_types(self, function: Function) -> ValueTypes:
-        """Value types of the registers of the kernel or one of its functions."""
+        """Return the value types of the registers of the kernel or one of its functions, computed once."""
         if function.name not in self._value_types:
             self._value_types[function.name] = ValueTypes(function)
         return self._value_types[function.name]

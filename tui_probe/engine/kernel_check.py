@@ -188,7 +188,7 @@ def check_kernels(
     image_cache = ImageCache()
     all_checks: list[tuple[KernelCheck, ProcessLog]] = []
     for begin in range(0, len(kernels), _BATCH_SIZE):
-        batch = _Batch(probe, arch, output, keep, begin, kernels[begin : begin + _BATCH_SIZE], assembler)
+        batch = _Batch(probe, arch, output, begin, kernels[begin : begin + _BATCH_SIZE], assembler, keep=keep)
         preparer = Preparer(probe, assembler=assembler, image_cache=image_cache, gate=OpenGate())
         checks = batch.check(preparer, progress, len(kernels))
         preparer.close()  # waits for the assemblies that no launch would wait for
@@ -270,10 +270,10 @@ class _Batch:
     probe: Probe
     arch: str | None
     output: Path
-    keep: bool
     first_number: int
     kernels: Sequence[FileKernel]
     assembler: Assembler
+    keep: bool
 
     def check(
         self, preparer: Preparer, progress: Callable[[float], object], total: int

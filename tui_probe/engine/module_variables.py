@@ -317,7 +317,9 @@ class _Rewriter:
         return replace(instruction, opcode=opcode, operands=operands, modifiers=modifiers)
 
     def _to_global_memory(self, opcode: str, modifiers: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        """``ld.const`` is ``ld.global`` now; an address of global memory is its own generic address."""
+        """Return opcode and modifiers for global memory instead of constant memory: ``ld.const`` becomes ``ld.global``,
+        and ``cvta`` a ``mov``, since an address of global memory is its own generic address.
+        """
         if opcode == "cvta":
             return "mov", (modifiers[-1],)
         return "ld", tuple("global" if modifier == "const" else modifier for modifier in modifiers)

@@ -70,7 +70,7 @@ class CountingProcess:
     """
 
     def __init__(self, connect: Callable[[], socket.socket]) -> None:
-        """``connect`` gives a connection to it when it is first needed, or raises OSError."""
+        """Prepare to connect. ``connect`` makes the connection at the first request, or raises OSError."""
         self._connect = connect
         self._connection: socket.socket | None = None
         self._lock = threading.Lock()  # one request at a time
@@ -110,7 +110,9 @@ class MultiPreparer:
         patience: float | None = None,
         notes: Path | None = None,
     ) -> None:
-        """``notes``: directory for notes of the kernels under way, which another process may finish."""
+        """Make a preparer for each probe. ``notes``: directory for notes of the kernels in progress, which another
+        process may finish.
+        """
         self._notes = notes
         self._patience = None if patience is None else SharedPatience(patience)
         self._cache, self._fused = cache, tuple(fused)
@@ -163,7 +165,7 @@ class MultiPreparer:
             preparer.warm_up()
 
     def _common_preparers(self) -> Iterator[Preparer]:
-        """Parts of a fused probe are prepared only where that is refused."""
+        """Yield the preparers that every kernel needs; parts of a fused probe need theirs only if that is refused."""
         return (preparer for index, preparer in enumerate(self._preparers) if index not in self._fused)
 
     def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:

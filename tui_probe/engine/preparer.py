@@ -64,7 +64,7 @@ $end:
 
 
 def do_nothing() -> None:
-    """Do nothing when a preparation has begun."""
+    """Do nothing when a ptxas starts."""
 
 
 class Preparer:

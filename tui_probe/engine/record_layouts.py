@@ -299,7 +299,7 @@ class LeaderRecords(QueueRecords):
     def __init__(
         self, probe: Probe, own_map: Map, names: UnusedNames, addressing: Addressing, *, is_warp_uniform: bool
     ) -> None:
-        """``is_warp_uniform``: the place is the address of the warp's first record, not its index."""
+        """Name the map. ``is_warp_uniform``: the place is the address of the warp's first record, not its index."""
         super().__init__(probe, own_map, names, addressing)
         self._is_warp_uniform = is_warp_uniform
 

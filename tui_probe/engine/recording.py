@@ -84,8 +84,8 @@ class ResidentRecords(MapRecords):
     def __init__(
         self, probe: Probe, own_map: Map, names: UnusedNames, addressing: Addressing, *, elects: bool, has_elect: bool
     ) -> None:
-        """``elects``: one lane saves the record, chosen by ``elect.sync`` where the GPU ``has_elect``; else all do, so
-        that the code has no predicate.
+        """Describe who saves. ``elects``: one lane does, chosen by ``elect.sync`` where the GPU ``has_elect``; else all
+        do, so that the code has no predicate.
         """
         super().__init__(probe, own_map, names, addressing)
         self._elects, self._has_elect = elects, has_elect

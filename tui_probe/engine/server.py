@@ -64,7 +64,7 @@ class EngineServer:
         ahead_workers: int = 0,
         counts: SharedCounts | None = None,
     ) -> None:
-        """``reception`` takes connections at ``path`` already; without it one is made there by ``start``.
+        """Prepare to serve. ``reception`` accepts connections at ``path``; without it ``start`` makes one there.
 
         ``fused`` are the places of the probes that a kernel has at the same time;
         ``workers`` is the most processes that serve connections next to this one, ``patience`` as of ``MultiPreparer``.

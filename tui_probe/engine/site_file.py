@@ -262,7 +262,7 @@ class SiteNotes:
         phase: Mapping[str, object] | None = None,
         main: Instruction | None = None,
     ) -> None:
-        """A point of that name is there. All points of one place come one after another."""
+        """Note a point of that name at an instruction. All points of one instruction must be added in sequence."""
         last_site = self.sites[-1] if self.sites else None
         if last_site is None or last_site.instruction is not instruction or last_site.kind != kind:
             self.sites.append(SiteNote(kind, instruction, replacement, (point,), block, phase, main))
@@ -270,12 +270,12 @@ class SiteNotes:
             last_site.points += (point,)
 
     def leave_out(self, instruction: Instruction) -> None:
-        """Nothing tells what this one stores."""
+        """Note an instruction without a site, since the type of the values that it stores is unknown."""
         if not self.unchecked or self.unchecked[-1] is not instruction:
             self.unchecked.append(instruction)
 
     def keep_records(self, records: Mapping[str, Iterable[Instruction]]) -> None:
-        """The instructions, as written, that maps have a record for, by the name of the map."""
+        """Note the instructions in the probed kernel that maps have records for, by the name of the map."""
         if records:
             indices = {id(site.replacement): index for index, site in reversed(list(enumerate(self.sites)))}
             self.maps = {
@@ -375,8 +375,8 @@ class _SiteWriter:
         suffix: str = "",
         source: str | None = None,
     ) -> str:
-        """``kind`` and ``points`` are those of a site, ``suffix`` is the end of its JSON text. ``source`` None: that of
-        the instruction.
+        """Return the text of an instruction. ``kind`` and ``points`` are those of a site, ``suffix`` is the end of its
+        JSON text. ``source`` None: that of the instruction.
         """
         line, opcode = self._line_of(instruction), instruction.opcode
         if opcode == "mbarrier" and (barrier := self._barriers.get(id(instruction))):
@@ -403,8 +403,8 @@ def _instruction_fields(
     copied_bytes: int | None,
     named_space: str,
 ) -> str:
-    """Fields common to all instructions of a name with the same points; a copy has its bytes among its
-    operands, and an access without a state space may have one by the variable that it names.
+    """Return the JSON text of fields that instructions of one name with the same points share. ``copied_bytes`` are
+    those of a copy, ``named_space`` is the state space of the variable that an access without a space names.
     """
     instruction = Instruction(opcode, modifiers, (), MADE_UP)
     facts = facts_of(instruction)

@@ -101,7 +101,7 @@ class SourcePolicy:
         yield from (root for root in self._editable_checkouts() if self._is_narrow(root))
 
     def _editable_checkouts(self) -> Iterator[Path]:
-        """Folders that installed packages are links to, as pip and setuptools write them down."""
+        """Yield the directories that installed packages link to, as pip and setuptools list them."""
         prefixes = {sys.prefix, *(self._environment.get(name, "") for name in _ENVIRONMENTS)} - {""}
         for prefix in prefixes:
             for packages in Path(prefix, "lib").glob("python3*/site-packages"):
@@ -149,7 +149,7 @@ class SourceCopies:
     """Copies source files into traces, each file of a trace once. Safe to use from several threads."""
 
     def __init__(self, max_bytes: int = MAX_COPY_BYTES, policy: SourcePolicy | None = None) -> None:
-        """``max_bytes``: bytes of all copies of a trace; files that would take more are left out."""
+        """Set limits. ``max_bytes``: maximum bytes of all copies of a trace; files beyond it are left out."""
         self._max_bytes = max_bytes
         self._policy = policy or SourcePolicy()
         self._requested_files: set[tuple[Path, str]] = set()

@@ -68,7 +68,7 @@ def put_file(path: Path, content: bytes) -> None:
 
 
 def _replace_file(path: Path, content: bytes) -> None:
-    """Another thread may be writing it: what that one has is replaced when this one is whole."""
+    """Replace a file in one step when the new one is complete; another thread may be writing the old one."""
     unfinished = _unfinished_path(path)
     try:
         write_file(unfinished, content)

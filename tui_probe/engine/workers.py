@@ -298,7 +298,7 @@ class _Distributor:
 
 
 def _pass_on(sender: socket.socket, connection: socket.socket) -> bool:
-    """False if the worker has ended."""
+    """Send a connection to a worker. Return False if it has ended."""
     try:
         return socket.send_fds(sender, [_LAUNCHES], [connection.fileno()]) > 0
     except OSError:

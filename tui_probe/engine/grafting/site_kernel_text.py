@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.addressing import Addressing, LaunchKind
-from tui_probe.engine.expansion import Expander, Sampling
+from tui_probe.engine.expansion import Expander, ExpansionOptions, Sampling
 from tui_probe.engine.grafting.site_values import SITE_HELPERS, Mark, SiteValues
 from tui_probe.engine.helper_values.helpers import HelperValue
 from tui_probe.engine.kernel import UnusedNames
@@ -160,15 +160,8 @@ class SiteKernelText:
         self._sampling = Sampling(probe, self._names) if samples_blocks else None
         addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", LaunchKind.GENERAL)
         self._addressing = addressing
-        self.expander = Expander(
-            probe,
-            self._names,
-            addressing,
-            reduces=frame.reduces,
-            gathers=True,
-            is_warp_uniform=frame.is_warp_uniform,
-            sites=frame.sites,
-        )
+        options = ExpansionOptions(reduces=frame.reduces, gathers=True, is_warp_uniform=frame.is_warp_uniform)
+        self.expander = Expander(probe, self._names, addressing, options, frame.sites)
         self.expander.zero = frame.zero
         self._mark = self._names.temporary("mark", "b32")
         self._values = SiteValues(self._names, self._mark, frame.map_layout)

@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.addressing import Addressing, LaunchKind
-from tui_probe.engine.expansion import SAMPLE_PARAMETERS, Expander, Sampling
+from tui_probe.engine.expansion import SAMPLE_PARAMETERS, Expander, ExpansionOptions, Sampling
 from tui_probe.engine.kernel import UnusedNames
 from tui_probe.engine.snippet import saves_uniform_values
 from tui_probe.engine.warp_substitutes import REDUX_FROM
@@ -183,9 +183,8 @@ class _KernelText:
         self._names = UnusedNames("")
         self._sampling = Sampling(probe, self._names) if samples_blocks else None
         self._addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", launches)
-        self._expander = Expander(
-            probe, self._names, self._addressing, reduces=arch >= REDUX_FROM, tail_in_use=room is not None, gathers=True
-        )
+        options = ExpansionOptions(reduces=arch >= REDUX_FROM, tail_in_use=room is not None, gathers=True)
+        self._expander = Expander(probe, self._names, self._addressing, options)
 
     def parameters(self) -> list[str]:
         """Return the names of the parameters that a probed kernel gets, in order."""
