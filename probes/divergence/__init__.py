@@ -267,7 +267,7 @@ def _flow_in(folder: Path) -> Flow | None:
     """The code of the kernel; None if it has no PTX, or the file is damaged."""
     try:
         entries = parse(read_within(folder / "pruned.ptx", PTX_TEXT).decode("utf-8", "replace")).entries()
-        return Flow.of(entries[0]) if entries else None
+        return Flow.from_function(entries[0]) if entries else None
     except (OSError, PtxError):
         return None
 

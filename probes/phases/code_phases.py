@@ -65,11 +65,11 @@ def phases_of_offsets(target: GraftTarget, numbers: Mapping[int, int]) -> dict[i
 
 def phases_of_lines(text: str, numbers: Mapping[int, int]) -> dict[int, int]:
     """Return the phase of each line of PTX, from the ``numbers`` of phases by the lines of their starts."""
-    flow = Flow.of(parse(text).entries()[0])
+    flow = Flow.from_function(parse(text).entries()[0])
     lines = [[instruction.span.line for instruction in block] for block in flow.blocks]
     blocks = [[_mark(numbers[line]) if line in numbers else _plain() for line in block_lines] for block_lines in lines]
     code = [instruction for block in blocks for instruction in block]
-    at_instructions = _numbers_at(Flow(blocks, flow.jumps, flow.falls), code)
+    at_instructions = _numbers_at(Flow(blocks, flow.jumps, flow.falls_through), code)
     positions = (line for block_lines in lines for line in block_lines)
     return {line: number for line, number in zip(positions, at_instructions, strict=True) if number is not None}
 

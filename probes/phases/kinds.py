@@ -18,7 +18,7 @@ from tui_probe.ptx.phase_names import (
     LOADS,
     MBARRIER,
     NAMED_BARRIER,
-    OTHER,
+    OTHER_WORK,
     PRODUCTS,
     TILE_REQUEST,
     WAITS,
@@ -86,7 +86,7 @@ class Phase:
     @property
     def is_other(self) -> bool:
         """True if nothing names what it does but its stage in a loop."""
-        return self.work == OTHER and self.stage == "loop"
+        return self.work == OTHER_WORK and self.stage == "loop"
 
     @property
     def activity(self) -> Activity:
@@ -105,7 +105,7 @@ class Phase:
         if self.is_named:
             return self.work
         where = f"{self.stage} {self.number}" if self.number else self.stage
-        text = where if self.work == OTHER else f"{where}: {self.work_text}"
+        text = where if self.work == OTHER_WORK else f"{where}: {self.work_text}"
         if not self.tensors or self.work not in ACCESSES:
             return text
         more = ", …" if len(self.tensors) > _MAX_TENSORS else ""

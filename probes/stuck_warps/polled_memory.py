@@ -314,7 +314,7 @@ def missing_lanes_at(stuck: StuckWarps, warps: Sequence[StuckWarp]) -> dict[int,
     block are at such a barrier, only that one.
     """
     waits, line = stuck.code.lane_waits, warps[0].place.line
-    lines = [] if isinstance(line, Offset) else waits.of_missing(line)
+    lines = [] if isinstance(line, Offset) else waits.reachable_waits(line)
     blocks = {warp.block for warp in warps}
     there = {other.place.line for other in stuck.warps if other.block in blocks} & waits.barriers.keys()
     opcodes = {**waits.exchanges, **waits.barriers}

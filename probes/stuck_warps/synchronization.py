@@ -171,7 +171,7 @@ class Synchronization:
             endless=frozenset(line for function in functions for line in _endless_loops(function)),
             sources={**lines.lines, **lines.calls},
             shared_reads=_opcodes(filter(_polls_shared_memory, code)),
-            lane_waits=LaneWaits.of(functions, counts.partial),
+            lane_waits=LaneWaits.from_functions(functions, counts.partial),
             accesses=counts.accesses,
             barrier_arrival_opcodes=_opcodes(filter(_only_arrives, code)),
         )
@@ -313,7 +313,7 @@ def _is_plain_store(instruction: Instruction) -> bool:
 
 def _loops(function: Function) -> dict[int, frozenset[int]]:
     """Return the lines of each loop of a function, by the line of its first instruction."""
-    flow = Flow.of(function)
+    flow = Flow.from_function(function)
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
     return {
         flow.blocks[head][0].span.line: frozenset(
@@ -359,7 +359,7 @@ def _reached(names: Iterable[str], calls: Mapping[str, Sequence[tuple[int, str]]
 
 def _endless_loops(function: Function) -> Iterator[int]:
     """Yield the first lines of loops that no branch and no exit leaves."""
-    flow = Flow.of(function)
+    flow = Flow.from_function(function)
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
     for head, blocks in loops.items():
         following = {after for index in blocks for after in flow.successors(index)}
@@ -390,7 +390,7 @@ def _computes(instruction: Instruction, operand: Operand) -> bool:
 def _exits(functions: Sequence[Function], places: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Yield the exit that a warp takes from a place, 0 for the entry, without another wait; none for several."""
     for function in (function for function in functions if function.kind == "entry" and function.body):
-        flow = Flow.of(function)
+        flow = Flow.from_function(function)
         number = {instruction.span.line: index for index, block in enumerate(flow.blocks) for instruction in block}
         for place in places:
             if (not place or place in number) and len(exits := _exits_from(flow, number.get(place, 0), place)) == 1:

@@ -462,7 +462,7 @@ def test_full_waits_have_accumulators_since_the_one_before() -> None:
     (function,) = parse(entry(WAITS, "")).entries()
     values = ValueTypes(function)
     waits = [own for own in basic_blocks(function) for own in own if own.opcode == "wgmma" and len(own.operands) == 1]
-    registers = [[name for name, _ in values.of_results(wait)] for wait in waits]
+    registers = [[name for name, _ in values.result_elements(wait)] for wait in waits]
     assert registers == [[], ["%f1", "%f2", "%f3", "%f4"], ["%f5", "%f6", "%f7", "%f8"]]
 
 

@@ -761,7 +761,7 @@ def test_instructions_moved_by_ptxas_are_counted(tmp_path: Path) -> None:
     phases = tuple((name, SourceRange("attention.py", first, last)) for name, first, last in named)
     probe = replace(PROBE, phases=phases)
     starts = phase_starts(kernel.entry, source_names(kernel, phases))
-    works = {kernel.line_of(start.first): start.work for start in starts}
+    works = {kernel.line_of(start.head): start.work for start in starts}
     source, binary = tmp_path / "probed.ptx", tmp_path / "probed.bin"
     moved = []
     text = probed(kernel.module.source, kernel.entry.name, probe)

@@ -201,7 +201,7 @@ def waits_of(code: dict[int, str]) -> LaneWaits:
     """The waits of a kernel with these instructions at these lines."""
     first = entry("BODY").splitlines().index("BODY") + 1
     body = "\n".join(code.get(line, "") for line in range(first, max(code) + 1))
-    return LaneWaits.of(parse(entry(body)).functions())
+    return LaneWaits.from_functions(parse(entry(body)).functions())
 
 
 APART = launch(
@@ -672,7 +672,7 @@ def test_lanes_may_only_wait_behind_what_all_lanes_passed(
     poll, barrier = (lines.index(own) + 1 for own in ("ld.volatile.global.u32 %r2, [%rd1];", "bar.sync 0;"))
     code, flag = Synchronization.of(tmp_path), replace(FLAG, line=poll)
     opcodes = {**code.lane_waits.exchanges, **code.lane_waits.barriers}
-    assert [opcodes[line] for line in code.lane_waits.of_missing(poll)] == waits
+    assert [opcodes[line] for line in code.lane_waits.reachable_waits(poll)] == waits
     polling = replace(warp(flag), lanes=1)
     of_one_warp = likely_cause(launch([polling], 1, 32, code))
     assert of_one_warp is not None

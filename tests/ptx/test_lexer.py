@@ -76,4 +76,4 @@ def test_tokens_cover_the_text(text: str) -> None:
 def test_lines_count_on(text: str, data: st.DataObject) -> None:
     lines = LineCounter(text)
     for position in sorted(data.draw(st.lists(st.integers(0, len(text))))):
-        assert lines.at(position) == line_of(text, position)
+        assert lines.line_at(position) == line_of(text, position)

@@ -64,16 +64,16 @@ def test_marks_in_the_code_name_phases() -> None:
     body = f".reg .f32 %f<2>;\n.reg .pred %p<2>;\npmevent 1;\n{work}\n{loop}\npmevent.mask 0x9;\n{work}\nret;"
     starts = phase_starts(Kernel.of(parse(entry(body)), "kernel").entry)
     assert [start.work for start in starts] == ["pmevent 1", "other", "pmevent 2", "pmevent 3", "pmevent.mask 0x9"]
-    assert [start.named for start in starts] == [True, False, True, True, True]
-    assert not any(start.named for start in starts if start.work == "other")
+    assert [start.is_named for start in starts] == [True, False, True, True, True]
+    assert not any(start.is_named for start in starts if start.work == "other")
     assert [start.waits for start in starts] == [(), (), ("barrier wait",), (), ()]
 
 
 def test_wait_loop_is_entered_once() -> None:
     """A record inside of a loop of tries would count tries: it is on the ways into the loop."""
-    tries = [start for start in starts_of("transactions", "producer_consumer") if "try_wait" in start.first.modifiers]
+    tries = [start for start in starts_of("transactions", "producer_consumer") if "try_wait" in start.head.modifiers]
     assert len(tries) > 4
-    assert {way.side for start in tries for way in start.ways} == {"behind"}
+    assert {way.side for start in tries for way in start.entry_edges} == {"behind"}
 
 
 def test_signals_and_iterations() -> None:
@@ -85,7 +85,7 @@ def test_signals_and_iterations() -> None:
 
 def test_nothing_is_cut_between_fence_and_commit_of_wgmma() -> None:
     starts = starts_of("transactions", "producer_consumer")
-    assert not {"mma_async", "commit_group"} & {name for start in starts for name in start.first.modifiers}
+    assert not {"mma_async", "commit_group"} & {name for start in starts for name in start.head.modifiers}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_names_replace_kinds_and_count_moved_instructions() -> None:
     """Single instructions of a phase within another one are part of that, and counted."""
     kernel = Kernel.of(parse(NAMED), "kernel")
     starts = phase_starts(kernel.entry, lambda own: {"add": "sum", "mul": "product"}.get(own.opcode, ""))
-    assert [(start.work, start.stage, start.moved) for start in starts] == [
+    assert [(start.work, start.stage, start.moved_count) for start in starts] == [
         ("other", "prologue", 0), ("sum", "prologue", 0), ("product", "prologue", 2),
     ]  # fmt: skip
 
@@ -181,7 +181,7 @@ def test_name_of_little_code_in_much_is_a_phase_in_each_copy_of_an_unrolled_loop
     named = {"add": "sum", "mul": "product", "sqrt": "root"}
     starts = phase_starts(Kernel.of(parse(entry(body)), "kernel").entry, lambda own: named.get(own.opcode, ""))
     assert [start.work for start in starts] == ["sum", "product", "root"] * unrolled + ["sum"]
-    assert [start.moved for start in starts] == [1, 0, 0] * unrolled + [1]
+    assert [start.moved_count for start in starts] == [1, 0, 0] * unrolled + [1]
 
 
 def test_branches_around_little_work_start_no_phases() -> None:

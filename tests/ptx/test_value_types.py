@@ -11,7 +11,7 @@ from tui_probe.ptx.value_types import ANYTHING, Elements, ValueTypes
 
 
 def type_of(body: str, register: str = "%x") -> Elements | None:
-    return ValueTypes(parse(entry(body)).entries()[0]).of_register(register)
+    return ValueTypes(parse(entry(body)).entries()[0]).register_elements(register)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,6 @@ def test_the_corpus() -> None:
         for types in [ValueTypes(kernel)]
         for instruction in instructions_in(kernel.body or [])
         if instruction.opcode == "st" and "f32" in instruction.modifiers
-        for _, elements in types.of_stored(instruction)
+        for _, elements in types.stored_elements(instruction)
     }
     assert types == {("f32",)}

@@ -216,7 +216,7 @@ class FunctionSites:
         yield from ((site.instruction, site.point) for site in self.instructions)
         yield from ((site.head, site.point) for site in self.blocks)
         yield from ((site.instructions[0], site.point) for site in self.runs)
-        yield from ((site.start.first, site.point) for site in self.phases)
+        yield from ((site.start.head, site.point) for site in self.phases)
 
     def _find_instructions(self, notes: SiteNotes) -> Iterator[InstructionSite]:
         """Yield the instructions that points are at and that have all values which the points read."""
@@ -233,7 +233,7 @@ class FunctionSites:
                     if all(helpers.applies_to(snippet) for snippet in (point.before, point.after) if snippet):
                         notes.add("instruction", original, instruction, point.name)
                         yield InstructionSite(instruction, point, helpers)
-                    elif self._kernel.value_types(self._function).untold(original):
+                    elif self._kernel.value_types(self._function).may_be_number(original):
                         notes.leave_out(original)
 
     def _is_within(self, instruction: Instruction, point: ProbePoint) -> bool:
@@ -335,11 +335,9 @@ class FunctionSites:
 
         line_of = self._kernel.line_of
         names = source_names(self._kernel, self._probe.phases) if self._probe.phases else None
-        by_line = groupby(phase_starts(self._function, names), key=lambda start: line_of(start.first))
+        by_line = groupby(phase_starts(self._function, names), key=lambda start: line_of(start.head))
         for start in with_every([next(line_starts) for _, line_starts in by_line], self._probe.every):
             loop = None if start.loop is None else line_of(start.loop)
             for point in self._by_opcode[PHASE]:
-                notes.add(
-                    "phase", start.first, start.first, point.name, phase=phase_fields(start, loop), main=start.main
-                )
+                notes.add("phase", start.head, start.head, point.name, phase=phase_fields(start, loop), main=start.main)
                 yield PhaseSite(start, point)

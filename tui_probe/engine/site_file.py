@@ -307,7 +307,7 @@ def phase_fields(start: PhaseStart, loop: int | None) -> dict[str, object]:
     """Return the fields of a phase in ``sites.json``; ``loop``: line or offset of its loop's first instruction."""
     return {
         "work": start.work,
-        "named": start.named,
+        "named": start.is_named,
         "stage": start.stage,
         "loop": loop,
         "depth": start.depth,
@@ -315,7 +315,7 @@ def phase_fields(start: PhaseStart, loop: int | None) -> dict[str, object]:
         **({"every": start.every} if start.every else {}),
         "signals": start.signals,
         "instructions": start.instructions,
-        "moved": start.moved,
+        "moved": start.moved_count,
         "products": start.products,
         "waits": [*start.waits],
         **({"parameters": [*start.parameters]} if start.parameters else {}),

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 MAX_ALIGNMENT: Final = 16
 """Bytes: the widest access. What is aligned more is said to be aligned so."""
-_LEAST_ALIGNED_OPCODES: Final = frozenset({"add", "sub", "or", "xor", "mov", "cvta", "cvt", "min", "max"})
+_MIN_ALIGNMENT_OPCODES: Final = frozenset({"add", "sub", "or", "xor", "mov", "cvta", "cvt", "min", "max"})
 
 
 def alignments(function: Function, symbols: Mapping[str, int]) -> dict[str, int]:
@@ -51,12 +51,12 @@ def alignments(function: Function, symbols: Mapping[str, int]) -> dict[str, int]
 
     ``symbols`` are the alignments of variables. What loops add to a register counts each time.
     """
-    written: dict[str, list[Instruction]] = defaultdict(list)
+    writers_by_register: dict[str, list[Instruction]] = defaultdict(list)
     for instruction in instructions_in(function.body or ()):
         match instruction.operands:
             case (Register(name=name), *_) if instruction.opcode not in ("st", "red", "bra"):
-                written[name].append(instruction)
-    divisors = dict.fromkeys(written, MAX_ALIGNMENT)
+                writers_by_register[name].append(instruction)
+    divisors = dict.fromkeys(writers_by_register, MAX_ALIGNMENT)
 
     def alignment_of(operand: Operand) -> int:
         match operand:
@@ -70,13 +70,13 @@ def alignments(function: Function, symbols: Mapping[str, int]) -> dict[str, int]
                 return _number_alignment(parse_integer(text))
         return 1
 
-    changed = True
-    while changed:
-        changed = False
-        for name, writers in written.items():
-            known = min(_result_alignment(writer, alignment_of) for writer in writers)
-            changed |= known < divisors[name]
-            divisors[name] = min(divisors[name], known)
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for name, writers in writers_by_register.items():
+            alignment = min(_result_alignment(writer, alignment_of) for writer in writers)
+            has_changed |= alignment < divisors[name]
+            divisors[name] = min(divisors[name], alignment)
     return divisors
 
 
@@ -90,7 +90,7 @@ def _result_alignment(instruction: Instruction, alignment_of: Callable[[Operand]
     """Return a divisor of the value that an instruction writes."""
     sources = instruction.operands[1:]
     match instruction.opcode, sources:
-        case opcode, _ if opcode in _LEAST_ALIGNED_OPCODES and sources:
+        case opcode, _ if opcode in _MIN_ALIGNMENT_OPCODES and sources:
             return min(map(alignment_of, sources))
         case "selp", (one, other, _):
             return min(alignment_of(one), alignment_of(other))
@@ -106,7 +106,7 @@ def _result_alignment(instruction: Instruction, alignment_of: Callable[[Operand]
 
 
 def _product_alignment(*factors: int) -> int:
-    return min(reduce(lambda product, other: product * other, factors), MAX_ALIGNMENT)
+    return min(reduce(lambda product, factor: product * factor, factors), MAX_ALIGNMENT)
 
 
 # Four loads of neighbouring words, from an address that is known to be aligned to 16 bytes, are one in machine code,
@@ -114,7 +114,7 @@ def _product_alignment(*factors: int) -> int:
 # last three of four, or of the second of two, nothing is executed.
 
 _WORD_SIZES: Final = frozenset({4, 8})
-_ORDERED: Final = frozenset({"volatile", "relaxed", "acquire", "v2", "v4", "v8"})
+_UNMERGEABLE: Final = frozenset({"volatile", "relaxed", "acquire", "v2", "v4", "v8"})
 _ORDERING_OPCODES: Final = frozenset(
     {"st", "atom", "red", "bar", "barrier", "membar", "fence", "call", "cp", "mbarrier"}
 )
@@ -123,19 +123,19 @@ _ORDERING_OPCODES: Final = frozenset(
 
 
 def merged_loads(function: Function, variables: Iterable[Variable]) -> frozenset[int]:
-    """The identities (``id``) of the loads that are part of another one's access. ``variables`` are the module's."""
+    """Return the identities (``id``) of loads that ptxas merges into another one; ``variables`` are the module's."""
     variable_alignments = _variable_alignments([*variables, *statements_in(function.body or ())])
-    aligned = alignments(function, variable_alignments)
+    register_alignments = alignments(function, variable_alignments)
     return frozenset(
         id(load)
         for block in basic_blocks(function)
         for group in _load_groups(block)
-        for load in _merged_loads(group, {**aligned, **variable_alignments})
+        for load in _merged_loads(group, {**register_alignments, **variable_alignments})
     )
 
 
 def _variable_alignments(nodes: Iterable[object]) -> dict[str, int]:
-    """The alignment of shared variables: of those that the launch gives a size, what is declared."""
+    """Return the alignment of shared variables: of those that the launch gives a size, what is declared."""
     return {
         node.name: node.align or 1 if node.linkage == "extern" else MAX_ALIGNMENT
         for node in nodes
@@ -160,11 +160,11 @@ def _load_groups(block: Iterable[Instruction]) -> Iterator[list[Instruction]]:
 
 
 def _group_key(instruction: Instruction) -> tuple[str, int] | None:
-    """The base and the bytes of a load that can be merged, None for all else."""
+    """Return the base and the bytes of a load that can be merged, None for all else."""
     size = element_bytes(instruction)
     if instruction.opcode != "ld" or instruction.predicate is not None or size not in _WORD_SIZES:
         return None
-    if not {"shared", "shared::cta"} & {*instruction.modifiers} or _ORDERED & {*instruction.modifiers}:
+    if not {"shared", "shared::cta"} & {*instruction.modifiers} or _UNMERGEABLE & {*instruction.modifiers}:
         return None
     match instruction.operands:
         case (Register(), Memory(base=Register(name=name) | Symbol(name=name), coordinates=())):
@@ -172,21 +172,21 @@ def _group_key(instruction: Instruction) -> tuple[str, int] | None:
     return None
 
 
-def _merged_loads(group: list[Instruction], aligned: Mapping[str, int]) -> Iterator[Instruction]:
-    """All loads of the group but the first of each wider one that they make."""
+def _merged_loads(group: list[Instruction], alignments: Mapping[str, int]) -> Iterator[Instruction]:
+    """Yield all loads of the group but the first of each wider one that they make."""
     key = _group_key(group[0])
     assert key is not None
     base, size = key
     by_offset = {_load_offset(load): load for load in reversed(group)}
     unmerged = set(by_offset)
     for width in (MAX_ALIGNMENT, MAX_ALIGNMENT // 2):
-        if aligned.get(base, 1) < width or width <= size:
+        if alignments.get(base, 1) < width or width <= size:
             continue
         for start in sorted(offset for offset in unmerged if offset % width == 0):
-            places = range(start, start + width, size)
-            if unmerged.issuperset(places):
-                unmerged.difference_update(places)
-                yield from (by_offset[place] for place in places[1:])
+            offsets = range(start, start + width, size)
+            if unmerged.issuperset(offsets):
+                unmerged.difference_update(offsets)
+                yield from (by_offset[place] for place in offsets[1:])
 
 
 def _load_offset(load: Instruction) -> int:
@@ -210,7 +210,7 @@ class Accumulators:
     """Products of warpgroups in one function, by the waits that make their accumulators readable."""
 
     def __init__(self, function: Function) -> None:
-        self._flow = Flow.of(function)
+        self._flow = Flow.from_function(function)
         self._predecessors: dict[int, list[int]] = {}
         for index in range(len(self._flow.blocks)):
             for successor in self._flow.successors(index):
@@ -218,22 +218,22 @@ class Accumulators:
 
     def products(self, wait: Instruction) -> list[Instruction]:
         """Return the products that may be under way at a full wait, each once."""
-        block, place = next(
+        block, number = next(
             (index, place)
             for index, block in enumerate(self._flow.blocks)
             for place, instruction in enumerate(block)
             if instruction is wait
         )
-        products, ahead = [], [(block, place)]
-        seen: set[int] = set()
-        while ahead:
-            index, end = ahead.pop()
-            own, is_ended = _products_before(self._flow.blocks[index][:end])
-            products += own
+        products, pending = [], [(block, number)]
+        visited: set[int] = set()
+        while pending:
+            index, end = pending.pop()
+            block_products, is_ended = _products_before(self._flow.blocks[index][:end])
+            products += block_products
             if not is_ended:
-                new = set(self._predecessors.get(index, ())) - seen
-                seen |= new
-                ahead += [(before, len(self._flow.blocks[before])) for before in sorted(new)]
+                unvisited = set(self._predecessors.get(index, ())) - visited
+                visited |= unvisited
+                pending += [(predecessor, len(self._flow.blocks[predecessor])) for predecessor in sorted(unvisited)]
         return list({id(product): product for product in products}.values())
 
 
@@ -261,7 +261,7 @@ class FusedProducts:
                 self._writers[name].append(instruction)
             for name in set(operand_registers(instruction.operands[1:])):
                 self._readers[name].append(instruction)
-        self.pairs = [pair for block in blocks for pair in self._pairs_in(block)]
+        self.pairs = [pair for block in blocks for pair in self._block_pairs(block)]
         """Each product with each sum that reads it."""
         self._products = {_result_of(product): product for product, _ in self.pairs}
 
@@ -274,18 +274,22 @@ class FusedProducts:
         is_known = all(factor not in self and len(self._writers[factor]) <= 1 for factor in factors)
         return factors if is_known else None
 
-    def _pairs_in(self, block: list[Instruction]) -> Iterator[tuple[Instruction, Instruction]]:
+    def _block_pairs(self, block: list[Instruction]) -> Iterator[tuple[Instruction, Instruction]]:
         for start, product in enumerate(block):
             if product.opcode != "mul" or product.predicate is not None or not _is_fusible(product):
                 continue
             name = _result_of(product)
             readers, following = self._readers[name], block[start + 1 :]
-            ends = [index for index, instruction in enumerate(following) if instruction in readers]
-            is_alone = len(self._writers[name]) == 1 and len(ends) == len(readers) > 0
-            if is_alone and all(map(_is_sum, readers)) and not self._changed(product, following[: ends[-1]]):
+            reader_indices = [index for index, instruction in enumerate(following) if instruction in readers]
+            is_alone = len(self._writers[name]) == 1 and len(reader_indices) == len(readers) > 0
+            if (
+                is_alone
+                and all(map(_is_sum, readers))
+                and not self._writes_factor(product, following[: reader_indices[-1]])
+            ):
                 yield from ((product, reader) for reader in readers)
 
-    def _changed(self, product: Instruction, following: list[Instruction]) -> bool:
+    def _writes_factor(self, product: Instruction, following: list[Instruction]) -> bool:
         """Return whether an instruction writes a factor."""
         factors = set(operand_registers(product.operands[1:]))
         return any(factors.intersection(operand_registers(instruction.operands[:1])) for instruction in following)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _MAX_SCOPES: Final = 200
 """Nested scopes that are read: a parser that calls itself must not run out of Python's stack."""
-_PLAIN: Final = r'[^;:"/{}]*+'
+_OPERAND_TEXT: Final = r'[^;:"/{}]*+'
 _ANY_NUMBER: Final = rf"{TRIVIA}[0-9]{{1,9}}+(?![A-Za-z0-9_$.])"
 _NUMBER: Final = rf"{TRIVIA}([0-9]{{1,9}}+)(?![A-Za-z0-9_$.])"
 _INSTRUCTION: Final = 1  # and its parts: 2 "!", 3 guard, 4 opcode with modifiers, 5 operands
@@ -50,7 +50,7 @@ _BRACE: Final = 12
 _STATEMENT: Final = re.compile(
     rf"{TRIVIA}(?:"
     rf"((?>@{SPACE}*+(!?){SPACE}*+({NAME}){SPACE}*+|)({NAME}(?:{DOTTED}|)*+)"
-    rf"(?!{SPACE}*+\.|[A-Za-z0-9_$])({_PLAIN}(?:\{{{_PLAIN}\}}{_PLAIN}|)*+);)"
+    rf"(?!{SPACE}*+\.|[A-Za-z0-9_$])({_OPERAND_TEXT}(?:\{{{_OPERAND_TEXT}\}}{_OPERAND_TEXT}|)*+);)"
     rf"|({NAME}){SPACE}*+:(?!:)"
     rf"|(\.loc(?![A-Za-z0-9_$:]){_NUMBER}{_NUMBER}{_NUMBER}"
     rf"(?>{TRIVIA},{TRIVIA}function_name{TRIVIA}{NAME}(?>{TRIVIA}\+{_ANY_NUMBER}|){TRIVIA},"
@@ -80,11 +80,11 @@ class _BodyParser:
         self._position = span.start + 1
         self._end = span.end - 1
         self._line = span.line
-        self._counted = span.start
+        self._counted_position = span.start
         self._operands = OperandParser(registers)
         self._opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._statements: list[Statement] = []
-        self._open: list[_Frame] = []
+        self._frames: list[_Frame] = []
 
     def parse(self) -> list[Statement]:
         source, end = self._source, self._end
@@ -102,17 +102,17 @@ class _BodyParser:
             elif form == _BRACE:
                 self._brace(match[_BRACE], match.start(_BRACE))
             else:
-                self._other(match.end())
+                self._unusual_statement(match.end())
         position = skip_trivia(source, self._position, end)
         if position < end:
             raise_bad_token(source, position)
-        if self._open:
-            raise PtxError("this '{' is not closed", self._open[-1].scope.span.line)
+        if self._frames:
+            raise PtxError("this '{' is not closed", self._frames[-1].scope.span.line)
         return self._statements
 
     def _span(self, start: int, end: int) -> Span:
-        self._line += self._source.count("\n", self._counted, start)
-        self._counted = start
+        self._line += self._source.count("\n", self._counted_position, start)
+        self._counted_position = start
         return Span(start, end, self._line)
 
     def _instruction(self, match: re.Match[str]) -> None:
@@ -146,16 +146,16 @@ class _BodyParser:
 
     def _brace(self, brace: str, start: int) -> None:
         if brace == "{":
-            if len(self._open) == _MAX_SCOPES:
+            if len(self._frames) == _MAX_SCOPES:
                 raise PtxError(f"scopes nested more than {_MAX_SCOPES} deep", line_of(self._source, start))
             scope = Scope([], self._span(start, self._position))
             self._statements.append(scope)
-            self._open.append(_Frame(self._statements, self._operands, scope))
+            self._frames.append(_Frame(self._statements, self._operands, scope))
             self._statements = scope.body
             return
-        if not self._open:
+        if not self._frames:
             raise PtxError("this '}' closes nothing", line_of(self._source, start))
-        self._statements, self._operands, scope = self._open.pop()
+        self._statements, self._operands, scope = self._frames.pop()
         scope.span.end = self._position
 
     def _dotted(self, name: str, start: int) -> None:
@@ -184,14 +184,14 @@ class _BodyParser:
             return
         self._statements.extend(variables)
         if names := bare_registers(variables):
-            self._operands = self._operands.declaring(names)
+            self._operands = self._operands.with_registers(names)
 
-    def _other(self, start: int) -> None:
+    def _unusual_statement(self, start: int) -> None:
         """A statement that needs the lexer: comments or strings inside, or of no known form."""
-        first, second = self._two_tokens(start)
-        if first.kind is TokenKind.NAME and second is not None and second.text == ":":
-            self._position = second.end
-            self._label(first.text, start)
+        token, next_token = self._two_tokens(start)
+        if token.kind is TokenKind.NAME and next_token is not None and next_token.text == ":":
+            self._position = next_token.end
+            self._label(token.text, start)
             return
         tokens = self._to_semicolon(start)
         span = self._span(start, tokens[-1].end)
@@ -213,7 +213,7 @@ class _BodyParser:
         return next(tokens), next(tokens, None)
 
     def _to_semicolon(self, start: int) -> list[Token]:
-        """The tokens of the statement that begins at ``start``, its semicolon included."""
+        """Return the tokens of the statement that begins at ``start``, its semicolon included."""
         tokens = []
         depth = 0
         for token in tokenize(self._source, start, self._end):
@@ -231,7 +231,7 @@ class _BodyParser:
 
 
 def _guard(tokens: list[Token]) -> tuple[int, str | None, bool]:
-    """The index after ``@p`` or ``@!p``, the register's name, and whether it is negated."""
+    """Return the index after ``@p`` or ``@!p``, the register's name, and whether it is negated."""
     if tokens[0].text != "@":
         return 0, None, False
     negated = tokens[1].text == "!"
@@ -242,12 +242,12 @@ def _guard(tokens: list[Token]) -> tuple[int, str | None, bool]:
 
 
 def bare_registers(variables: Iterable[Variable]) -> dict[str, int]:
-    """The declared registers whose names do not tell that they are registers, with their counts."""
+    """Return the declared registers whose names do not tell that they are registers, with their counts."""
     return {v.name: v.count for v in variables if v.space == "reg" and v.name[0] != "%"}
 
 
 def parse_body(source: str, function: Function) -> list[Statement]:
-    """The statements of the body that ``function.body_span`` covers; none for a declaration.
+    """Return the statements of the body that ``function.body_span`` covers; none for a declaration.
 
     What is not understood becomes an Instruction with Raw operands or a Directive.
     Raises PtxError for text that no statement can be cut out of.

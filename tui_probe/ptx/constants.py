@@ -65,17 +65,17 @@ class Integer:
     is_unsigned: bool = False
 
     @classmethod
-    def wrapped(cls, value: int, is_unsigned: bool) -> Integer:
+    def wrap(cls, value: int, is_unsigned: bool) -> Integer:
         """``value`` modulo 2**64, as one of the type."""
-        low = value & _MASK
-        return cls(low if is_unsigned or low < _LIMIT else low - (1 << 64), is_unsigned)
+        low_bits = value & _MASK
+        return cls(low_bits if is_unsigned or low_bits < _LIMIT else low_bits - (1 << 64), is_unsigned)
 
 
 Constant: TypeAlias = Integer | float
 
 
 def literal_text(constant: Constant) -> str:
-    """The literal that stands for a constant."""
+    """Return the literal that stands for a constant."""
     if isinstance(constant, Integer):
         return str(constant.value)
     return "0d" + struct.pack(">d", constant).hex().upper()
@@ -108,20 +108,20 @@ def _apply_to_reals(sign: str, a: float, b: float) -> Constant:
 
 def _apply_to_integers(sign: str, a: Integer, b: Integer) -> Integer:
     if sign in ("&&", "||"):
-        holds = bool(a.value) and bool(b.value) if sign == "&&" else bool(a.value or b.value)
-        return Integer(int(holds))
+        result = bool(a.value) and bool(b.value) if sign == "&&" else bool(a.value or b.value)
+        return Integer(int(result))
     if sign in ("<<", ">>"):
         count = b.value % 64
-        return Integer.wrapped(a.value << count if sign == "<<" else a.value >> count, a.is_unsigned)
+        return Integer.wrap(a.value << count if sign == "<<" else a.value >> count, a.is_unsigned)
     if sign == "%":
         if not b.value:
             raise NotConstantError
         return Integer((a.value & _MASK) % (b.value & _MASK), is_unsigned=True)
     is_unsigned = a.is_unsigned or b.is_unsigned
-    left, right = Integer.wrapped(a.value, is_unsigned).value, Integer.wrapped(b.value, is_unsigned).value
+    left, right = Integer.wrap(a.value, is_unsigned).value, Integer.wrap(b.value, is_unsigned).value
     if sign in _COMPARISONS:
         return Integer(int(_COMPARISONS[sign](left, right)))
-    return Integer.wrapped(_ARITHMETIC[sign](left, right), is_unsigned)
+    return Integer.wrap(_ARITHMETIC[sign](left, right), is_unsigned)
 
 
 def _apply_binary(sign: str, a: Constant, b: Constant) -> Constant:
@@ -140,12 +140,12 @@ def _apply_unary(sign: str, a: Constant) -> Constant:
     if sign == "!":
         return Integer(int(not a.value))
     if sign == "~":
-        return Integer.wrapped(~a.value, is_unsigned=True)
-    return Integer.wrapped(-a.value, a.is_unsigned) if sign == "-" else a
+        return Integer.wrap(~a.value, is_unsigned=True)
+    return Integer.wrap(-a.value, a.is_unsigned) if sign == "-" else a
 
 
 def _parse_number(text: str) -> Constant:
-    """A literal. Those of bits, ``0f3F800000``, take no part in expressions."""
+    """Return the value of a literal. Raises NotConstantError for one of bits, ``0f3F800000``, as in any expression."""
     if text[:2] in ("0f", "0F", "0d", "0D"):
         raise NotConstantError
     if "." in text or ("e" in text.lower() and text[:2].lower() != "0x"):
@@ -156,7 +156,7 @@ def _parse_number(text: str) -> Constant:
         value = int(digits, 8) if is_octal else int(digits, 0)
     except ValueError:
         raise NotConstantError from None
-    return Integer.wrapped(value, text.endswith("U") or value >= _LIMIT)
+    return Integer.wrap(value, text.endswith("U") or value >= _LIMIT)
 
 
 class ConstantReader:
@@ -168,20 +168,20 @@ class ConstantReader:
         self._depth = 0
 
     def expression(self) -> Constant:
-        """A whole one, ``a ? b : c`` too."""
+        """Return the value of a whole expression, also of ``a ? b : c``."""
         condition = self.operation()
         if not self._accept("?"):
             return condition
         if not isinstance(condition, Integer):
             raise NotConstantError
-        chosen = self.expression()
+        if_true = self.expression()
         if not self._accept(":"):
             raise NotConstantError
-        other = self.expression()
-        return chosen if condition.value else other
+        if_false = self.expression()
+        return if_true if condition.value else if_false
 
     def operation(self, level: int = 1) -> Constant:
-        """Operands joined by operators that bind at least as close as ``level``."""
+        """Return the value of operands joined by operators that bind at least as close as ``level``."""
         left = self.operand()
         while _LEVELS.get(sign := self._operator(), 0) >= level:
             self.position += 2 if sign in _DOUBLE else 1
@@ -189,7 +189,7 @@ class ConstantReader:
         return left
 
     def operand(self) -> Constant:
-        """A literal, signed or cast, or an expression in parentheses."""
+        """Return the value of a literal, signed or cast, or of an expression in parentheses."""
         self._depth += 1
         if self._depth > _MAX_DEPTH or self.position >= len(self._tokens):
             raise NotConstantError
@@ -217,7 +217,7 @@ class ConstantReader:
                 value = self.operand()
                 if not isinstance(value, Integer):
                     raise NotConstantError
-                return Integer.wrapped(value.value, cast == ".u64")
+                return Integer.wrap(value.value, cast == ".u64")
         inner = self.expression()
         if not self._accept(")"):
             raise NotConstantError
@@ -230,7 +230,7 @@ class ConstantReader:
         return True
 
     def _operator(self) -> str:
-        """The operator here; those of two characters are two tokens without space between."""
+        """Return the operator here; those of two characters are two tokens without space between."""
         tokens = self._tokens[self.position : self.position + 2]
         if len(tokens) == 2 and tokens[0].end == tokens[1].start and tokens[0].text + tokens[1].text in _DOUBLE:
             return tokens[0].text + tokens[1].text

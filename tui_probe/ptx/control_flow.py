@@ -27,50 +27,55 @@ Stage = Literal["prologue", "loop", "between", "epilogue"]
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The blocks of a function in source order, none of them empty, and by their numbers where each leads.
+    """The blocks of a function in source order, none of them empty, with the numbers of their successors.
 
-    ``jumps`` are the blocks that a branch at its end may lead to, ``falls`` tells whether the next one may follow it.
+    ``jumps`` are the blocks that a branch at its end may lead to. ``falls_through``: the next block may follow it.
     """
 
     blocks: list[Block]
     jumps: list[tuple[int, ...]]
-    falls: list[bool]
+    falls_through: list[bool]
 
     @classmethod
-    def of(cls, function: Function, ends: Callable[[Instruction], bool] | None = None) -> Flow:
-        """The blocks of ``function``. Instructions for which ``ends`` holds end one: see ``basic_blocks``."""
-        cut = _BlockBuilder(ends=ends)
-        cut.walk(function.body or (), _ScopeLabels())
-        blocks = [block for block in cut.blocks if block]
-        last = len(blocks) - 1
-        lasts = [block[-1] for block in blocks]
+    def from_function(cls, function: Function, ends_block: Callable[[Instruction], bool] | None = None) -> Flow:
+        """Cut a function into blocks; ``ends_block`` is that of ``basic_blocks``."""
+        builder = _BlockBuilder(ends_block=ends_block)
+        builder.walk(function.body or (), _ScopeLabels())
+        blocks = [block for block in builder.blocks if block]
+        last_index = len(blocks) - 1
+        last_instructions = [block[-1] for block in blocks]
         return cls(
             blocks,
-            [tuple(place for place in cut.labels[id(end)].of_branch(end) if place <= last) for end in lasts],
             [
-                index < last and (end.opcode not in _BRANCH_OPCODES or end.predicate is not None)
-                for index, end in enumerate(lasts)
+                tuple(place for place in builder.labels[id(end)].branch_targets(end) if place <= last_index)
+                for end in last_instructions
+            ],
+            [
+                index < last_index and (end.opcode not in _BRANCH_OPCODES or end.predicate is not None)
+                for index, end in enumerate(last_instructions)
             ],
         )
 
-    def joined(self) -> Flow:
+    def join_blocks(self) -> Flow:
         """Return the code with blocks joined that always run one after the other, such as those at labels of debug
         information. Blocks that nothing leads to begin one, too.
         """
         targets = {target for jumps in self.jumps for target in jumps}
         ends_in_branch = [block[-1].opcode in _BRANCH_OPCODES for block in self.blocks]
-        begins = [index == 0 or index in targets or ends_in_branch[index - 1] for index in range(len(self.blocks))]
-        number = [place - 1 for place in accumulate(map(int, begins))]
-        blocks: list[Block] = [[] for _ in range(sum(begins))]
-        for place, block in zip(number, self.blocks, strict=True):
+        starts_block = [
+            index == 0 or index in targets or ends_in_branch[index - 1] for index in range(len(self.blocks))
+        ]
+        numbers = [place - 1 for place in accumulate(map(int, starts_block))]
+        blocks: list[Block] = [[] for _ in range(sum(starts_block))]
+        for place, block in zip(numbers, self.blocks, strict=True):
             blocks[place] += block
-        lasts = [index - 1 for index, is_begin in enumerate([*begins, True]) if is_begin and index]
-        jumps = [tuple(sorted({number[target] for target in self.jumps[last]})) for last in lasts]
-        return Flow(blocks, jumps, [self.falls[last] for last in lasts])
+        last_indices = [index - 1 for index, is_begin in enumerate([*starts_block, True]) if is_begin and index]
+        jumps = [tuple(sorted({numbers[target] for target in self.jumps[last]})) for last in last_indices]
+        return Flow(blocks, jumps, [self.falls_through[last] for last in last_indices])
 
     def successors(self, index: int) -> list[int]:
-        """The blocks that may run after one, ascending."""
-        return sorted({*self.jumps[index], *([index + 1] if self.falls[index] else [])})
+        """Return the blocks that may run after one, ascending."""
+        return sorted({*self.jumps[index], *([index + 1] if self.falls_through[index] else [])})
 
 
 class _ScopeLabels:
@@ -78,24 +83,29 @@ class _ScopeLabels:
 
     def __init__(self, outer: _ScopeLabels | None = None) -> None:
         self._outer = outer
-        self.places: dict[str, int] = {}
+        self.blocks: dict[str, int] = {}
         self.lists: dict[str, set[str]] = {}
 
-    def of_branch(self, branch: Instruction) -> list[int]:
-        """The blocks that a branch may lead to."""
+    def branch_targets(self, branch: Instruction) -> list[int]:
+        """Return the blocks that a branch may lead to."""
         if branch.opcode not in ("bra", "brx"):
             return []
         return sorted(
-            {place for operand in branch.operands if isinstance(operand, Symbol) for place in self._named(operand.name)}
+            {
+                place
+                for operand in branch.operands
+                if isinstance(operand, Symbol)
+                for place in self._blocks_at(operand.name)
+            }
         )
 
-    def _named(self, name: str) -> Iterable[int]:
-        """The block of a label, or those of the labels that a list of that name holds."""
-        if name in self.places:
-            return (self.places[name],)
+    def _blocks_at(self, name: str) -> Iterable[int]:
+        """Return the block of a label, or those of the labels that a list of that name holds."""
+        if name in self.blocks:
+            return (self.blocks[name],)
         if name in self.lists:
-            return [place for listed in self.lists[name] if listed != name for place in self._named(listed)]
-        return self._outer._named(name) if self._outer else ()
+            return [place for label in self.lists[name] if label != name for place in self._blocks_at(label)]
+        return self._outer._blocks_at(name) if self._outer else ()
 
 
 @dataclass(slots=True)
@@ -104,7 +114,7 @@ class _BlockBuilder:
 
     blocks: list[Block] = field(default_factory=lambda: [[]])
     labels: dict[int, _ScopeLabels] = field(default_factory=dict)
-    ends: Callable[[Instruction], bool] | None = None
+    ends_block: Callable[[Instruction], bool] | None = None
     _is_ended: bool = False
 
     def walk(self, body: Iterable[Statement], labels: _ScopeLabels) -> None:
@@ -116,13 +126,13 @@ class _BlockBuilder:
                 if node.declaration:
                     labels.lists[node.name] = names_in(node.declaration)
                 else:
-                    labels.places[node.name] = len(self.blocks) - 1
+                    labels.blocks[node.name] = len(self.blocks) - 1
             elif isinstance(node, Instruction):
                 if self._is_ended and not (node.opcode == "ld" and "param" in node.modifiers):
                     self._begin()
                 self.blocks[-1].append(node)
                 self.labels[id(node)] = labels
-                self._is_ended = self._is_ended or (self.ends is not None and self.ends(node))
+                self._is_ended = self._is_ended or (self.ends_block is not None and self.ends_block(node))
                 if node.opcode in _BRANCH_OPCODES:
                     self._begin()
 
@@ -132,35 +142,35 @@ class _BlockBuilder:
             self.blocks.append([])
 
 
-def basic_blocks(function: Function, ends: Callable[[Instruction], bool] | None = None) -> list[Block]:
-    """The blocks of a function in source order, none of them empty.
+def basic_blocks(function: Function, ends_block: Callable[[Instruction], bool] | None = None) -> list[Block]:
+    """Return the blocks of a function in source order, none of them empty.
 
-    Calls for which ``ends`` holds end blocks, too, with the loads behind them that fetch what the function returned.
+    Calls for which ``ends_block`` holds end blocks, too, with the loads behind them that fetch the returned values.
     """
-    return Flow.of(function, ends).blocks
+    return Flow.from_function(function, ends_block).blocks
 
 
 def loop_heads(function: Function, flow: Flow | None = None) -> list[Instruction]:
-    """The first instruction of each loop, in source order. ``flow`` is that of the function, if it is known.
+    """Return the first instruction of each loop, in source order. ``flow`` is that of the function, if it is known.
 
     A loop's first block is one that a block at or below it branches to, where that block can be reached from it
     again without anything above it: so each iteration passes it once, and code that was merely moved up is not a loop.
     """
-    flow = flow or Flow.of(function)
-    leads_to = [flow.successors(index) for index in range(len(flow.blocks))]
-    backward = {(target, index) for index, targets in enumerate(leads_to) for target in targets if target <= index}
-    heads = {head for head, last in backward if last in _reachable_below(head, leads_to)}
+    flow = flow or Flow.from_function(function)
+    successors = [flow.successors(index) for index in range(len(flow.blocks))]
+    backward = {(target, index) for index, targets in enumerate(successors) for target in targets if target <= index}
+    heads = {head for head, tail in backward if tail in _reachable_below(head, successors)}
     return [flow.blocks[head][0] for head in sorted(heads)]
 
 
-def _reachable_below(head: int, leads_to: Sequence[Sequence[int]]) -> set[int]:
-    """The blocks that can be reached from ``head``, itself included, through none that is above it."""
-    seen, waiting = {head}, [head]
-    while waiting:
-        fresh = [target for target in leads_to[waiting.pop()] if target >= head and target not in seen]
-        seen.update(fresh)
-        waiting += fresh
-    return seen
+def _reachable_below(head: int, successors: Sequence[Sequence[int]]) -> set[int]:
+    """Return the blocks that can be reached from ``head``, itself included, through none that is above it."""
+    visited, pending = {head}, [head]
+    while pending:
+        unvisited = [target for target in successors[pending.pop()] if target >= head and target not in visited]
+        visited.update(unvisited)
+        pending += unvisited
+    return visited
 
 
 # Natural loops: by dominance, so wherever a compiler put their blocks.
@@ -169,33 +179,36 @@ def _reachable_below(head: int, leads_to: Sequence[Sequence[int]]) -> set[int]:
 # a loop: of all blocks from which the branch is reached without passing that block, the loop's head.
 
 
-def natural_loops(leads_to: Sequence[Sequence[int]]) -> dict[int, set[int]]:
-    """The blocks of each loop by its head, of a function that begins with block 0. Loops with one head are one."""
-    before = _predecessors(leads_to)
-    order = _backward_from_ends(leads_to)
+def natural_loops(successors: Sequence[Sequence[int]]) -> dict[int, set[int]]:
+    """Return the blocks of each loop by its head, in a function that begins with block 0.
+
+    Loops with the same head count as one.
+    """
+    predecessors = _predecessors(successors)
+    order = _postorder(successors)
     rank = {block: number for number, block in enumerate(order)}
-    parents = _immediate_dominators(order, rank, before)
+    parents = _immediate_dominators(order, rank, predecessors)
     loops: dict[int, set[int]] = {}
-    for head, tails in enumerate(before):
+    for head, tails in enumerate(predecessors):
         for tail in tails:
             if _dominates(head, tail, parents, rank):
-                loops.setdefault(head, {head}).update(_blocks_reaching(tail, head, before))
+                loops.setdefault(head, {head}).update(_blocks_reaching(tail, head, predecessors))
     return loops
 
 
-def _predecessors(leads_to: Sequence[Sequence[int]]) -> list[list[int]]:
-    before: list[list[int]] = [[] for _ in leads_to]
-    for index, targets in enumerate(leads_to):
+def _predecessors(successors: Sequence[Sequence[int]]) -> list[list[int]]:
+    predecessors: list[list[int]] = [[] for _ in successors]
+    for index, targets in enumerate(successors):
         for target in targets:
-            before[target].append(index)
-    return before
+            predecessors[target].append(index)
+    return predecessors
 
 
-def dominators_of(leads_to: Sequence[Sequence[int]], blocks: Iterable[int]) -> set[int]:
-    """The blocks that are on all paths to one of some reachable blocks, these included."""
-    before = _predecessors(leads_to)
-    order = _backward_from_ends(leads_to)
-    parents = _immediate_dominators(order, {block: number for number, block in enumerate(order)}, before)
+def dominators_of(successors: Sequence[Sequence[int]], blocks: Iterable[int]) -> set[int]:
+    """Return the blocks that are on all paths to one of some reachable blocks, these included."""
+    predecessors = _predecessors(successors)
+    order = _postorder(successors)
+    parents = _immediate_dominators(order, {block: number for number, block in enumerate(order)}, predecessors)
     dominators: set[int] = set()
     for block in blocks:
         while block in parents and block not in dominators:
@@ -205,49 +218,49 @@ def dominators_of(leads_to: Sequence[Sequence[int]], blocks: Iterable[int]) -> s
 
 
 def _immediate_dominators(
-    order: Sequence[int], rank: dict[int, int], before: Sequence[Sequence[int]]
+    order: Sequence[int], rank: dict[int, int], predecessors: Sequence[Sequence[int]]
 ) -> dict[int, int]:
     """Return the immediate dominator of each reachable block: the last block before it on all paths (Cooper, Harvey,
     Kennedy). ``order`` has each block after those that it leads to, ``rank`` the place of each block in it.
     """
     parents = {0: 0}
-    changed = bool(order)
-    while changed:
-        changed = False
+    has_changed = bool(order)
+    while has_changed:
+        has_changed = False
         for block in reversed(order[:-1]):
-            known = [predecessor for predecessor in before[block] if predecessor in parents]
-            dominator = known[0]
-            for other in known[1:]:
-                dominator = _common_dominator(dominator, other, parents, rank)
-            changed |= parents.get(block) != dominator
+            processed = [predecessor for predecessor in predecessors[block] if predecessor in parents]
+            dominator = processed[0]
+            for candidate in processed[1:]:
+                dominator = _common_dominator(dominator, candidate, parents, rank)
+            has_changed |= parents.get(block) != dominator
             parents[block] = dominator
     return parents
 
 
-def _backward_from_ends(leads_to: Sequence[Sequence[int]]) -> list[int]:
+def _postorder(successors: Sequence[Sequence[int]]) -> list[int]:
     """Return the reachable blocks, each after those that it leads to; block 0 is the last."""
     order: list[int] = []
-    seen = {0} if leads_to else set()
-    waiting = [(0, iter(leads_to[0]))] if leads_to else []
-    while waiting:
-        block, targets = waiting[-1]
-        fresh = next((target for target in targets if target not in seen), None)
-        if fresh is None:
+    visited = {0} if successors else set()
+    path = [(0, iter(successors[0]))] if successors else []
+    while path:
+        block, targets = path[-1]
+        unvisited = next((target for target in targets if target not in visited), None)
+        if unvisited is None:
             order.append(block)
-            waiting.pop()
+            path.pop()
         else:
-            seen.add(fresh)
-            waiting.append((fresh, iter(leads_to[fresh])))
+            visited.add(unvisited)
+            path.append((unvisited, iter(successors[unvisited])))
     return order
 
 
-def _common_dominator(block: int, other: int, parents: dict[int, int], rank: dict[int, int]) -> int:
-    """The last block that dominates both."""
-    while block != other:
-        if rank[block] < rank[other]:
+def _common_dominator(block: int, other_block: int, parents: dict[int, int], rank: dict[int, int]) -> int:
+    """Return the last block that dominates both."""
+    while block != other_block:
+        if rank[block] < rank[other_block]:
             block = parents[block]
         else:
-            other = parents[other]
+            other_block = parents[other_block]
     return block
 
 
@@ -260,17 +273,19 @@ def _dominates(head: int, block: int, parents: dict[int, int], rank: dict[int, i
     return block == head
 
 
-def _blocks_reaching(tail: int, head: int, before: Sequence[Sequence[int]]) -> set[int]:
-    """The blocks from which ``tail`` is reached without passing ``head``."""
-    seen = {tail} - {head}
-    waiting = list(seen)
-    while waiting:
-        fresh = [
-            predecessor for predecessor in before[waiting.pop()] if predecessor != head and predecessor not in seen
+def _blocks_reaching(tail: int, head: int, predecessors: Sequence[Sequence[int]]) -> set[int]:
+    """Return the blocks from which ``tail`` is reached without passing ``head``."""
+    visited = {tail} - {head}
+    pending = list(visited)
+    while pending:
+        unvisited = [
+            predecessor
+            for predecessor in predecessors[pending.pop()]
+            if predecessor != head and predecessor not in visited
         ]
-        seen.update(fresh)
-        waiting += fresh
-    return seen
+        visited.update(unvisited)
+        pending += unvisited
+    return visited
 
 
 class LoopStages:
@@ -291,35 +306,37 @@ class LoopStages:
         return _predecessors(self.successors)
 
     @cached_property
-    def chosen(self) -> dict[int, set[int]]:
+    def chosen_loops(self) -> dict[int, set[int]]:
         """Blocks of the chosen loops."""
         code = {
-            head: [instruction for index in inside for instruction in self._flow.blocks[index]]
-            for head, inside in self.loops.items()
+            head: [instruction for index in blocks for instruction in self._flow.blocks[index]]
+            for head, blocks in self.loops.items()
         }
         return {head: inside for head, inside in self.loops.items() if self._is_chosen(code[head])}
 
     @cached_property
-    def unchosen(self) -> dict[int, int]:
+    def unchosen_heads(self) -> dict[int, int]:
         """The head of the outermost loop that is not chosen, around each block in one."""
-        heads = sorted(self.loops.keys() - self.chosen.keys(), key=lambda head: len(self.loops[head]))
+        heads = sorted(self.loops.keys() - self.chosen_loops.keys(), key=lambda head: len(self.loops[head]))
         return {index: head for head in heads for index in self.loops[head]}
 
     @cached_property
-    def around(self) -> list[list[int]]:
+    def enclosing_heads(self) -> list[list[int]]:
         """The heads of the chosen loops around each block, the outermost first."""
-        around: list[list[int]] = [[] for _ in self.successors]
-        for head in sorted(self.chosen, key=lambda head: -len(self.chosen[head])):
-            for index in self.chosen[head]:
-                around[index].append(head)
-        return around
+        heads_by_block: list[list[int]] = [[] for _ in self.successors]
+        for head in sorted(self.chosen_loops, key=lambda head: -len(self.chosen_loops[head])):
+            for index in self.chosen_loops[head]:
+                heads_by_block[index].append(head)
+        return heads_by_block
 
     @cached_property
     def innermost(self) -> dict[int, int]:
         """The numbers of chosen loops that have none inside, by their heads. Between two of these is other code."""
-        heads = {head for head in self.chosen if not self.chosen.keys() & (self.chosen[head] - {head})}
+        heads = {
+            head for head in self.chosen_loops if not self.chosen_loops.keys() & (self.chosen_loops[head] - {head})
+        }
         for head in sorted(heads):
-            targets = {target for index in self.chosen[head] for target in self.successors[index]}
+            targets = {target for index in self.chosen_loops[head] for target in self.successors[index]}
             if heads & (targets - {head}):
                 heads.remove(head)
         return {head: number for number, head in enumerate(sorted(heads), 1)}
@@ -327,28 +344,31 @@ class LoopStages:
     @cached_property
     def stages(self) -> list[Stage]:
         """Stage of each block: in a chosen loop, before all, after all, or between two."""
-        in_loops = {index for index, heads in enumerate(self.around) if heads}
-        ahead, behind = reachable(in_loops, self.predecessors), reachable(in_loops, self.successors)
+        in_loops = {index for index, heads in enumerate(self.enclosing_heads) if heads}
+        blocks_before, blocks_after = reachable(in_loops, self.predecessors), reachable(in_loops, self.successors)
 
         def stage_of(index: int) -> Stage:
             if index in in_loops:
                 return "loop"
-            if index in behind:
-                return "between" if index in ahead else "epilogue"
+            if index in blocks_after:
+                return "between" if index in blocks_before else "epilogue"
             return "prologue"
 
-        return [stage_of(index) for index in range(len(self.around))]
+        return [stage_of(index) for index in range(len(self.enclosing_heads))]
 
-    def share_stage(self, first: int, second: int) -> bool:
+    def share_stage(self, block: int, other_block: int) -> bool:
         """Return whether two blocks are in the same stage and the same chosen loops."""
-        return self.stages[first] == self.stages[second] and self.around[first] == self.around[second]
+        return (
+            self.stages[block] == self.stages[other_block]
+            and self.enclosing_heads[block] == self.enclosing_heads[other_block]
+        )
 
 
-def reachable(starts: set[int], edges: Sequence[Sequence[int]]) -> set[int]:
-    """Return ``starts`` and the blocks that ``edges`` lead to from them."""
-    seen, waiting = set(starts), list(starts)
-    while waiting:
-        fresh = [index for index in edges[waiting.pop()] if index not in seen]
-        seen.update(fresh)
-        waiting += fresh
-    return seen
+def reachable(sources: set[int], edges: Sequence[Sequence[int]]) -> set[int]:
+    """Return ``sources`` and the blocks that ``edges`` lead to from them."""
+    visited, pending = set(sources), list(sources)
+    while pending:
+        unvisited = [index for index in edges[pending.pop()] if index not in visited]
+        visited.update(unvisited)
+        pending += unvisited
+    return visited

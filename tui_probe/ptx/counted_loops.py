@@ -39,7 +39,7 @@ _INVERSE: Final = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "
 _MIRRORED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _GRID_SIZES: Final = frozenset({"%ntid", "%nctaid", "%cluster_nctaid", "%cluster_nctarank", "%nclusterid"})
 _KEEP_POSITIVE: Final = frozenset({"mov", "cvt", "add", "mul", "mad", "shl"})
-_LEAST_DIVISORS: Final = {"shr": 1, "div": 2}
+_MIN_DIVISORS: Final = {"shr": 1, "div": 2}
 """Operands from which on an instruction divides by two or more: the bits of a shift, a divisor."""
 _MAX_DEPTH: Final = 8
 """Operators of a condition, or of a sum of sizes, that are followed."""
@@ -50,18 +50,18 @@ _MAX_RESIDUES: Final = 256
 
 
 def unbounded_loop_heads(function: Function) -> list[Instruction]:
-    """The first instruction of each loop that no count ends, in source order."""
-    flow = Flow.of(function)
+    """Return the first instruction of each loop that no count ends, in source order."""
+    flow = Flow.from_function(function)
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
     numbers = {id(block[0]): index for index, block in enumerate(flow.blocks)}
     heads = [numbers[id(first)] for first in loop_heads(function, flow)]
     values = _Values(function, flow)
-    return [flow.blocks[head][0] for head in heads if not _CountedLoop(values, loops, head).ends()]
+    return [flow.blocks[head][0] for head in heads if not _CountedLoop(values, loops, head).is_bounded()]
 
 
 def counted_lines(function: Function) -> set[int]:
-    """The lines of loops that counts end, without those in a loop that no count ends."""
-    flow = Flow.of(function)
+    """Return the lines of loops that counts end, without those in a loop that no count ends."""
+    flow = Flow.from_function(function)
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
     unbounded = {id(first) for first in unbounded_loop_heads(function)}
     lines: dict[bool, set[int]] = {False: set(), True: set()}
@@ -106,15 +106,15 @@ class _Values:
                 for name in operand_registers(instruction.operands[:1]):
                     self.definitions.setdefault(name, []).append(_Definition(instruction, index))
 
-    def of(self, operand: Operand) -> list[Instruction]:
-        """The instructions that write an operand."""
+    def writers_of(self, operand: Operand) -> list[Instruction]:
+        """Return the instructions that write an operand."""
         return [definition.instruction for definition in self.definitions.get(getattr(operand, "name", ""), [])]
 
     def number(self, operand: Operand) -> int | None:
-        """The value of an operand that has only one, if it is known."""
+        """Return the value of an operand that has only one, if it is known."""
         if isinstance(operand, Immediate):
             return parse_integer(operand.text)
-        definitions = self.of(operand)
+        definitions = self.writers_of(operand)
         if (
             len(definitions) != 1
             or definitions[0].opcode != "mov"
@@ -127,7 +127,7 @@ class _Values:
         """Return whether an operand is a positive number, a size of the grid, or a sum or product of these."""
         if isinstance(operand, Immediate):
             return operand.text == "WARP_SZ" or (parse_integer(operand.text) or 0) > 0
-        definitions = self.of(operand)
+        definitions = self.writers_of(operand)
         if not isinstance(operand, Register) or depth > _MAX_DEPTH or not definitions:
             return isinstance(operand, Register) and operand.name in _GRID_SIZES
         return all(
@@ -138,37 +138,37 @@ class _Values:
 
     def may_be_quotient_by_zero(self, operand: Operand) -> bool:
         """Return whether an operand may come from a division by 0: compilers divide to count iterations."""
-        seen: set[str] = set()
-        waiting = [operand]
-        while waiting:
-            name = getattr(waiting.pop(), "name", "")
-            definitions = [] if name in seen else self.definitions.get(name, [])
-            seen.add(name)
+        visited: set[str] = set()
+        pending = [operand]
+        while pending:
+            name = getattr(pending.pop(), "name", "")
+            definitions = [] if name in visited else self.definitions.get(name, [])
+            visited.add(name)
             for instruction in (definition.instruction for definition in definitions):
                 if instruction.opcode in ("div", "rem") and not self.is_positive(instruction.operands[2]):
                     return True
-                waiting += instruction.operands[1:]
+                pending += instruction.operands[1:]
         return False
 
     def is_congruent(self, operand: Operand, residue: int, modulus: int) -> bool:
         """Return whether an operand is always ``residue`` plus a multiple of ``modulus``."""
-        seen: set[tuple[str, int]] = set()
-        waiting = [(operand, residue % modulus)]
-        while waiting:
-            source, remainder = waiting.pop()
+        visited: set[tuple[str, int]] = set()
+        pending = [(operand, residue % modulus)]
+        while pending:
+            source, remainder = pending.pop()
             number = parse_integer(source.text) if isinstance(source, Immediate) else None
             if number is not None and (number - remainder) % modulus == 0:
                 continue
-            if not isinstance(source, Register) or not self.of(source) or len(seen) > _MAX_RESIDUES:
+            if not isinstance(source, Register) or not self.writers_of(source) or len(visited) > _MAX_RESIDUES:
                 return False
-            if (source.name, remainder) in seen:
+            if (source.name, remainder) in visited:
                 continue
-            seen.add((source.name, remainder))
+            visited.add((source.name, remainder))
             for definition in self.definitions[source.name]:
                 sources = self._congruent_sources(definition, remainder, modulus)
                 if sources is None:
                     return False
-                waiting += [(operand, other % modulus) for operand, other in sources]
+                pending += [(operand, other % modulus) for operand, other in sources]
         return True
 
     def _congruent_sources(
@@ -196,7 +196,7 @@ class _Values:
         return None
 
     def _dividends(self, operand: Operand, reader: _Definition, modulus: int) -> list[tuple[Operand, int]]:
-        """The registers, each with an addend, whose sum a reader's operand is the remainder of, modulo a power of two.
+        """Return the registers with addends of which a reader's operand is the remainder, modulo a power of two.
 
         For ``%r2`` in the following, that is ``(%r1, 0)``; where ``%r1`` is defined by ``add.s32 %r1, %r0, 5``, also
         ``(%r0, 5)``. The difference is a multiple of 4, by which an unrolled loop is counted::
@@ -214,20 +214,20 @@ class _Values:
         ):
             return []
         source, mask = remainders[0].instruction.operands[1:]
-        if ((self.number(mask) or 0) + 1) % modulus or len(self.of(source)) != 1:
+        if ((self.number(mask) or 0) + 1) % modulus or len(self.writers_of(source)) != 1:
             return []
-        (definition,) = self.of(source)
-        added = self.number(definition.operands[2]) if definition.opcode == "add" else None
-        return [(source, 0)] + ([] if added is None else [(definition.operands[1], added)])
+        (definition,) = self.writers_of(source)
+        addend = self.number(definition.operands[2]) if definition.opcode == "add" else None
+        return [(source, 0)] + ([] if addend is None else [(definition.operands[1], addend)])
 
-    def _reaches_without(self, first: _Definition, last: _Definition, without: _Definition) -> bool:
+    def _reaches_without(self, definition: _Definition, reader: _Definition, barrier: _Definition) -> bool:
         """Return whether one instruction may run after another with no third between them."""
-        seen, waiting = set[int](), [first.block]
-        while waiting:
-            following = {*self.flow.successors(waiting.pop())} - {without.block} - seen
-            waiting += following
-            seen |= following
-        return last.block in seen or first.block == last.block
+        visited, pending = set[int](), [definition.block]
+        while pending:
+            successors = {*self.flow.successors(pending.pop())} - {barrier.block} - visited
+            pending += successors
+            visited |= successors
+        return reader.block in visited or definition.block == reader.block
 
 
 class _CountedLoop:
@@ -239,59 +239,59 @@ class _CountedLoop:
         self._values = values
         self._flow = values.flow
         self._head = head
-        self._inside = loops.get(head, set())  # none of a loop with several entries
-        self._inner = {block for other in self._inside - {head} for block in loops.get(other, ())}
+        self._loop_blocks = loops.get(head, set())  # none of a loop with several entries
+        self._inner_blocks = {block for inner_head in self._loop_blocks - {head} for block in loops.get(inner_head, ())}
         self._invariant: dict[str, bool] = {}
 
-    def ends(self) -> bool:
+    def is_bounded(self) -> bool:
         """Return whether a counter ends the loop."""
-        return any(self._is_in_each_iteration({index}) and self._leaves_by(index) for index in self._inside)
+        return any(self._is_in_each_iteration({index}) and self._is_left_at(index) for index in self._loop_blocks)
 
     def _is_in_each_iteration(self, blocks: set[int]) -> bool:
         """Return whether each iteration runs one of these blocks."""
         if self._head in blocks:
             return True
-        seen, waiting = {self._head}, [self._head]
-        while waiting:
-            following = set(self._flow.successors(waiting.pop())) & self._inside - blocks
-            if self._head in following:
+        visited, pending = {self._head}, [self._head]
+        while pending:
+            successors = set(self._flow.successors(pending.pop())) & self._loop_blocks - blocks
+            if self._head in successors:
                 return False
-            waiting += following - seen
-            seen |= following
+            pending += successors - visited
+            visited |= successors
         return True
 
-    def _leaves_by(self, index: int) -> bool:
-        """Return whether a counter decides at last that the loop is left behind a block."""
-        last = self._flow.blocks[index][-1]
-        if last.predicate is None or last.opcode not in ("bra", "ret", "exit"):
+    def _is_left_at(self, index: int) -> bool:
+        """Return whether a counter makes the loop end behind a block."""
+        branch = self._flow.blocks[index][-1]
+        if branch.predicate is None or branch.opcode not in ("bra", "ret", "exit"):
             return False
-        predicate, taken = last.predicate.name, not last.predicate_negated
-        leaves_taken = not self._inside & {*self._flow.jumps[index]}
-        leaves_behind = index + 1 not in self._inside
-        return (leaves_taken and self._becomes(predicate, taken)) or (
-            leaves_behind and self._becomes(predicate, not taken)
+        predicate, branch_value = branch.predicate.name, not branch.predicate_negated
+        leaves_by_branch = not self._loop_blocks & {*self._flow.jumps[index]}
+        leaves_by_fall = index + 1 not in self._loop_blocks
+        return (leaves_by_branch and self._predicate_becomes(predicate, branch_value)) or (
+            leaves_by_fall and self._predicate_becomes(predicate, not branch_value)
         )
 
-    def _becomes(self, predicate: str, value: bool, depth: int = 0) -> bool:
-        """Return whether a counter gives a predicate this value at last."""
-        definitions = self._definitions_inside(predicate)
+    def _predicate_becomes(self, predicate: str, value: bool, depth: int = 0) -> bool:
+        """Return whether a counter gives a predicate this value in the end."""
+        definitions = self._loop_definitions(predicate)
         if len(definitions) != 1 or depth > _MAX_DEPTH or not self._is_in_each_iteration({definitions[0].block}):
             return False
         instruction = definitions[0].instruction
         names = [*operand_registers(instruction.operands[1:])]
         match instruction.opcode, instruction.modifiers, instruction.operands:
             case ("and" | "or") as opcode, _, _ if opcode == ("or" if value else "and"):
-                return any(self._becomes(name, value, depth + 1) for name in names)
+                return any(self._predicate_becomes(name, value, depth + 1) for name in names)
             case "not", _, _:
-                return self._becomes(names[0], not value, depth + 1)
+                return self._predicate_becomes(names[0], not value, depth + 1)
             case "setp", (relation, kind), (Register(), left, right) if relation in _INVERSE:
                 relation = _INVERSE[relation] if value else relation
-                return self._reaches(left, relation, right, kind) or self._reaches(
+                return self._counter_passes(left, relation, right, kind) or self._counter_passes(
                     right, _MIRRORED.get(relation, relation), left, kind
                 )
         return False
 
-    def _reaches(self, counter: Operand, relation: str, bound: Operand, kind: str) -> bool:
+    def _counter_passes(self, counter: Operand, relation: str, bound: Operand, kind: str) -> bool:
         """Return whether a counter that has a relation to a bound does not keep it."""
         if not isinstance(counter, Register) or not self._is_invariant(bound) or kind not in _INTEGERS:
             return False
@@ -300,9 +300,9 @@ class _CountedLoop:
             chains = self._chains(counter.name)
             if chains and all(self._divides(chain, signed=relation == "gt") for chain in chains):
                 return True
-        chains = self._chains(counter.name) or self._chains_before(counter.name, relation)
+        chains = self._chains(counter.name) or self._source_chains(counter.name, relation)
         if relation == "ne":
-            return len(chains) == 1 and self._meets(counter, bound, chains[0])
+            return len(chains) == 1 and self._counter_meets(counter, bound, chains[0])
         steps = [self._step(chain) for chain in chains]
         if not steps or kind.endswith("16"):
             return False
@@ -311,14 +311,14 @@ class _CountedLoop:
         is_possible = relation == "gt" or (relation == "ge" and (kind.startswith("s") or number != 0))
         return is_possible and all(step is not None and step.decreases for step in steps)
 
-    def _meets(self, counter: Operand, bound: Operand, chain: Sequence[_Definition]) -> bool:
-        """Return whether a counter has exactly the value of a bound at last."""
+    def _counter_meets(self, counter: Operand, bound: Operand, chain: Sequence[_Definition]) -> bool:
+        """Return whether a counter has exactly the value of a bound in the end."""
         step = self._step(chain)
         if (
             step is None
             or not step.is_exact
             or not step.number
-            or any(definition.block in self._inner for definition in chain)
+            or any(definition.block in self._inner_blocks for definition in chain)
         ):
             return False
         if self._values.may_be_quotient_by_zero(counter) or self._values.may_be_quotient_by_zero(bound):
@@ -329,35 +329,37 @@ class _CountedLoop:
             and (number is not None or self._values.is_congruent(bound, 0, modulus))
         )
 
-    def _definitions_inside(self, name: str) -> list[_Definition]:
-        return [definition for definition in self._values.definitions.get(name, ()) if definition.block in self._inside]
+    def _loop_definitions(self, name: str) -> list[_Definition]:
+        return [
+            definition for definition in self._values.definitions.get(name, ()) if definition.block in self._loop_blocks
+        ]
 
     def _chains(self, name: str) -> list[list[_Definition]]:
-        """The ways in which an iteration computes a register from its value before, each from its last instruction;
-        none if an iteration may leave it as it is, or computes it from something else.
+        """Return the chains of definitions by which an iteration computes a register from its previous value, each from
+        its last instruction; none if an iteration may leave it unchanged, or computes it from something else.
         """
-        definitions = self._definitions_inside(name)
+        definitions = self._loop_definitions(name)
         if not self._is_in_each_iteration({definition.block for definition in definitions}):
             return []
         chains = [self._chain(definition, name) for definition in definitions]
         return chains if all(chains) else []
 
-    def _chain(self, last: _Definition, name: str) -> list[_Definition]:
-        chain = [last]
+    def _chain(self, definition: _Definition, name: str) -> list[_Definition]:
+        chain = [definition]
         while (source := self._source_of_step(chain[-1].instruction)) != name:
-            before = self._definitions_inside(source) if source is not None else []
-            if len(before) != 1 or len(chain) > _MAX_CHAIN:
+            sources = self._loop_definitions(source) if source is not None else []
+            if len(sources) != 1 or len(chain) > _MAX_CHAIN:
                 return []
-            if before[0].block != chain[-1].block and not self._is_in_each_iteration({before[0].block}):
+            if sources[0].block != chain[-1].block and not self._is_in_each_iteration({sources[0].block}):
                 return []
-            chain += before
+            chain += sources
         return chain
 
-    def _chains_before(self, name: str, relation: str) -> list[list[_Definition]]:
-        """The chains of the register to which an instruction adds a fixed value to get this one; if a bound is met
-        exactly, also of the register whose upper half it cuts off.
+    def _source_chains(self, name: str, relation: str) -> list[list[_Definition]]:
+        """Return the chains of the register that an instruction copies, or adds a fixed value to, to get this one; if a
+        bound is met exactly, also of the register whose upper half it cuts off.
         """
-        definitions = self._definitions_inside(name)
+        definitions = self._loop_definitions(name)
         if len(definitions) != 1 or not self._is_in_each_iteration({definitions[0].block}):
             return []
         instruction = definitions[0].instruction
@@ -367,7 +369,7 @@ class _CountedLoop:
         return self._chains(source) if source is not None else []
 
     def _source_of_step(self, instruction: Instruction) -> str | None:
-        """The register that an instruction copies or changes by what is invariant in the loop."""
+        """Return the register that an instruction copies or changes by what is invariant in the loop."""
         varying = [operand for operand in instruction.operands[1:] if not self._is_invariant(operand)]
         places = _STEP_SOURCES.get(instruction.opcode, ())
         is_plain = instruction.predicate is None and instruction.modifiers[:-1] in ((), ("lo",), ("wide",))
@@ -387,7 +389,7 @@ class _CountedLoop:
             case Register(name=name):
                 if name not in self._invariant:
                     self._invariant[name] = False  # while it is looked for, as for one that depends on itself
-                    definitions = self._definitions_inside(name)
+                    definitions = self._loop_definitions(name)
                     self._invariant[name] = not name.startswith(_CLOCKS) and (
                         not definitions
                         or (len(definitions) == 1 and self._computes_invariant(definitions[0].instruction))
@@ -404,11 +406,11 @@ class _CountedLoop:
         """Return the sum that the instructions of a chain add; None if it is unknown."""
         total, grows = 0, False
         for instruction in (definition.instruction for definition in chain):
-            added = [operand for operand in instruction.operands[1:] if self._is_invariant(operand)]
-            numbers = [self._values.number(addend) for addend in added]
+            addends = [operand for operand in instruction.operands[1:] if self._is_invariant(operand)]
+            numbers = [self._values.number(addend) for addend in addends]
             if instruction.opcode in ("add", "sub") and numbers[0] is not None:
                 total += numbers[0] if instruction.opcode == "add" else -numbers[0]
-            elif instruction.opcode in ("add", "mad") and all(map(self._values.is_positive, added)):
+            elif instruction.opcode in ("add", "mad") and all(map(self._values.is_positive, addends)):
                 grows = True
             elif instruction.opcode != "mov":
                 return None
@@ -423,8 +425,8 @@ class _CountedLoop:
         """
         divisions = [definition.instruction for definition in chain if definition.instruction.opcode != "mov"]
         return bool(divisions) and all(
-            division.opcode in _LEAST_DIVISORS
-            and (self._values.number(division.operands[2]) or 0) >= _LEAST_DIVISORS[division.opcode]
+            division.opcode in _MIN_DIVISORS
+            and (self._values.number(division.operands[2]) or 0) >= _MIN_DIVISORS[division.opcode]
             and (signed or division.opcode == "div" or not division.modifiers[-1].startswith("s"))
             for division in divisions
         )

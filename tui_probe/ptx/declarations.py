@@ -53,31 +53,31 @@ class _DeclarationReader:
         self._source = source
         self._tokens = tokens
         self._span = span
-        self._next = 0
+        self._position = 0
 
     def variables(self) -> list[Variable]:
         head = self._head()
         variables = [self._variable(head)]
         while self._accept(","):
             variables.append(self._variable(head))
-        if self._next != len(self._tokens):
+        if self._position != len(self._tokens):
             raise NotDeclarationError
         return variables
 
     def _peek(self, ahead: int = 0) -> str:
-        index = self._next + ahead
+        index = self._position + ahead
         return self._tokens[index].text if index < len(self._tokens) else ""
 
     def _take(self, kind: TokenKind) -> str:
-        if self._next == len(self._tokens) or self._tokens[self._next].kind is not kind:
+        if self._position == len(self._tokens) or self._tokens[self._position].kind is not kind:
             raise NotDeclarationError
-        self._next += 1
-        return self._tokens[self._next - 1].text
+        self._position += 1
+        return self._tokens[self._position - 1].text
 
     def _accept(self, text: str) -> bool:
         if self._peek() != text:
             return False
-        self._next += 1
+        self._position += 1
         return True
 
     def _integer(self) -> int:
@@ -113,7 +113,7 @@ class _DeclarationReader:
     def _skip_pointee(self) -> None:
         """Read ``.ptr``, facts of the object pointed to: its state space and alignment."""
         if self._peek()[1:] in SPACES:
-            self._next += 1
+            self._position += 1
         if self._accept(".align"):
             self._integer()
 
@@ -126,7 +126,7 @@ class _DeclarationReader:
             if not text:
                 raise NotDeclarationError
             depth += (text == "(") - (text == ")")
-            self._next += 1
+            self._position += 1
 
     def _variable(self, head: _DeclarationHead) -> Variable:
         name = self._take(TokenKind.NAME)
@@ -166,31 +166,31 @@ class _DeclarationReader:
         return shape
 
     def _extent(self) -> int:
-        """A constant expression, ``4 * 32``."""
-        reader = ConstantReader(self._tokens, self._next)
+        """Return the value of a constant expression, ``4 * 32``."""
+        reader = ConstantReader(self._tokens, self._position)
         try:
             value = reader.expression()
         except NotConstantError:
             raise NotDeclarationError from None
         if not isinstance(value, Integer) or value.value < 0:
             raise NotDeclarationError
-        self._next = reader.position
+        self._position = reader.position
         return value.value
 
     def _initializer(self) -> str:
-        """The source text up to the next comma outside brackets."""
-        first = self._next
+        """Return the source text up to the next comma outside brackets."""
+        start = self._position
         depth = 0
         while (text := self._peek()) and (depth or text != ","):
             depth += (text in ("{", "(", "[")) - (text in ("}", ")", "]"))
-            self._next += 1
-        if self._next == first:
+            self._position += 1
+        if self._position == start:
             raise NotDeclarationError
-        return self._source[self._tokens[first].start : self._tokens[self._next - 1].end]
+        return self._source[self._tokens[start].start : self._tokens[self._position - 1].end]
 
 
 def parse_variables(source: str, tokens: Sequence[Token], span: Span) -> list[Variable]:
-    """The variables of one declaration.
+    """Return the variables of one declaration.
 
     ``tokens`` are those of the statement without its semicolon; all variables share ``span``.
     Raises NotDeclarationError.
@@ -212,8 +212,8 @@ class _HeaderReader:
         self._source = source
         self._tokens = tokens
         self._lines = lines
-        self._next = 0
-        self._line = lines.at(tokens[0].start)
+        self._position = 0
+        self._line = lines.line_at(tokens[0].start)
 
     def function(self) -> Function:
         linkage = ""
@@ -222,7 +222,7 @@ class _HeaderReader:
         kind = self._kind()
         attributes = self._attributes()
         returns = self._parameters() if self._peek() == "(" else []
-        if self._next == len(self._tokens) or self._tokens[self._next].kind is not TokenKind.NAME:
+        if self._position == len(self._tokens) or self._tokens[self._position].kind is not TokenKind.NAME:
             raise PtxError(f"a name is missing in this .{kind}", self._line)
         name = self._take()
         parameters = self._parameters() if self._peek() == "(" else []
@@ -239,23 +239,23 @@ class _HeaderReader:
         return "entry" if word == ".entry" else "func"
 
     def _peek(self) -> str:
-        return self._tokens[self._next].text if self._next < len(self._tokens) else ""
+        return self._tokens[self._position].text if self._position < len(self._tokens) else ""
 
     def _take(self) -> str:
-        self._next += 1
-        return self._tokens[self._next - 1].text
+        self._position += 1
+        return self._tokens[self._position - 1].text
 
     def _parameters(self) -> list[Variable]:
-        """A list in parentheses."""
+        """Return the parameters of a list in parentheses."""
         parameters: list[Variable] = []
         depth = 0
-        first = self._next + 1
+        start = self._position + 1
         while text := self._peek():
             depth += (text == "(") - (text == ")")
             if depth == 0 or (depth == 1 and text == ","):
-                parameters += self._parameter(self._tokens[first : self._next])
-                first = self._next + 1
-            self._next += 1
+                parameters += self._parameter(self._tokens[start : self._position])
+                start = self._position + 1
+            self._position += 1
             if depth == 0:
                 return parameters
         raise PtxError("this parameter list is not closed", self._line)
@@ -263,7 +263,7 @@ class _HeaderReader:
     def _parameter(self, tokens: Sequence[Token]) -> list[Variable]:
         if not tokens:
             return []
-        span = Span(tokens[0].start, tokens[-1].end, self._lines.at(tokens[0].start))
+        span = Span(tokens[0].start, tokens[-1].end, self._lines.line_at(tokens[0].start))
         try:
             return parse_variables(self._source, tokens, span)
         except NotDeclarationError:
@@ -273,40 +273,40 @@ class _HeaderReader:
     def _attributes(self) -> dict[str, str]:
         """Directives with the text of their arguments."""
         attributes: dict[str, str] = {}
-        while self._peek() not in _HEADER_ENDS and self._tokens[self._next].kind is TokenKind.DOTTED:
+        while self._peek() not in _HEADER_ENDS and self._tokens[self._position].kind is TokenKind.DOTTED:
             name = self._take()[1:]
-            arguments = self._in_parentheses() if name == "attribute" else self._arguments()
+            arguments = self._parenthesised_text() if name == "attribute" else self._arguments()
             attributes[name] = f"{attributes[name]}, {arguments}" if name in attributes else arguments
             if name == "pragma" and self._peek() == ";":
-                self._next += 1
+                self._position += 1
         return attributes
 
     def _arguments(self) -> str:
-        """The text up to the next directive."""
-        first = self._next
-        while self._peek() not in _HEADER_ENDS and self._tokens[self._next].kind is not TokenKind.DOTTED:
-            self._next += 1
-        return self._text(first)
+        """Return the text up to the next directive."""
+        start = self._position
+        while self._peek() not in _HEADER_ENDS and self._tokens[self._position].kind is not TokenKind.DOTTED:
+            self._position += 1
+        return self._text(start)
 
-    def _in_parentheses(self) -> str:
-        """The text of a list in parentheses, with them."""
-        first = self._next
+    def _parenthesised_text(self) -> str:
+        """Return the text of a list in parentheses, with them."""
+        start = self._position
         depth = 0
         while (text := self._peek()) and (depth or text == "("):
             depth += (text == "(") - (text == ")")
-            self._next += 1
+            self._position += 1
             if depth == 0:
                 break
-        return self._text(first)
+        return self._text(start)
 
-    def _text(self, first: int) -> str:
-        if first == self._next:
+    def _text(self, start: int) -> str:
+        if start == self._position:
             return ""
-        return self._source[self._tokens[first].start : self._tokens[self._next - 1].end]
+        return self._source[self._tokens[start].start : self._tokens[self._position - 1].end]
 
 
 def parse_header(source: str, tokens: Sequence[Token], lines: LineCounter) -> Function:
-    """The function whose header ``tokens`` are, linkage first, without its body's brace.
+    """Return the function whose header ``tokens`` are, linkage first, without its body's brace.
 
     Raises PtxError.
     """

@@ -82,13 +82,13 @@ class HeldPtx:
 
     arch: int
     entry: fatbin.FatbinEntry | None
-    known: tuple[PtxText, ...] = ()
+    known_texts: tuple[PtxText, ...] = ()
 
     @cached_property
     def texts(self) -> tuple[PtxText, ...]:
         """Return its modules: none if there is no PTX, several in a cubin that was linked. Raises ImageError."""
         if self.entry is None:
-            return self.known
+            return self.known_texts
         content = self.entry.content()
         if self.entry.kind == fatbin.EntryKind.PTX:
             return _texts([_text(content)])
@@ -127,7 +127,7 @@ def image_kind(image: bytes, size: int | None = None) -> ImageKind:
 
 
 def held_ptx(image: bytes) -> list[HeldPtx]:
-    """All PTX in ``image``, in order, not yet decompressed. Raises ImageError for what is not an image or is
+    """Return all PTX in ``image``, in order, not yet decompressed. Raises ImageError for what is not an image or is
     damaged.
     """
     match image_kind(image):
@@ -140,12 +140,12 @@ def held_ptx(image: bytes) -> list[HeldPtx]:
 
 
 def ptx_texts(image: bytes) -> list[PtxText]:
-    """All PTX modules in ``image``, in order; none if it holds only machine code. Raises ImageError."""
-    return [text for held in held_ptx(image) for text in held.texts]
+    """Return all PTX modules in ``image``, in order; none if it holds only machine code. Raises ImageError."""
+    return [text for stored in held_ptx(image) for text in stored.texts]
 
 
 def image_entries(image: bytes) -> Iterator[fatbin.FatbinEntry]:
-    """The entries of an image, in order, not yet decompressed. Raises ImageError."""
+    """Yield the entries of an image, in order, not yet decompressed. Raises ImageError."""
     kind = image_kind(image)
     if kind == "elf" and is_cubin(image):
         yield entry_of_cubin(image)
@@ -158,18 +158,19 @@ def image_entries(image: bytes) -> Iterator[fatbin.FatbinEntry]:
 
 
 def entry_of_cubin(image: bytes) -> fatbin.FatbinEntry:
-    """A cubin as if it lay in a fatbin."""
+    """Return a cubin as if it lay in a fatbin."""
     return fatbin.FatbinEntry(fatbin.EntryKind.ELF, arch_of(image), 0, 0, image, 0, len(image))
 
 
 def cubin_with_ptx(entries: Iterable[fatbin.FatbinEntry], ptx: str) -> bytes:
-    """The cubin whose debug section has this PTX: its line tables tell the source lines, which the PTX there does not.
-    Nothing if there is none, or an entry is PTX: that of cubins is not used then. Raises ImageError.
+    """Return the cubin whose debug section has this PTX; b"" for none, and if an entry is PTX, which is used instead.
+
+    The line tables of the cubin have the source lines, which the PTX in it lacks. Raises ImageError.
     """
-    arch, known = _arch(ptx), list(entries)
-    if any(entry.kind == fatbin.EntryKind.PTX for entry in known):
+    arch, entry_list = _arch(ptx), list(entries)
+    if any(entry.kind == fatbin.EntryKind.PTX for entry in entry_list):
         return b""
-    for entry in known:
+    for entry in entry_list:
         if entry.kind == fatbin.EntryKind.ELF and entry.arch == arch:
             cubin = entry.content()
             if cubin.startswith(elf.MAGIC) and ptx in _cubin_ptx_texts(cubin):
@@ -178,7 +179,7 @@ def cubin_with_ptx(entries: Iterable[fatbin.FatbinEntry], ptx: str) -> bytes:
 
 
 def find_ptx(image: bytes, entry: str | None = None, arch: int | None = None) -> str:
-    """The PTX in ``image`` that has the kernel ``entry``, for the newest architecture.
+    """Return the PTX in ``image`` that has the kernel ``entry``, for the newest architecture.
 
     With ``arch`` (90 for compute capability 9.0), the newest that such a device can run.
     Raises ImageError, which says what is missing.
@@ -187,7 +188,7 @@ def find_ptx(image: bytes, entry: str | None = None, arch: int | None = None) ->
 
 
 def choose_ptx(
-    held: Sequence[HeldPtx],
+    candidates: Sequence[HeldPtx],
     entry: str | None = None,
     arch: int | None = None,
     code: fatbin.FatbinEntry | None = None,
@@ -197,48 +198,48 @@ def choose_ptx(
     With ``code``, the SASS that the device runs, PTX for its target comes first. Raises ImageError, which says what is
     missing.
     """
-    others: list[PtxText] = []
+    other_texts: list[PtxText] = []
     matching: list[PtxText] = []
-    for texts in fitting_ptx(held, arch):
+    for texts in fitting_ptx(candidates, arch):
         matching += (text for text in texts if entry is None or entry in text.entry_names)
         if code is None and matching:
             break
-        others += texts
+        other_texts += texts
     if matching:
         return max(matching, key=lambda text: (code is not None and text.is_source_of(code), *text.rank))
-    if entry is not None and others:
+    if entry is not None and other_texts:
         from difflib import get_close_matches  # most kernels are found
 
-        known = sorted({name for text in others for name in text.entry_names})
-        near = ", ".join(get_close_matches(entry, known, 3) or known[:3]) or "none"
-        raise ImageError(because("no-ptx-for-kernel", kernel=entry, others=near))
-    if targets := ptx_targets(held):
+        available_names = sorted({name for text in other_texts for name in text.entry_names})
+        similar_names = ", ".join(get_close_matches(entry, available_names, 3) or available_names[:3]) or "none"
+        raise ImageError(because("no-ptx-for-kernel", kernel=entry, others=similar_names))
+    if targets := ptx_targets(candidates):
         target_names = ", ".join(f"sm_{target}" for target in targets)
         raise ImageError(because("ptx-for-other-gpu", targets=target_names, gpu=f"sm_{arch}"))
     raise ImageError(because("no-ptx"))
 
 
-def fitting_ptx(held: Iterable[HeldPtx], arch: int | None = None) -> Iterator[list[PtxText]]:
-    """The PTX that a device of ``arch`` (90) can run, the newest first, by what its headers tell; None: all of it.
+def fitting_ptx(candidates: Iterable[HeldPtx], arch: int | None = None) -> Iterator[list[PtxText]]:
+    """Yield the PTX that a device of ``arch`` (90) can run, the newest first by its headers; None: all of it.
 
     Raises ImageError for what cannot be decompressed.
     """
-    fitting = sorted((ptx for ptx in held if ptx.may_run_on(arch)), key=lambda ptx: ptx.arch, reverse=True)
-    for _, alike in groupby(fitting, key=lambda ptx: ptx.arch):
-        yield [text for ptx in alike for text in ptx.texts if arch is None or text.runs_on(arch)]
+    fitting = sorted((ptx for ptx in candidates if ptx.may_run_on(arch)), key=lambda ptx: ptx.arch, reverse=True)
+    for _, same_arch in groupby(fitting, key=lambda ptx: ptx.arch):
+        yield [text for ptx in same_arch for text in ptx.texts if arch is None or text.runs_on(arch)]
 
 
-def ptx_targets(held: Iterable[HeldPtx]) -> list[int]:
-    """The architectures that the PTX of an image is for, if known without decompressing it."""
-    return sorted({target for ptx in held for target in ptx.targets()})
+def ptx_targets(candidates: Iterable[HeldPtx]) -> list[int]:
+    """Return the architectures that the PTX of an image is for, if known without decompressing it."""
+    return sorted({target for ptx in candidates for target in ptx.targets()})
 
 
 def ptx_of_entries(entries: Iterable[fatbin.FatbinEntry]) -> list[HeldPtx]:
-    """The PTX of a fatbin: its PTX entries or, where it has none, what its cubins keep."""
-    held: dict[int, list[HeldPtx]] = {}
+    """Return the PTX of a fatbin: its PTX entries or, where it has none, what its cubins keep."""
+    ptx_by_kind: dict[int, list[HeldPtx]] = {}
     for entry in entries:
-        held.setdefault(entry.kind, []).append(HeldPtx(entry.arch, entry))
-    return held.get(fatbin.EntryKind.PTX) or held.get(fatbin.EntryKind.ELF, [])
+        ptx_by_kind.setdefault(entry.kind, []).append(HeldPtx(entry.arch, entry))
+    return ptx_by_kind.get(fatbin.EntryKind.PTX) or ptx_by_kind.get(fatbin.EntryKind.ELF, [])
 
 
 def _elf_ptx(image: bytes) -> Iterator[HeldPtx]:
@@ -252,8 +253,8 @@ def _elf_ptx(image: bytes) -> Iterator[HeldPtx]:
 
 
 def _uncompressed_ptx(text: str, *, in_cubin: bool = False) -> HeldPtx:
-    known = _texts([text], in_cubin=in_cubin)
-    return HeldPtx(max((ptx.arch for ptx in known), default=0), None, known)
+    texts = _texts([text], in_cubin=in_cubin)
+    return HeldPtx(max((ptx.arch for ptx in texts), default=0), None, texts)
 
 
 def _cubin_ptx_texts(cubin: bytes) -> Iterator[str]:
@@ -269,12 +270,12 @@ def _texts(texts: Iterable[str], *, in_cubin: bool = False) -> tuple[PtxText, ..
 
 
 def fatbin_container(image: bytes) -> bytes:
-    """The fatbin containers of an image that is a fatbin, with a wrapper or without. Raises ImageError."""
+    """Return the fatbin containers of an image that is a fatbin, with a wrapper or without. Raises ImageError."""
     return image if image.startswith(fatbin.FATBIN_MAGIC) else _unwrap(image)
 
 
 def _unwrap(image: bytes) -> bytes:
-    """The container behind a wrapper that was saved together with it."""
+    """Return the container behind a wrapper that was saved together with it."""
     container = image[_WRAPPER_SIZE:]
     if not container.startswith(fatbin.FATBIN_MAGIC):
         raise ImageError(

@@ -44,14 +44,12 @@ OPCODES: Final = frozenset(
     )
 )
 STATE_SPACES: Final = ("global", "shared", "local", "param", "const")
-"""The modifiers that say in which memory an instruction works."""
-
-
+"""Modifiers for the memory that an instruction accesses."""
 CLASSES: Final = (
     "fp32", "fp64", "fp16", "bf16", "integer", "tensor", "load", "store", "atomic", "branch", "barrier", "other",
 )  # fmt: skip
 
-_BY_OPCODE: Final = {
+_CLASS_BY_OPCODE: Final = {
     **dict.fromkeys(("ld", "ldu", "ldmatrix", "tex", "tld4", "suld"), "load"),
     **dict.fromkeys(("st", "stmatrix", "sust"), "store"),
     **dict.fromkeys(("atom", "red", "sured"), "atomic"),
@@ -69,31 +67,31 @@ _ARITHMETIC: Final = frozenset(
         """,
     )
 )
-_BY_TYPE: Final = {
+_CLASS_BY_TYPE: Final = {
     **dict.fromkeys(("f32", "f32x2"), "fp32"),
     "f64": "fp64",
     **dict.fromkeys(("f16", "f16x2"), "fp16"),
     **dict.fromkeys(("bf16", "bf16x2"), "bf16"),
 }
-_BY_PART: Final = {
+_CLASS_BY_PART: Final = {
     "load": "load", "ld": "load", "store": "store", "st": "store", "mma": "tensor", "mma_async": "tensor",
     "fence": "barrier", "wait_group": "barrier", "wait": "barrier",
 }  # fmt: skip
 
 
 def class_of(instruction: Instruction) -> str:
-    """The class of an instruction, one of ``CLASSES``."""
+    """Return the class of an instruction, one of ``CLASSES``."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode in _ARITHMETIC:
-        kinds = [modifier for modifier in modifiers if modifier in _BY_TYPE]
-        return _BY_TYPE[kinds[-1]] if kinds else "integer"
+        kinds = [modifier for modifier in modifiers if modifier in _CLASS_BY_TYPE]
+        return _CLASS_BY_TYPE[kinds[-1]] if kinds else "integer"
     if opcode in ("wmma", "wgmma", "tcgen05"):
-        return next((_BY_PART[modifier] for modifier in modifiers[:1] if modifier in _BY_PART), "other")
+        return next((_CLASS_BY_PART[modifier] for modifier in modifiers[:1] if modifier in _CLASS_BY_PART), "other")
     if opcode == "cp":
         return _class_of_copy(modifiers)
     if opcode in ("ld", "st") and any(modifier.partition("::")[0] == "param" for modifier in modifiers):
         return "other"
-    return _BY_OPCODE.get(opcode, "other")
+    return _CLASS_BY_OPCODE.get(opcode, "other")
 
 
 def _class_of_copy(modifiers: tuple[str, ...]) -> str:
@@ -109,11 +107,10 @@ def _class_of_copy(modifiers: tuple[str, ...]) -> str:
 
 # Number of SASS instructions per PTX instruction, where it is known not to be one.
 #
-# Of division, roots and their like it makes a dozen: the numbers are what is executed for operands of usual size, as
-# ``python -m tests.bench.expansions`` reads them off machine code for sm_90 (for sm_80 some are one less). Of the
-# class ``other`` it drops most: moves and parameters become operands, and conversions of integers parts of registers.
-# What it makes of all other instructions is about one each, some folded into others and some split into halves of 64
-# bits.
+# ptxas makes about a dozen of a division or a root: the numbers are the instructions executed for operands of usual
+# size, as ``python -m tests.bench.expansions`` reads them from SASS for sm_90 (for sm_80 some are one less). It drops
+# most of class ``other``: moves and parameters become operands, and conversions of integers parts of registers. All
+# other instructions become about one each: some are folded into others, some are split into halves of 64 bits.
 
 _EXPANSIONS: Final = {
     ("sqrt", "rn", "f32"): 9, ("sqrt", "approx", "f32"): 5, ("sqrt", "rn", "f64"): 17,
@@ -167,28 +164,28 @@ _ACCESS_KINDS: Final[dict[str, AccessKind]] = {
 _MATRIX_SHAPE: Final = re.compile(r"m(\d{1,9})n(\d{1,9})k(\d{1,9})")
 _WARP: Final = 32
 _ELEMENT_BITS: Final = {
-    **dict.fromkeys(("f64",), 64),
-    **dict.fromkeys(("f32", "s32", "tf32"), 32),
-    **dict.fromkeys(("f16", "bf16"), 16),
-    **dict.fromkeys(("s8", "u8"), 8),
-    **dict.fromkeys(("s4", "u4"), 4),
+    **{name: TYPE_BITS[name] for name in ("f64", "f32", "s32", "f16", "bf16", "s8", "u8")},
+    "tf32": 32,
+    "s4": 4,
+    "u4": 4,
     "b1": 1,
 }
+"""Bits of a matrix element by PTX type."""
 
 
 def access_kind(instruction: Instruction) -> AccessKind | None:
-    """``copy`` is ``cp.async``, from global to shared memory. None for what is not an access."""
+    """Return the kind of an access; None for other instructions. ``copy`` is ``cp.async``, global to shared memory."""
     return _ACCESS_KINDS.get(instruction.opcode)
 
 
 def element_bytes(instruction: Instruction) -> int | None:
-    """Bytes of an element: of the last type among the modifiers. None if there is none."""
+    """Return the bytes of an element, by the last type among the modifiers; None without a type."""
     sizes = [TYPE_BYTES[modifier] for modifier in instruction.modifiers if modifier in TYPE_BYTES]
     return sizes[-1] if sizes else None
 
 
 def access_bytes(instruction: Instruction) -> int | None:
-    """Bytes that one thread accesses: all elements of a vector, the size that ``cp.async`` names."""
+    """Return the bytes that one thread accesses: all elements of a vector, or the size that ``cp.async`` names."""
     if instruction.opcode == "cp":
         match instruction.operands:
             case (Memory(), Memory(), Immediate(text=text), *_):
@@ -212,19 +209,17 @@ def fragment_bytes(instruction: Instruction) -> int | None:
 
 
 def matrix_extents(instruction: Instruction) -> tuple[int, int, int] | None:
-    """The m, n and k that a matrix instruction names: ``m16n8k16``; None of others."""
+    """Return the m, n and k that a matrix instruction names: ``m16n8k16``; None of others."""
     for modifier in instruction.modifiers:
         if match := _MATRIX_SHAPE.fullmatch(modifier):
             return int(match[1]), int(match[2]), int(match[3])
     return None
 
 
-# The state space of accesses that name no space but the variable itself: ``st.u32 [tile], 7;``.
+# The state space of accesses that name a variable instead of a space: ``st.u32 [tile], 7;``.
 #
-# ptxas makes an access of the variable's space of them. The address of such a variable is an offset in its space: as
-# a generic address it would lie somewhere else.
-
-_SPACE_MODIFIERS: Final = frozenset(STATE_SPACES)
+# ptxas accesses the space of the variable. The address of such a variable is an offset in its space: as a generic
+# address it would lie somewhere else.
 
 
 def named_spaces(functions: Iterable[Function], variables: Iterable[Variable]) -> dict[int, str]:
@@ -244,23 +239,23 @@ def _variable_spaces(nodes: Iterable[object]) -> dict[str, str]:
 
 
 def _spaces_in_body(statements: Iterable[Statement], outer: Mapping[str, str]) -> Iterator[tuple[Instruction, str]]:
-    """The instructions of a scope, whose own names hide those around it."""
+    """Yield the instructions of a scope, whose own names hide those around it."""
     statements = list(statements)
     spaces = {**outer, **_variable_spaces(statements)}
     for node in statements:
         if isinstance(node, Scope):
             yield from _spaces_in_body(node.body, spaces)
         elif isinstance(node, Instruction) and _names_no_space(node):
-            named = [spaces[name] for name in map(_address_variable, node.operands) if name in spaces]
-            yield from ((node, space) for space in named[:1] if space in _SPACE_MODIFIERS)
+            named_spaces = [spaces[name] for name in map(_address_variable, node.operands) if name in spaces]
+            yield from ((node, space) for space in named_spaces[:1] if space in STATE_SPACES)
 
 
 def _names_no_space(instruction: Instruction) -> bool:
-    return not any(modifier.partition("::")[0] in _SPACE_MODIFIERS for modifier in instruction.modifiers)
+    return not any(modifier.partition("::")[0] in STATE_SPACES for modifier in instruction.modifiers)
 
 
 def _address_variable(operand: Operand) -> str:
-    """The variable that an address names, or ""."""
+    """Return the variable that an address names, or ""."""
     match operand:
         case Memory(base=Symbol(name=name), coordinates=()) | Element(name=name):
             return name
@@ -268,13 +263,14 @@ def _address_variable(operand: Operand) -> str:
 
 
 _TYPE_MODIFIER: Final = re.compile(r"[busf]\d+(?:x\d)?|bf16(?:x2)?|tf32|e\dm\d(?:x\d)?|ue8m0(?:x2)?|pred")
-_FACT_SPACES: Final = frozenset({"global", "shared", "local", "const", "param"})
 
 
 class PtxFacts(NamedTuple):
-    """``opcode`` with modifiers; ``work``, one of ``instruction_facts.CLASSES``; the types and the state spaces among
-    the modifiers, joined by dots in their order, "" without any; of an access its kind; and the bytes that one lane
-    moves, its share where a warp moves a matrix.
+    """Facts of an instruction.
+
+    ``opcode`` has the modifiers. ``work`` is its class, one of ``CLASSES``. ``type`` and ``space`` are the types and
+    state spaces among the modifiers, joined by dots, "" without any. ``access`` is the kind of an access. ``bytes`` are
+    those that one lane moves: its share where a warp moves a matrix.
     """
 
     opcode: str
@@ -286,20 +282,20 @@ class PtxFacts(NamedTuple):
 
 
 def facts_of(instruction: Instruction) -> PtxFacts:
-    """The facts of an instruction. ``bytes`` is None where it moves none, and where its text does not tell."""
+    """Return the facts of an instruction. ``bytes`` is None where it moves none, and where its text does not tell."""
     access = access_kind(instruction)
     return PtxFacts(
         opcode=full_name(instruction),
         work=class_of(instruction),
         type=".".join(filter(_TYPE_MODIFIER.fullmatch, instruction.modifiers)),
-        space=".".join(modifier for modifier in instruction.modifiers if modifier.partition("::")[0] in _FACT_SPACES),
+        space=".".join(modifier for modifier in instruction.modifiers if modifier.partition("::")[0] in STATE_SPACES),
         access=access,
         bytes=access_bytes(instruction) if access else fragment_bytes(instruction),
     )
 
 
 def full_name(instruction: Instruction) -> str:
-    """The opcode with its modifiers: ``ld.global.f32``."""
+    """Return the opcode with its modifiers: ``ld.global.f32``."""
     return ".".join((instruction.opcode, *instruction.modifiers))
 
 

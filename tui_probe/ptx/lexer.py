@@ -72,19 +72,19 @@ _KINDS: Final = (TokenKind.NAME, *TokenKind)
 
 
 def whole_number(digits: str, line: int) -> int:
-    """The value of decimal digits. PtxError where they are more than a number of PTX has."""
+    """Return the value of decimal digits. PtxError where they are more than a number of PTX has."""
     if len(digits) > _MAX_DIGITS:
         raise PtxError(f"a number has {len(digits)} digits, which PTX does not support", line)
     return int(digits)
 
 
 def line_of(source: str, position: int) -> int:
-    """The 1-based line of a character."""
+    """Return the 1-based line of a character."""
     return source.count("\n", 0, position) + 1
 
 
 def skip_trivia(source: str, position: int, end: int) -> int:
-    """The index of the first character from ``position`` on that is neither white space nor comment."""
+    """Return the index of the first character from ``position`` on that is neither white space nor comment."""
     match = _TRIVIA.match(source, position, end)
     return match.end() if match else position
 
@@ -107,8 +107,8 @@ def tokenize(source: str, start: int = 0, end: int | None = None) -> Iterator[To
 
 def raise_bad_token(source: str, position: int) -> NoReturn:
     """Raise the PtxError for the comment or the string at ``position``, which does not end."""
-    what = "string is not closed" if source[position] == '"' else "comment is not closed by */"
-    raise PtxError(f"this {what}", line_of(source, position))
+    fault = "string is not closed" if source[position] == '"' else "comment is not closed by */"
+    raise PtxError(f"this {fault}", line_of(source, position))
 
 
 class LineCounter:
@@ -119,8 +119,8 @@ class LineCounter:
         self._position = position
         self._line = line
 
-    def at(self, position: int) -> int:
-        """The 1-based line of a character that is not before the last one asked for."""
+    def line_at(self, position: int) -> int:
+        """Return the 1-based line of a character that is not before the last one asked for."""
         self._line += self._source.count("\n", self._position, position)
         self._position = position
         return self._line
@@ -154,11 +154,11 @@ def is_ptx(text: str) -> bool:
 
 
 def ptx_target(text: str) -> PtxTarget | None:
-    """The target that the first lines name; None where they name none."""
+    """Return the target that the first lines name; None where they name none."""
     match = _TARGET_DIRECTIVE.match(text)
     return PtxTarget(int(match[1]), match[2]) if match else None
 
 
 def kernel_names(text: str) -> dict[str, None]:
-    """The names of the kernels, in order."""
+    """Return the names of the kernels, in order."""
     return dict.fromkeys(match[1] for match in _ENTRY_NAME.finditer(text) if match[1])

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH: Final = 16
 _SPACES: Final = " \t\r\n\f\v"
-_STARTS: Final = frozenset({"(", "-", "+", "!", "~", "WARP_SZ"})
-_ENDS: Final = frozenset({"", ",", "}", ")", "]", "|"})
+_CONSTANT_STARTS: Final = frozenset({"(", "-", "+", "!", "~", "WARP_SZ"})
+_OPERAND_ENDS: Final = frozenset({"", ",", "}", ")", "]", "|"})
 _CLOSERS: Final = {"{": "}", "(": ")", "[": "]"}
 _SIMPLE: Final = re.compile(
     rf"{SPACE}*+(?:"
@@ -49,12 +49,12 @@ _SIMPLE: Final = re.compile(
 )
 _PIECE: Final = re.compile(r"(?:^|(?<=,))(?:[^,{}()\[\]]|\{[^{}]*\}|\([^()]*\)|\[[^\[\]]*\]|)*+(?=,|\Z)")
 _INTEGER: Final = re.compile(r"(-?)(?:0[xX]([0-9a-fA-F]++)|0[bB]([01]++)|(0[0-7]*+)|([1-9][0-9]{0,39}))U?")
-_NUMBERED: Final = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})\Z", re.DOTALL)
+_NUMBERED_NAME: Final = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})\Z", re.DOTALL)
 MADE_UP: Final = Span(0, 0, 0)
 
 
 def parse_integer(text: str) -> int | None:
-    """The value of an integer literal (decimal, ``0x``, ``0b``, octal, ``U`` suffix), or None."""
+    """Return the value of an integer literal (decimal, ``0x``, ``0b``, octal, ``U`` suffix), or None."""
     match = _INTEGER.fullmatch(text)
     if match is None:
         return None
@@ -81,10 +81,10 @@ class OperandParser:
 
     def __init__(self, registers: dict[str, int] | None = None) -> None:
         self._registers = registers or {}
-        self._known: dict[str, Operand] = {}
+        self._nodes: dict[str, Operand] = {}
 
-    def declaring(self, names: dict[str, int]) -> OperandParser:
-        """A parser for the rest of a scope that also declares the registers ``names``."""
+    def with_registers(self, names: dict[str, int]) -> OperandParser:
+        """Return a parser for the rest of a scope that also declares the registers ``names``."""
         return OperandParser(self._registers | names)
 
     def is_register(self, name: str) -> bool:
@@ -93,11 +93,11 @@ class OperandParser:
             return name[0] == "%" and len(name) > 1
         if self._registers.get(name) == 0:
             return True
-        match = _NUMBERED.match(name)
+        match = _NUMBERED_NAME.match(name)
         return match is not None and int(match[2]) < self._registers.get(match[1], 0)
 
     def parse(self, text: str) -> tuple[Operand, ...]:
-        """The operands in ``text``, which is what is between an opcode and its semicolon."""
+        """Return the operands in ``text``, which is what is between an opcode and its semicolon."""
         pieces = _PIECE.findall(text) if "{" in text or "(" in text else text.split(",")
         if ",".join(pieces) == text:
             operands = self._parse_pieces(pieces)
@@ -107,11 +107,11 @@ class OperandParser:
         return _TokenParser(self, text, tokens).operands() if tokens else ()
 
     def _parse_pieces(self, pieces: list[str]) -> tuple[Operand, ...] | None:
-        """The operands of simple form in ``pieces``, or None if one is not simple."""
-        known = self._known
+        """Return the operands of simple form in ``pieces``, or None if one is not simple."""
+        nodes = self._nodes
         operands = []
         for piece in pieces:
-            operand = known.get(piece)
+            operand = nodes.get(piece)
             if operand is None:
                 name = piece.strip(_SPACES)
                 # Most operands are registers such as %r1, for which no pattern is needed.
@@ -119,12 +119,12 @@ class OperandParser:
                 operand = Register(name) if is_plain else self._simple(piece)
                 if operand is None:
                     return None
-                known[piece] = operand
+                nodes[piece] = operand
             operands.append(operand)
         return tuple(operands)
 
-    def named(self, name: str, selector: str = "") -> Register | Symbol | Immediate:
-        """The node of a name."""
+    def name_node(self, name: str, selector: str = "") -> Register | Symbol | Immediate:
+        """Return the node of a name."""
         if self.is_register(name):
             return Register(name, selector)
         if name == "WARP_SZ":
@@ -137,12 +137,12 @@ class OperandParser:
             return self._simple_vector(piece.strip())
         name, selector, number, base, offset = match.group("name", "selector", "number", "base", "offset")
         if name:
-            node = self.named(name, selector or "")
+            node = self.name_node(name, selector or "")
             return node if not selector or isinstance(node, Register) else None
         if number:
             return Immediate(number)
         value = parse_integer(offset) if offset else 0
-        node = self.named(base)
+        node = self.name_node(base)
         return None if value is None or isinstance(node, Immediate) else Memory(node, value)
 
     def _simple_vector(self, piece: str) -> Vector | None:
@@ -159,13 +159,13 @@ class _TokenParser:
         self._scope = scope
         self._text = text
         self._tokens = tokens
-        self._next = 0
+        self._position = 0
         self._depth = 0
 
     def operands(self) -> tuple[Operand, ...]:
         operands: list[Operand] = []
         while True:
-            start = self._next
+            start = self._position
             self._depth = 0
             try:
                 operand = self._operand()
@@ -178,18 +178,18 @@ class _TokenParser:
                 return tuple(operands)
 
     def _peek(self) -> str:
-        return self._tokens[self._next].text if self._next < len(self._tokens) else ""
+        return self._tokens[self._position].text if self._position < len(self._tokens) else ""
 
     def _take(self) -> Token:
-        if self._next == len(self._tokens):
+        if self._position == len(self._tokens):
             raise _NotUnderstoodError
-        self._next += 1
-        return self._tokens[self._next - 1]
+        self._position += 1
+        return self._tokens[self._position - 1]
 
     def _accept(self, text: str) -> bool:
         if self._peek() != text:
             return False
-        self._next += 1
+        self._position += 1
         return True
 
     def _expect(self, text: str) -> None:
@@ -197,8 +197,8 @@ class _TokenParser:
             raise _NotUnderstoodError
 
     def _raw(self, start: int) -> Raw:
-        """The tokens from ``start`` to the next comma outside brackets, as text."""
-        self._next = start
+        """Return the tokens from ``start`` to the next comma outside brackets, as text."""
+        self._position = start
         closers: list[str] = []
         while text := self._peek():
             if text == "," and not closers:
@@ -207,20 +207,20 @@ class _TokenParser:
                 closers.append(_CLOSERS[text])
             elif closers and text == closers[-1]:
                 closers.pop()
-            self._next += 1
-        if self._next == start:
+            self._position += 1
+        if self._position == start:
             return Raw("")
-        return Raw(self._text[self._tokens[start].start : self._tokens[self._next - 1].end])
+        return Raw(self._text[self._tokens[start].start : self._tokens[self._position - 1].end])
 
     def _operand(self) -> Operand:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise _NotUnderstoodError
-        first = self._single()
+        operand = self._single()
         if self._accept("|"):
-            first = Pair(first, self._operand())
+            operand = Pair(operand, self._operand())
         self._depth -= 1
-        return first
+        return operand
 
     def _single(self) -> Operand:
         constant = self._constant()
@@ -246,43 +246,43 @@ class _TokenParser:
                 raise _NotUnderstoodError
 
     def _constant(self) -> Immediate | None:
-        """A constant expression of more than one literal, as the literal that it stands for.
+        """Return a constant expression of more than one literal, as the literal that it stands for.
 
         What is in parentheses from end to end stays an operand in parentheses, as of a call.
         """
-        first = self._next
-        if self._peek() not in _STARTS and not self._peek()[:1].isdigit():
+        start = self._position
+        if self._peek() not in _CONSTANT_STARTS and not self._peek()[:1].isdigit():
             return None
-        reader = ConstantReader(self._tokens, first)
+        reader = ConstantReader(self._tokens, start)
         try:
             value = reader.expression()
         except NotConstantError:
             return None
-        last = reader.position
-        is_literal = last - first == 1 or (last - first == 2 and self._peek() == "-")
-        follows = self._tokens[last].text if last < len(self._tokens) else ""
-        if is_literal or follows not in _ENDS or self._is_parenthesised(first, last):
+        end = reader.position
+        is_literal = end - start == 1 or (end - start == 2 and self._peek() == "-")
+        following_text = self._tokens[end].text if end < len(self._tokens) else ""
+        if is_literal or following_text not in _OPERAND_ENDS or self._is_parenthesised(start, end):
             return None
-        self._next = last
+        self._position = end
         return Immediate(literal_text(value))
 
-    def _is_parenthesised(self, first: int, last: int) -> bool:
+    def _is_parenthesised(self, start: int, end: int) -> bool:
         depth = 0
-        for index in range(first, last):
+        for index in range(start, end):
             depth += (self._tokens[index].text == "(") - (self._tokens[index].text == ")")
             if not depth:
-                return index == last - 1 and last - first > 1
+                return index == end - 1 and end - start > 1
         return False
 
     def _minus(self) -> Operand:
-        if self._next < len(self._tokens) and self._tokens[self._next].kind is TokenKind.NUMBER:
+        if self._position < len(self._tokens) and self._tokens[self._position].kind is TokenKind.NUMBER:
             return Immediate("-" + self._take().text)
         return Negated("-", self._operand())
 
     def _name(self, token: Token) -> Operand:
         if self._peek().startswith(".") and self._scope.is_register(token.text):
             return Register(token.text, self._take().text[1:])
-        node = self._scope.named(token.text)
+        node = self._scope.name_node(token.text)
         if isinstance(node, Symbol) and self._peek() in ("+", "-"):
             return Symbol(node.name, self._offset())
         if isinstance(node, Register) and self._peek() in ("+", "-"):
@@ -315,22 +315,22 @@ class _TokenParser:
         total = 0
         while self._peek() in ("+", "-"):
             negative = self._take().text == "-"
-            reader = ConstantReader(self._tokens, self._next)
+            reader = ConstantReader(self._tokens, self._position)
             try:
                 value = reader.operation(PRODUCT)
             except NotConstantError:
                 raise _NotUnderstoodError from None
             if not isinstance(value, Integer):
                 raise _NotUnderstoodError
-            self._next = reader.position
+            self._position = reader.position
             total += -value.value if negative else value.value
         return total
 
     def _memory(self) -> Memory:
         base: Register | Symbol | None = None
-        if self._tokens[self._next : self._next + 1] and self._tokens[self._next].kind is TokenKind.NAME:
+        if self._tokens[self._position : self._position + 1] and self._tokens[self._position].kind is TokenKind.NAME:
             token = self._take()
-            node = self._scope.named(token.text)
+            node = self._scope.name_node(token.text)
             if isinstance(node, Immediate):
                 raise _NotUnderstoodError
             base, offset = node, self._offset()
@@ -349,7 +349,7 @@ class _TokenParser:
 
 
 def tokens(source: str) -> list[str]:
-    """The tokens of ``source`` as text, without white space and comments. Raises PtxError."""
+    """Return the tokens of ``source`` as text, without white space and comments. Raises PtxError."""
     return [token.text for token in tokenize(source)]
 
 

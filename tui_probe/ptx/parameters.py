@@ -40,7 +40,7 @@ def address_parameters(kernel: Function) -> Callable[[Instruction], tuple[int, .
     origins, parameters = _Origins(kernel), [parameter.name for parameter in kernel.parameters]
 
     def numbers(instruction: Instruction) -> tuple[int, ...]:
-        names = {place.symbol for place in origins.of_operand(_global_operand(instruction))}
+        names = {place.symbol for place in origins.addresses_of(_global_operand(instruction))}
         return tuple(number for number, name in enumerate(parameters) if name in names)
 
     return numbers
@@ -67,7 +67,7 @@ class _Barriers:
 
         None of a pointer that a loop increments through a variable with other data.
         """
-        places = sorted(self._origins.of_operand(_barrier_operand(instruction)))
+        places = sorted(self._origins.addresses_of(_barrier_operand(instruction)))
         names = tuple(dict.fromkeys(map(self._name, places)))
         return names if len(names) < _MAX_OFFSETS else ()
 
@@ -83,11 +83,11 @@ class _Barriers:
         """The arrays of barriers in each variable."""
         arrays: dict[str, BarrierArrays] = {}
         for instruction in instructions_in(self._kernel.body or ()):
-            for place in self._origins.of_operand(_barrier_operand(instruction)):
+            for place in self._origins.addresses_of(_barrier_operand(instruction)):
                 array = arrays.setdefault(place.symbol, BarrierArrays())
-                array.indexed |= {place.offset} if place.indexed else set()
+                array.indexed_offsets |= {place.offset} if place.is_indexed else set()
                 if "init" in instruction.modifiers:
-                    array.made[place.offset] = instruction.operands[-1]
+                    array.arrival_counts[place.offset] = instruction.operands[-1]
         return arrays
 
 
@@ -97,30 +97,35 @@ class BarrierArrays:
     an unrolled loop, name each barrier.
     """
 
-    indexed: set[int] = field(default_factory=set)
+    indexed_offsets: set[int] = field(default_factory=set)
     """Offsets to which code adds an index: arrays begin there."""
-    made: dict[int, object] = field(default_factory=dict)
+    arrival_counts: dict[int, object] = field(default_factory=dict)
     """The count of arrivals that each barrier is made with: barriers in a row with the same one are an array."""
 
-    def name(self, of: str, offset: int, base: int = 0) -> str:
+    def name(self, memory: str, offset: int, base: int = 0) -> str:
         """Return ``of+2048[2]``: the array that a barrier is in, behind address ``base``, with its length if known."""
-        first = self.first(offset)
+        start = self.array_start(offset)
         count = 1
-        while count < _MAX_BARRIERS and self.first(first + count * _MBARRIER_BYTES) == first:
+        while count < _MAX_BARRIERS and self.array_start(start + count * _MBARRIER_BYTES) == start:
             count += 1
-        return f"{of}+{first - base}" + (f"[{count}]" if count > 1 else "")
+        return f"{memory}+{start - base}" + (f"[{count}]" if count > 1 else "")
 
-    def first(self, offset: int) -> int:
+    def array_start(self, offset: int) -> int:
         """Return the offset of the first barrier of the array that a barrier is in."""
-        for at in range(offset, max(offset - _MAX_BARRIERS * _MBARRIER_BYTES, -1), -_MBARRIER_BYTES):
-            before = self.made.get(at - _MBARRIER_BYTES)
-            if at in self.indexed or at not in self.made or before is None or before != self.made[at]:
-                return at
+        for start in range(offset, max(offset - _MAX_BARRIERS * _MBARRIER_BYTES, -1), -_MBARRIER_BYTES):
+            previous_count = self.arrival_counts.get(start - _MBARRIER_BYTES)
+            if (
+                start in self.indexed_offsets
+                or start not in self.arrival_counts
+                or previous_count is None
+                or previous_count != self.arrival_counts[start]
+            ):
+                return start
         return offset
 
 
 def _barrier_operand(instruction: Instruction) -> Memory | None:
-    """The mbarrier of an instruction: of a copy, its last address."""
+    """Return the mbarrier of an instruction: of a copy, its last address."""
     if instruction.opcode != "mbarrier" and not any(name.startswith("mbarrier") for name in instruction.modifiers):
         return None
     addresses = [operand for operand in instruction.operands if isinstance(operand, Memory)]
@@ -136,77 +141,83 @@ def _source_name(name: str) -> str:
     """``_ZZ4tileE4full`` -> ``full``, ``_ZN7cutlass4smemE`` -> ``cutlass::smem``; the name itself if it is another."""
     if (nested := _nested_names(name)) is not None:
         return "::".join(nested)
-    parts = (match for at in range(len(name)) if (match := _MANGLED.match(name, at)) and name.startswith("_Z"))
+    parts = (
+        match for position in range(len(name)) if (match := _MANGLED.match(name, position)) and name.startswith("_Z")
+    )
     return next((match[2] for match in parts if int(match[1]) == len(match[2])), name)
 
 
 def _nested_names(name: str) -> list[str] | None:
-    """The names of namespaces and of a variable in the last one; None if the name is another, or has templates."""
+    """Return the namespaces and the name of a variable; None for a name of another form, or with templates."""
     if not name.startswith("_ZN"):
         return None
-    names, at = [], len("_ZN")
-    while (match := _LENGTH.match(name, at)) is not None:
-        at = match.end() + int(match[1])
-        names.append(name[match.end() : at])
-    return names if names and name[at:] == "E" else None
+    names, position = [], len("_ZN")
+    while (match := _LENGTH.match(name, position)) is not None:
+        position = match.end() + int(match[1])
+        names.append(name[match.end() : position])
+    return names if names and name[position:] == "E" else None
 
 
 class _Address(NamedTuple):
-    """An address: bytes behind a symbol. ``indexed`` if the code adds something that is not a constant."""
+    """An address: bytes behind a symbol. ``is_indexed`` if the code adds something that is not a constant."""
 
     symbol: str
     offset: int = 0
-    indexed: bool = False
+    is_indexed: bool = False
 
 
 class _Origins:
     """Finds the symbols that addresses are computed from."""
 
     def __init__(self, kernel: Function) -> None:
-        self._set_by: dict[str, list[Instruction]] = {}
+        self._writers: dict[str, list[Instruction]] = {}
         for instruction in instructions_in(kernel.body or ()):
             for name in _results(instruction):
-                self._set_by.setdefault(name, []).append(instruction)
+                self._writers.setdefault(name, []).append(instruction)
 
-    def of_operand(self, operand: Memory | None) -> set[_Address]:
+    def addresses_of(self, operand: Memory | None) -> set[_Address]:
         """Return the addresses that an operand may have, without recursion: loops of kernels are long."""
         addresses = set[_Address]()
-        waiting: list[tuple[Operand, int, bool]] = [] if operand is None else [(operand, 0, False)]
+        pending: list[tuple[Operand, int, bool]] = [] if operand is None else [(operand, 0, False)]
         offsets: dict[str, set[tuple[int, bool]]] = {}
-        while waiting:
-            own, added, indexed = waiting.pop()
-            base, offset = _base_of(own)
-            place = (offset + added, indexed)
+        while pending:
+            source, addend, is_indexed = pending.pop()
+            base, offset = _base_of(source)
+            place = (offset + addend, is_indexed)
             if isinstance(base, Symbol):
                 addresses.add(_Address(base.name, *place))
             elif base is not None:
-                seen = offsets.setdefault(base.name, set())
-                setters = self._set_by.get(base.name, ()) if place not in seen and len(seen) < _MAX_OFFSETS else ()
-                seen.add(place)
-                waiting += [before for setter in setters for before in self._before(setter, *place)]
+                visited = offsets.setdefault(base.name, set())
+                writers = (
+                    self._writers.get(base.name, ()) if place not in visited and len(visited) < _MAX_OFFSETS else ()
+                )
+                visited.add(place)
+                pending += [before for setter in writers for before in self._step_back(setter, *place)]
         return addresses
 
-    def _before(self, setter: Instruction, added: int, indexed: bool) -> Iterator[tuple[Operand, int, bool]]:
-        """The operands that an instruction computes an address from, what it adds to them, and whether this is all."""
-        sign = {"add": 1, "sub": -1}.get(setter.opcode, 0)
-        constants = [self._constant(operand) if sign else 0 for operand in setter.operands[1:]]
-        added += sum(sign * (constant or 0) for constant in constants[1:]) + (constants[0] or 0 if sign > 0 else 0)
-        indexed |= setter.opcode == "mad" or (None in constants[1:] and constants[0] is None)
-        yield from ((operand, added, indexed) for operand in _followed(setter))
+    def _step_back(self, writer: Instruction, addend: int, is_indexed: bool) -> Iterator[tuple[Operand, int, bool]]:
+        """Yield the operands that an instruction computes an address from, with the new addend, and whether an index is
+        added, too.
+        """
+        sign = {"add": 1, "sub": -1}.get(writer.opcode, 0)
+        constants = [self._constant(operand) if sign else 0 for operand in writer.operands[1:]]
+        addend += sum(sign * (constant or 0) for constant in constants[1:]) + (constants[0] or 0 if sign > 0 else 0)
+        is_indexed |= writer.opcode == "mad" or (None in constants[1:] and constants[0] is None)
+        yield from ((operand, addend, is_indexed) for operand in _followed(writer))
 
     def _constant(self, operand: Operand) -> int | None:
-        """The value of an operand; None if it is not a constant."""
+        """Return the value of an operand; None if it is not a constant."""
         if isinstance(operand, Immediate):
             return parse_integer(operand.text)
-        setters = self._set_by.get(operand.name, ()) if isinstance(operand, Register) else ()
-        if len(setters) != 1 or setters[0].opcode != "mov" or len(setters[0].operands) != 2:
+        writers = self._writers.get(operand.name, ()) if isinstance(operand, Register) else ()
+        if len(writers) != 1 or writers[0].opcode != "mov" or len(writers[0].operands) != 2:
             return None
-        value = setters[0].operands[1]
+        value = writers[0].operands[1]
         return parse_integer(value.text) if isinstance(value, Immediate) else None
 
 
 def _base_of(operand: Operand) -> tuple[Register | Symbol | None, int]:
-    """The register or symbol that an operand is, or has its address from, and the offset from there."""
+    """Return the register or symbol that an operand is, or has its address from, and the offset from there."""
     match operand:
         case Memory() | Sum():
             return operand.base, operand.offset
@@ -218,7 +229,7 @@ def _base_of(operand: Operand) -> tuple[Register | Symbol | None, int]:
 
 
 def _results(instruction: Instruction) -> Iterator[str]:
-    """The registers that an instruction may set, to the extent that addresses go through them."""
+    """Yield the registers that an instruction may set, to the extent that addresses go through them."""
     match instruction.operands[:1]:
         case (Register(name=name),):
             yield name
@@ -227,7 +238,7 @@ def _results(instruction: Instruction) -> Iterator[str]:
 
 
 def _followed(instruction: Instruction) -> tuple[Operand, ...]:
-    """The operands that may be the address that an instruction computes, or a part of it."""
+    """Return the operands that may be the address that an instruction computes, or a part of it."""
     operands = instruction.operands
     match instruction.opcode:
         case "ld" if any(part.partition("::")[0] == "param" for part in instruction.modifiers):
@@ -246,11 +257,13 @@ def _followed(instruction: Instruction) -> tuple[Operand, ...]:
 
 
 def _global_operand(instruction: Instruction) -> Memory | None:
-    """The operand in global memory, or the tensor map of a copy by one; None of other instructions."""
+    """Return the operand in global memory, or the tensor map of a copy by one; None of other instructions."""
     addresses = [operand for operand in instruction.operands if isinstance(operand, Memory | Element)]
     spaces = [part for modifier in instruction.modifiers if (part := modifier.partition("::")[0]) in _SPACES]
     if "global" not in spaces or not addresses:
         return None
-    by_map = next((address for address in addresses if isinstance(address, Memory) and address.coordinates), None)
-    operand = by_map or addresses[min(spaces.index("global"), len(addresses) - 1)]
+    tensor_address = next(
+        (address for address in addresses if isinstance(address, Memory) and address.coordinates), None
+    )
+    operand = tensor_address or addresses[min(spaces.index("global"), len(addresses) - 1)]
     return operand if isinstance(operand, Memory) else None

@@ -56,7 +56,7 @@ class _LazyFunction(Function):
     _source: str
 
     @classmethod
-    def of(cls, function: Function, source: str) -> _LazyFunction:
+    def from_function(cls, function: Function, source: str) -> _LazyFunction:
         lazy = cls.__new__(cls)
         for name in _FIELDS:
             setattr(lazy, name, getattr(function, name))
@@ -87,38 +87,38 @@ class _ModuleParser:
     def parse(self) -> Module:
         end = len(self._source)
         while (start := skip_trivia(self._source, self._position, end)) < end:
-            first = next(tokenize(self._source, start))
-            if first.kind is not TokenKind.DOTTED and first.text != "@":
-                raise PtxError(f"expected a directive, found {first.text!r}", line_of(self._source, start))
-            if self._version is None and first.text != ".version":
+            token = next(tokenize(self._source, start))
+            if token.kind is not TokenKind.DOTTED and token.text != "@":
+                raise PtxError(f"expected a directive, found {token.text!r}", line_of(self._source, start))
+            if self._version is None and token.text != ".version":
                 raise PtxError("PTX begins with .version", line_of(self._source, start))
-            self._item(first)
+            self._item(token)
         if self._version is None:
             raise PtxError("no .version directive: this is not PTX")
         return Module(self._source, self._version, self._target, self._address_size, self._items, self._files)
 
-    def _item(self, first: Token) -> None:
-        name = first.text[1:]
+    def _item(self, token: Token) -> None:
+        name = token.text[1:]
         if name in LINKAGES or name in SPACES or name in ("entry", "func"):
-            self._declaration(first.start)
+            self._declaration(token.start)
             return
         match name:
             case "section" | "nv_intermediate_source_section":
-                tokens = self._to_block(first.start)
+                tokens = self._to_block(token.start)
             case "alias" | "pragma":
-                tokens = self._to_semicolon(first.start)
+                tokens = self._to_semicolon(token.start)
             case "":
-                tokens = self._to_line_end(first.start)
+                tokens = self._to_line_end(token.start)
             case _:
-                tokens = self._to_next(first.start)
-        start, end = first.start, tokens[-1].end
+                tokens = self._to_next(token.start)
+        start, end = token.start, tokens[-1].end
         self._position = end
-        self._items.append(Directive(name, self._source[start:end], Span(start, end, self._lines.at(start))))
+        self._items.append(Directive(name, self._source[start:end], Span(start, end, self._lines.line_at(start))))
         self._note(name, tokens[1:])
 
     def _note(self, name: str, arguments: list[Token]) -> None:
         """Keep what the module says of itself."""
-        texts, line = [token.text for token in arguments], self._lines.at(self._position)
+        texts, line = [token.text for token in arguments], self._lines.line_at(self._position)
         match name, texts:
             case "version", [version] if version.count(".") == 1 and version.replace(".", "").isdecimal():
                 major, minor = version.split(".")
@@ -143,7 +143,7 @@ class _ModuleParser:
             if token.kind is not TokenKind.DOTTED:
                 break
         tokens = self._to_semicolon(start)
-        span = Span(start, tokens[-1].end, self._lines.at(start))
+        span = Span(start, tokens[-1].end, self._lines.line_at(start))
         self._position = span.end
         try:
             self._items += parse_variables(self._source, tokens[:-1], span)
@@ -157,13 +157,13 @@ class _ModuleParser:
             function.span.end = end.end
         if end is not None and end.text == "{":
             function.span.end = self._closing_brace(end.start, _TO_BRACE)
-            function.body_span = Span(end.start, function.span.end, self._lines.at(end.start))
-            function = _LazyFunction.of(function, self._source)
+            function.body_span = Span(end.start, function.span.end, self._lines.line_at(end.start))
+            function = _LazyFunction.from_function(function, self._source)
         self._position = function.span.end
         self._items.append(function)
 
     def _header(self, start: int) -> tuple[list[Token], Token | None]:
-        """The tokens of a function header, and the ``{`` or ``;`` that ends it; None for a ``.func`` that lacks it."""
+        """Return the tokens of a function header, and the ``{`` or ``;`` that ends it; None if a ``.func`` lacks it."""
         tokens: list[Token] = []
         depth = 0
         is_named = False
@@ -180,7 +180,7 @@ class _ModuleParser:
         return tokens, None
 
     def _closing_brace(self, opening: int, to_brace: re.Pattern[str]) -> int:
-        """The index behind the brace that closes the one at ``opening``."""
+        """Return the index behind the brace that closes the one at ``opening``."""
         depth = 0
         position = opening
         while match := to_brace.match(self._source, position):
@@ -201,7 +201,7 @@ class _ModuleParser:
         return Token(TokenKind.PUNCTUATION, text, opening)
 
     def _to_semicolon(self, start: int) -> list[Token]:
-        """The tokens of a statement, its semicolon included. A block in braces is one token."""
+        """Return the tokens of a statement, its semicolon included. A block in braces is one token."""
         tokens: list[Token] = []
         position = start
         while token := next(tokenize(self._source, position), None):
@@ -216,7 +216,7 @@ class _ModuleParser:
         raise PtxError("this statement is not closed by ';'", line_of(self._source, start))
 
     def _to_block(self, start: int) -> list[Token]:
-        """The tokens of a directive that ends with a block in braces, the block being the last token."""
+        """Return the tokens of a directive that ends with a block in braces, the block being the last token."""
         tokens: list[Token] = []
         for token in tokenize(self._source, start):
             if token.text == "{":
@@ -226,7 +226,7 @@ class _ModuleParser:
         raise PtxError("this directive has no block in braces", line_of(self._source, start))
 
     def _to_next(self, start: int) -> list[Token]:
-        """The tokens of a directive without terminator: up to the next one, or to ``;`` or a block in braces."""
+        """Return the tokens of a directive without terminator: up to the next one, or to ``;`` or a block in braces."""
         tokens: list[Token] = []
         for token in tokenize(self._source, start):
             if tokens and (token.kind is TokenKind.DOTTED or token.text == "@"):
@@ -239,7 +239,7 @@ class _ModuleParser:
         return tokens
 
     def _to_line_end(self, start: int) -> list[Token]:
-        """The tokens of an ``@@DWARF`` line, the debug information of old compilers."""
+        """Return the tokens of an ``@@DWARF`` line, the debug information of old compilers."""
         tokens: list[Token] = []
         for token in tokenize(self._source, start):
             if tokens and "\n" in self._source[tokens[-1].end : token.start]:

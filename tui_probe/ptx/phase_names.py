@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 INTEGER: Final = "integer"
 """Work of a stretch that computes addresses, indices and conditions, between work of other kinds."""
-OTHER: Final = "other"
+OTHER_WORK: Final = "other"
 """Work of a stretch without an instruction that names it."""
 MBARRIER: Final = "mbarrier wait"
 BARRIER, NAMED_BARRIER, POLLING = "barrier wait", "named barrier wait", "polling wait"
@@ -45,11 +45,11 @@ WEIGHTS: Final = {
     "reduction": 4, "global store": 4, TILE_REQUEST: 16, "compute": 1,
 }  # fmt: skip
 """Issue slots of an instruction of each kind, roughly: they decide which kind dominates."""
-KINDS: Final = (*WEIGHTS, INTEGER, OTHER)
+KINDS: Final = (*WEIGHTS, INTEGER, OTHER_WORK)
 """Kinds of work that name a phase where the user does not."""
 _ARITHMETIC: Final = frozenset({"fp32", "fp64", "fp16", "bf16"})
 MARK: Final = "pmevent"
-_DIFFERS: Final = ""
+_AMBIGUOUS: Final = ""
 """Name of code that is reached behind several marks."""
 
 
@@ -106,10 +106,10 @@ def is_block_barrier(instruction: Instruction) -> bool:
 
 def barrier_number(barrier: Instruction) -> int | None:
     """Return the number of a barrier of a block; None if it is in a register. All warps meet at number 0."""
-    first = next(iter(barrier.operands), None)
-    if first is None:
+    operand = next(iter(barrier.operands), None)
+    if operand is None:
         return 0
-    return parse_integer(first.text) if isinstance(first, Immediate) else None
+    return parse_integer(operand.text) if isinstance(operand, Immediate) else None
 
 
 def _copy_work(modifiers: Sequence[str]) -> str | None:
@@ -125,33 +125,33 @@ def marked_phases(flow: Flow) -> Callable[[Instruction], str | None] | None:
     """Return a function that names the phase of an instruction, "" for none; None if the code has no marks."""
     if not any(instruction.opcode == MARK for block in flow.blocks for instruction in block):
         return None
-    last = [
+    last_marks = [
         next((_mark_name(instruction) for instruction in reversed(block) if instruction.opcode == MARK), None)
         for block in flow.blocks
     ]
-    begins = _names_at_starts(flow, last)
+    start_names = _names_at_starts(flow, last_marks)
     names: dict[int, str] = {}
-    for block, name in zip(flow.blocks, begins, strict=True):
-        current = name or _DIFFERS
+    for block, name in zip(flow.blocks, start_names, strict=True):
+        current = name or _AMBIGUOUS
         for instruction in block:
             current = _mark_name(instruction) if instruction.opcode == MARK else current
             names[id(instruction)] = current
     return lambda instruction: names[id(instruction)]
 
 
-def _names_at_starts(flow: Flow, last: list[str | None]) -> list[str | None]:
-    """The name at the start of each block: that of all ways to it, None for one that is not reached."""
-    begins: list[str | None] = [_DIFFERS, *[None] * (len(flow.blocks) - 1)]
-    waiting = [0]
-    while waiting:
-        block = waiting.pop()
-        ends = last[block] if last[block] is not None else begins[block]
+def _names_at_starts(flow: Flow, last_marks: list[str | None]) -> list[str | None]:
+    """Return the name at the start of each block: that of all ways to it, None for one that is not reached."""
+    start_names: list[str | None] = [_AMBIGUOUS, *[None] * (len(flow.blocks) - 1)]
+    pending = [0]
+    while pending:
+        block = pending.pop()
+        end_name = last_marks[block] if last_marks[block] is not None else start_names[block]
         for target in flow.successors(block):
-            joined = ends if begins[target] in (None, ends) else _DIFFERS
-            if joined != begins[target]:
-                begins[target] = joined
-                waiting.append(target)
-    return begins
+            start_name = end_name if start_names[target] in (None, end_name) else _AMBIGUOUS
+            if start_name != start_names[target]:
+                start_names[target] = start_name
+                pending.append(target)
+    return start_names
 
 
 def _mark_name(mark: Instruction) -> str:
@@ -167,7 +167,7 @@ _MIN_PART: Final = 0.2
 The compiler moves smaller parts; a loop that is unrolled four times has four larger ones."""
 _MAX_RUNS: Final = 6
 """Phases that a stretch between two waits has at most, besides one of each name that the user gave."""
-SHORT: Final = 8
+MAX_SHORT_RUN: Final = 8
 """Instructions without a kind of work that may join the phase before them."""
 
 
@@ -178,7 +178,7 @@ class Run:
     work: str | None
     code: Block
     weight: int = 0
-    moved: int = 0
+    moved_count: int = 0
     has_wait: bool = False
     """True for a run of a name that the user gave and that has a wait: it is never joined with another name."""
     barriers: tuple[str, ...] = ()
@@ -198,27 +198,27 @@ def runs_of(
     works: Sequence[str | None],
     weight: Callable[[str], int],
     min_weight: int,
-    named: Mapping[str, int],
+    name_weights: Mapping[str, int],
 ) -> list[Run]:
     """Cut a block at waits, and code between them where the kind of work changes for long enough.
 
-    ``named`` has the weight of all code of each name that the user gave.
+    ``name_weights`` has the weight of all code of each name that the user gave.
     """
     runs: list[Run] = []
     for waits, group in groupby(_raw_runs(block, works, weight), key=lambda run: run.waits):
         stretch = list(group)
-        runs += stretch if waits else _merged(stretch, min_weight, named)
-    joined: list[Run] = []
+        runs += stretch if waits else _merge_light_runs(stretch, min_weight, name_weights)
+    joined_runs: list[Run] = []
     for run in runs:
-        if joined and (run.work == joined[-1].work or (run.work is None and len(run.code) < SHORT)):
-            joined[-1].code += run.code
-        elif joined and joined[-1].work is None and len(joined[-1].code) < SHORT:
-            joined[-1] = Run(run.work, [*joined[-1].code, *run.code], run.weight, run.moved)
-        elif joined and joined[-1].waits and run.work == BARRIER:
-            joined[-1].code += run.code
+        if joined_runs and (run.work == joined_runs[-1].work or (run.work is None and len(run.code) < MAX_SHORT_RUN)):
+            joined_runs[-1].code += run.code
+        elif joined_runs and joined_runs[-1].work is None and len(joined_runs[-1].code) < MAX_SHORT_RUN:
+            joined_runs[-1] = Run(run.work, [*joined_runs[-1].code, *run.code], run.weight, run.moved_count)
+        elif joined_runs and joined_runs[-1].waits and run.work == BARRIER:
+            joined_runs[-1].code += run.code
         else:
-            joined.append(run)
-    return joined
+            joined_runs.append(run)
+    return joined_runs
 
 
 def _raw_runs(block: Block, works: Sequence[str | None], weight: Callable[[str], int]) -> Iterator[Run]:
@@ -228,8 +228,8 @@ def _raw_runs(block: Block, works: Sequence[str | None], weight: Callable[[str],
     """
     run: Run | None = None
     is_open = False
-    for instruction, own in zip(block, works, strict=True):
-        work = run.work if is_open and run is not None and own not in WAITS else own
+    for instruction, instruction_work in zip(block, works, strict=True):
+        work = run.work if is_open and run is not None and instruction_work not in WAITS else instruction_work
         if instruction.opcode == "wgmma":
             is_open = "fence" in instruction.modifiers or ("mma_async" in instruction.modifiers and is_open)
         if run is None or run.waits != (work in WAITS) or _differ(work, run.work):
@@ -238,52 +238,56 @@ def _raw_runs(block: Block, works: Sequence[str | None], weight: Callable[[str],
             run = Run(work, [])
         run.work = work if run.work is None else run.work
         run.code.append(instruction)
-        run.weight += weight(own) if own is not None else 0
-        run.has_wait |= bool(own) and work_of(instruction) in WAITS
+        run.weight += weight(instruction_work) if instruction_work is not None else 0
+        run.has_wait |= bool(instruction_work) and work_of(instruction) in WAITS
     if run is not None:
         yield run
 
 
-def _differ(first: str | None, second: str | None) -> bool:
+def _differ(work: str | None, other_work: str | None) -> bool:
     """Return whether both kinds of work are known and differ."""
-    return first is not None and second is not None and first != second
+    return work is not None and other_work is not None and work != other_work
 
 
-def _merged(runs: list[Run], min_weight: int, named: Mapping[str, int]) -> list[Run]:
+def _merge_light_runs(runs: list[Run], min_weight: int, name_weights: Mapping[str, int]) -> list[Run]:
     """Join runs that are too light with the heavier run next to them."""
     share = _MIN_SHARE * sum(run.weight for run in runs)
 
     def is_light(run: Run) -> bool:
-        part = _MIN_PART * named[run.work] if run.work and run.work in named else share
+        part = _MIN_PART * name_weights[run.work] if run.work and run.work in name_weights else share
         return run.weight < max(min_weight, min(share, part))
 
     while len(runs) > 1:
-        spare = [run for run in runs if not run.has_wait]
-        light = [run for run in spare if is_light(run)]
-        lightest = min(light or (spare if len(runs) > _MAX_RUNS + len(named) else ()), key=Run.rank, default=None)
+        joinable = [run for run in runs if not run.has_wait]
+        light = [run for run in joinable if is_light(run)]
+        lightest = min(
+            light or (joinable if len(runs) > _MAX_RUNS + len(name_weights) else ()), key=Run.rank, default=None
+        )
         if lightest is None:
             break
         place = runs.index(lightest)
-        around = [index for index in (place - 1, place + 1) if 0 <= index < len(runs)]
-        other = max(around, key=lambda index: runs[index].weight)
-        first, last = sorted((place, other))
-        runs[first : last + 1] = [_joined(runs[first], runs[last])]
-        runs = _equals_joined(runs)
+        neighbors = [index for index in (place - 1, place + 1) if 0 <= index < len(runs)]
+        heaviest = max(neighbors, key=lambda index: runs[index].weight)
+        start, end = sorted((place, heaviest))
+        runs[start : end + 1] = [_join(runs[start], runs[end])]
+        runs = _join_equal_runs(runs)
     return runs
 
 
-def _joined(first: Run, second: Run) -> Run:
-    heavy, light = (first, second) if first.rank() >= second.rank() else (second, first)
-    moved = first.moved + second.moved + (len(light.code) if light.work not in ("", heavy.work) else 0)
-    has_wait = first.has_wait or second.has_wait
-    return Run(heavy.work, [*first.code, *second.code], first.weight + second.weight, moved, has_wait)
+def _join(run: Run, next_run: Run) -> Run:
+    heavy, light = (run, next_run) if run.rank() >= next_run.rank() else (next_run, run)
+    moved_count = (
+        run.moved_count + next_run.moved_count + (len(light.code) if light.work not in ("", heavy.work) else 0)
+    )
+    has_wait = run.has_wait or next_run.has_wait
+    return Run(heavy.work, [*run.code, *next_run.code], run.weight + next_run.weight, moved_count, has_wait)
 
 
-def _equals_joined(runs: list[Run]) -> list[Run]:
-    joined: list[Run] = []
+def _join_equal_runs(runs: list[Run]) -> list[Run]:
+    joined_runs: list[Run] = []
     for run in runs:
-        if joined and joined[-1].work == run.work:
-            joined[-1] = _joined(joined[-1], run)
+        if joined_runs and joined_runs[-1].work == run.work:
+            joined_runs[-1] = _join(joined_runs[-1], run)
         else:
-            joined.append(run)
-    return joined
+            joined_runs.append(run)
+    return joined_runs

@@ -18,12 +18,12 @@ from tui_probe.ptx.parameters import address_parameters, barrier_names
 from tui_probe.ptx.phase_names import (
     ACCESSES,
     INTEGER,
+    MAX_SHORT_RUN,
     MBARRIER,
     NAMED_BARRIER,
-    OTHER,
+    OTHER_WORK,
     POLLING,
     PRODUCTS,
-    SHORT,
     WAITS,
     WEIGHTS,
     Run,
@@ -64,9 +64,9 @@ class SignaledBarrier(NamedTuple):
 class PhaseStart:
     """The start of a phase at one instruction. A phase has several starts where it is entered at several places."""
 
-    first: Instruction
+    head: Instruction
     """The instruction at which the phase starts."""
-    ways: tuple[Edge, ...]
+    entry_edges: tuple[Edge, ...]
     """Control flow edges that lead to ``first`` from other phases.
 
     Starts of one block whose edge is ``before`` their first instructions are always reached one after the other.
@@ -84,11 +84,11 @@ class PhaseStart:
     """True if code of the phase arrives at an mbarrier or issues a copy that does."""
     instructions: int = 0
     """Instructions of the whole phase."""
-    moved: int = 0
+    moved_count: int = 0
     """Instructions of the phase that another named phase claims."""
     block: int = 0
     """The index of the basic block that ``first`` is in."""
-    named: bool = False
+    is_named: bool = False
     """True if the user gave the phase the name in ``work``."""
     products: int | None = 0
     """Multiply-adds of a thread from here to the end of the phase, in ``mma`` and ``wgmma``; None if unknown."""
@@ -119,7 +119,7 @@ class _PhaseFacts:
     """Facts about the code of a phase, collected from all its runs."""
 
     instructions: int = 0
-    moved: int = 0
+    moved_count: int = 0
     """Instructions that another named phase claims."""
     signals: bool = False
     waits: dict[str, None] = field(default_factory=dict)
@@ -131,10 +131,14 @@ class _PhaseFacts:
 
 
 def phase_starts(function: Function, names: Callable[[Instruction], str | None] | None = None) -> list[PhaseStart]:
-    """The starts of the phases of a function in source order. ``names`` returns the phase of an instruction, "" if it
-    is of none, None if that of the code around it; without ``names`` the code tells: its marks, else kinds of work.
+    """Return the starts of the phases of a function in source order.
+
+    ``names`` returns the phase of an instruction: "" for none, None for that of the code around it. Without ``names``
+    phases have the names of marks in the code, or else of their kind of work.
     """
-    return flow_phases(Flow.of(function), names, _products_of, address_parameters(function), barrier_names(function))
+    return flow_phases(
+        Flow.from_function(function), names, _products_of, address_parameters(function), barrier_names(function)
+    )
 
 
 def flow_phases(
@@ -144,22 +148,23 @@ def flow_phases(
     parameters: Callable[[Instruction], tuple[int, ...]] = lambda _: (),
     barriers: Callable[[Instruction], tuple[str, ...]] = lambda _: (),
 ) -> list[PhaseStart]:
-    """The starts of the phases of code with this flow, as ``phase_starts``. ``products`` returns the multiply-adds of a
-    thread of an instruction that works on a product; None if they are unknown. ``parameters`` returns the numbers of
-    those that an access gets its address from, ``barriers`` the names of the mbarriers of a wait. Without ``names``
-    marks in the code name the phases.
+    """Return the starts of the phases of code with this flow, as ``phase_starts``.
+
+    ``products`` returns the multiply-adds per thread of an instruction; None if they are unknown. ``parameters``
+    returns the numbers of the parameters that an access gets its address from, ``barriers`` the names of the mbarriers
+    of a wait.
     """
-    flow = flow.joined()
-    return _Phases(flow, names or marked_phases(flow), products, parameters, barriers).starts()
+    flow = flow.join_blocks()
+    return _Phases(flow, names or marked_phases(flow), products, parameters, barriers).find_starts()
 
 
 def with_every(starts: Sequence[PhaseStart], every: int, unknown: Collection[int] = ()) -> list[PhaseStart]:
-    """The starts. Those in innermost loops are recorded in the first of ``every`` iterations only; 0: in each of them.
+    """Return the starts with ``every`` set in innermost loops: they are recorded in the first of ``every`` iterations.
 
     In loops that are ``unknown``, or whose iterations have no start, all iterations are recorded.
     """
-    counted = {start.innermost for start in starts if start.iterates and every} - {0, *unknown}
-    return [replace(start, every=every) if start.innermost in counted else start for start in starts]
+    counted_loops = {start.innermost for start in starts if start.iterates and every} - {0, *unknown}
+    return [replace(start, every=every) if start.innermost in counted_loops else start for start in starts]
 
 
 def _products_of(instruction: Instruction) -> int | None:
@@ -168,6 +173,8 @@ def _products_of(instruction: Instruction) -> int | None:
 
 
 class _Phases:
+    """Finds the phases of code with a flow: its runs, their facts, and the starts."""
+
     def __init__(
         self,
         flow: Flow,
@@ -193,20 +200,20 @@ class _Phases:
         return WEIGHTS[work] if self._names is None else 1
 
     @cached_property
-    def _named(self) -> Counter[str]:
+    def _name_counts(self) -> Counter[str]:
         """The instructions of each name that the user gave."""
         return Counter(name for names in self._works for name in names if name) if self._names else Counter()
 
     def _block_runs(self, index: int) -> list[Run]:
-        """The runs of a block; one for a block of a loop that is a phase as a whole."""
+        """Return the runs of a block; one for a block of a loop that is a phase as a whole."""
         block, works = self._flow.blocks[index], self._works[index]
-        head = self._loops.unchosen.get(index)
+        head = self._loops.unchosen_heads.get(index)
         if head is None or self._names is not None:
-            return runs_of(block, works, self._weight, self._min_weight, self._named)
+            return runs_of(block, works, self._weight, self._min_weight, self._name_counts)
         return [Run(*self._loop_work(head, block))]
 
     def _loop_work(self, head: int, block: Block) -> tuple[str | None, Block, int]:
-        """The work of a loop that is a phase as a whole, for one of its blocks, and its weight."""
+        """Return the work of a loop that is a phase as a whole, for one of its blocks, and its weight."""
         if head not in self._loop_works:
             works = [work for index in self._loops.loops[head] for work in self._works[index] if work]
             weight = _ITERATIONS * (sum(WEIGHTS[work] for work in works) or 1)
@@ -220,40 +227,46 @@ class _Phases:
     def _runs(self) -> list[list[Run]]:
         """The runs of all blocks. A light block without waits continues what runs before it in its stage."""
         runs = [self._block_runs(index) for index in range(len(self._loops.successors))]
-        for index, own in enumerate(runs):
-            for run in own:
+        for index, block_runs in enumerate(runs):
+            for run in block_runs:
                 run.barriers = self._barriers_of(index, run)
-        for index, (run, *others) in enumerate(runs):
-            if not others and not run.waits and not run.has_wait and run.weight < self._min_weight:
+        for index, (run, *following_runs) in enumerate(runs):
+            if not following_runs and not run.waits and not run.has_wait and run.weight < self._min_weight:
                 neighbors = self._neighbors(runs, index)
-                continued = neighbors[0] if neighbors else run
-                run.moved += len(run.code) if self._names and run.work and continued.work != run.work else 0
-                run.work, run.barriers = continued.work or OTHER, continued.barriers
+                neighbor = neighbors[0] if neighbors else run
+                run.moved_count += len(run.code) if self._names and run.work and neighbor.work != run.work else 0
+                run.work, run.barriers = neighbor.work or OTHER_WORK, neighbor.barriers
         if self._names is None:
-            self._name_others(runs)
+            self._name_unnamed_runs(runs)
         return runs
 
-    def _name_others(self, runs: list[list[Run]]) -> None:
+    def _name_unnamed_runs(self, runs: list[list[Run]]) -> None:
         """Name what no kind names, stage by stage and loop by loop, so that no more phases begin."""
         groups: dict[tuple[Stage, tuple[int, ...]], list[Run]] = {}
         for index, stretch in enumerate(runs):
             for run in stretch:
-                if run.work in (None, OTHER):
-                    groups.setdefault((self._loops.stages[index], tuple(self._loops.around[index])), []).append(run)
-        for others in groups.values():
-            work = INTEGER if _is_integer([instruction for run in others for instruction in run.code]) else OTHER
-            for run in others:
+                if run.work in (None, OTHER_WORK):
+                    groups.setdefault(
+                        (self._loops.stages[index], tuple(self._loops.enclosing_heads[index])), []
+                    ).append(run)
+        for unnamed_runs in groups.values():
+            work = (
+                INTEGER
+                if _is_integer([instruction for run in unnamed_runs for instruction in run.code])
+                else OTHER_WORK
+            )
+            for run in unnamed_runs:
                 run.work = work
 
     def _barriers_of(self, index: int, run: Run) -> tuple[str, ...]:
-        """The barriers that a wait is at; none if one of them is unknown."""
+        """Return the barriers that a wait is at; none if one of them is unknown."""
         if run.work not in (NAMED_BARRIER, MBARRIER):
             return ()
-        head = self._loops.unchosen.get(index)
+        head = self._loops.unchosen_heads.get(index)
         code = (
             run.code
             if head is None
-            else [instruction for at in self._loops.loops[head] for instruction in self._flow.blocks[at]]
+            else [instruction for number in self._loops.loops[head] for instruction in self._flow.blocks[number]]
         )
         names = [self._names_of_barrier(instruction) for instruction in code if work_of(instruction) == run.work]
         return tuple(dict.fromkeys(name for barrier_names in names for name in barrier_names)) if all(names) else ()
@@ -265,54 +278,62 @@ class _Phases:
         return () if number is None else (f"barrier {number}",)
 
     def _neighbors(self, runs: list[list[Run]], index: int) -> list[Run]:
-        """The runs that a light block may continue: of the block behind a short loop head, else of those before it."""
-        run, leads_to = runs[index][0], self._loops.successors[index]
-        short = len(run.code) < SHORT and index not in self._loops.unchosen
-        if short and not run.work and index in self._loops.chosen and len(leads_to) == 1:
-            return [behind for behind in runs[leads_to[0]][:1] if behind.work]
-        before = [
+        """Return the runs that a light block may continue: the one behind a short loop head, else those before it."""
+        run, successors = runs[index][0], self._loops.successors[index]
+        is_short = len(run.code) < MAX_SHORT_RUN and index not in self._loops.unchosen_heads
+        if is_short and not run.work and index in self._loops.chosen_loops and len(successors) == 1:
+            return [successor_run for successor_run in runs[successors[0]][:1] if successor_run.work]
+        predecessors = [
             source
             for source in self._loops.predecessors[index]
             if source < index and self._loops.share_stage(source, index)
         ]
-        ends = [runs[source][-1] for source in before if runs[source][-1].work]
-        return [end for end in ends if (short and not run.work) or not end.waits]
+        last_runs = [runs[source][-1] for source in predecessors if runs[source][-1].work]
+        return [end for end in last_runs if (is_short and not run.work) or not end.waits]
 
     def _key(self, index: int, run: Run) -> _Key:
-        return run.work, run.barriers, self._loops.stages[index], tuple(self._loops.around[index])
+        return run.work, run.barriers, self._loops.stages[index], tuple(self._loops.enclosing_heads[index])
 
-    def starts(self) -> list[PhaseStart]:
-        """All starts: of each run but those that continue what every block before them ends with."""
+    def find_starts(self) -> list[PhaseStart]:
+        """Return all starts: of each run but those that continue what every block before them ends with."""
         starts = []
         for index, runs in enumerate(self._runs):
             for place, run in enumerate(runs):
-                iterates = place == 0 and index in self._loops.chosen
-                ways = self._ways(index, run) if place == 0 and not iterates else (Edge(run.code[0], "before"),)
-                if ways:
-                    starts.append(self._start(index, run, ways, iterates=iterates))
+                iterates = place == 0 and index in self._loops.chosen_loops
+                entry_edges = (
+                    self._entry_edges(index, run) if place == 0 and not iterates else (Edge(run.code[0], "before"),)
+                )
+                if entry_edges:
+                    starts.append(self._start(index, run, entry_edges, iterates=iterates))
         return starts
 
-    def _ways(self, index: int, run: Run) -> tuple[Edge, ...]:
-        """The ways to a block's first run from other phases; its start where all come from others."""
-        before, blocks = self._loops.predecessors[index], self._flow.blocks
-        others = [source for source in before if self._key(source, self._runs[source][-1]) != self._key(index, run)]
-        if index == 0 or len(others) == len(before) or any(blocks[source][-1].opcode == "brx" for source in others):
+    def _entry_edges(self, index: int, run: Run) -> tuple[Edge, ...]:
+        """Return the edges to a block's first run from other phases; its start where all edges come from others."""
+        predecessors, blocks = self._loops.predecessors[index], self._flow.blocks
+        sources = [
+            source for source in predecessors if self._key(source, self._runs[source][-1]) != self._key(index, run)
+        ]
+        if (
+            index == 0
+            or len(sources) == len(predecessors)
+            or any(blocks[source][-1].opcode == "brx" for source in sources)
+        ):
             return (Edge(run.code[0], "before"),)
-        taken = [Edge(blocks[source][-1], "taken") for source in others if index in self._flow.jumps[source]]
-        falls = [source for source in others if self._flow.falls[source] and source + 1 == index]
-        return (*taken, *(Edge(blocks[source][-1], "behind") for source in falls))
+        branch_edges = [Edge(blocks[source][-1], "taken") for source in sources if index in self._flow.jumps[source]]
+        fall_sources = [source for source in sources if self._flow.falls_through[source] and source + 1 == index]
+        return (*branch_edges, *(Edge(blocks[source][-1], "behind") for source in fall_sources))
 
-    def _start(self, index: int, run: Run, ways: tuple[Edge, ...], *, iterates: bool) -> PhaseStart:
-        heads, facts = self._loops.around[index], self._facts[self._key(index, run)]
+    def _start(self, index: int, run: Run, entry_edges: tuple[Edge, ...], *, iterates: bool) -> PhaseStart:
+        heads, facts = self._loops.enclosing_heads[index], self._facts[self._key(index, run)]
         signals = (
             [instruction for instruction in self._code_from(index, run) if _signals(instruction)]
             if facts.signals
             else []
         )
-        work, named = run.work or OTHER, self._names is not None and run.work not in (None, "", OTHER)
+        work, is_named = run.work or OTHER_WORK, self._names is not None and run.work not in (None, "", OTHER_WORK)
         return PhaseStart(
-            first=run.code[0],
-            ways=ways,
+            head=run.code[0],
+            entry_edges=entry_edges,
             work=work,
             stage=self._loops.stages[index],
             loop=self._flow.blocks[heads[-1]][0] if heads else None,
@@ -320,11 +341,11 @@ class _Phases:
             iterates=iterates,
             signals=bool(signals),
             instructions=facts.instructions,
-            moved=facts.moved,
+            moved_count=facts.moved_count,
             block=index,
-            named=named,
+            is_named=is_named,
             products=self._products_from(index, run),
-            waits=tuple(facts.waits) if named else (),
+            waits=tuple(facts.waits) if is_named else (),
             parameters=tuple(sorted(facts.parameters)),
             barriers=run.barriers or tuple(facts.barriers),
             signals_first=work in WAITS and bool(signals) and _is_before_wait(signals[0], run.code),
@@ -334,33 +355,33 @@ class _Phases:
         )
 
     def _signaled(self, signals: Sequence[Instruction]) -> tuple[SignaledBarrier, ...]:
-        """The barriers that code arrives at; none if one of them is unknown."""
+        """Return the barriers that code arrives at; none if one of them is unknown."""
         names = [self._barriers(instruction) for instruction in signals]
         parameters: dict[str, set[int]] = {name: set() for barrier_names in names for name in barrier_names}
-        for signal, own in zip(signals, names, strict=True):
-            for name in own if signal.opcode == "cp" else ():
+        for signal, signal_names in zip(signals, names, strict=True):
+            for name in signal_names if signal.opcode == "cp" else ():
                 parameters[name].update(self._parameters(signal))
-        known = parameters.items() if all(names) else ()
-        return tuple(SignaledBarrier(name, tuple(sorted(numbers))) for name, numbers in known)
+        parameters_by_name = parameters.items() if all(names) else ()
+        return tuple(SignaledBarrier(name, tuple(sorted(numbers))) for name, numbers in parameters_by_name)
 
     def _products_from(self, index: int, run: Run) -> int | None:
         code = self._code_from(index, run)
         products = [self._multiply_adds(instruction) for instruction in code if work_of(instruction) == PRODUCTS]
-        if index in self._loops.unchosen and any(products):
+        if index in self._loops.unchosen_heads and any(products):
             return None
         return None if None in products else sum(filter(None, products))
 
     def _code_from(self, index: int, run: Run) -> Block:
-        """The code of a phase from one of its starts on, with that of blocks that continue it."""
-        key, code, seen = self._key(index, run), list(run.code), {index, *self._loops.chosen}
-        waiting = [index] if run is self._runs[index][-1] else []
-        while waiting:
-            for following in self._loops.successors[waiting.pop()]:
-                first = self._runs[following][0]
-                if following not in seen and self._key(following, first) == key:
-                    code += first.code
-                    seen.add(following)
-                    waiting += [following] if len(self._runs[following]) == 1 else []
+        """Return the code of a phase from one of its starts on, with that of blocks that continue it."""
+        key, code, visited = self._key(index, run), list(run.code), {index, *self._loops.chosen_loops}
+        pending = [index] if run is self._runs[index][-1] else []
+        while pending:
+            for successor in self._loops.successors[pending.pop()]:
+                first_run = self._runs[successor][0]
+                if successor not in visited and self._key(successor, first_run) == key:
+                    code += first_run.code
+                    visited.add(successor)
+                    pending += [successor] if len(self._runs[successor]) == 1 else []
         return code
 
     @cached_property
@@ -373,7 +394,7 @@ class _Phases:
 
     def _add_facts(self, facts: _PhaseFacts, run: Run) -> None:
         facts.instructions += len(run.code)
-        facts.moved += run.moved if self._names else 0
+        facts.moved_count += run.moved_count if self._names else 0
         facts.signals = facts.signals or any(map(_signals, run.code))
         for instruction in run.code:
             work = work_of(instruction)
@@ -388,9 +409,9 @@ class _Phases:
 def _is_recorded(loop: Block) -> bool:
     """Return whether the iterations of a loop are recorded: it waits or has much work, and is more than a wait."""
     works = [work_of(instruction) for instruction in loop]
-    others = sum(WEIGHTS[work] for work in works if work and work not in WAITS)
-    waits = any(work in WAITS for work in works)
-    return (waits and (others > 0 or any(map(_signals, loop)))) or others >= _MIN_LOOP
+    other_weight = sum(WEIGHTS[work] for work in works if work and work not in WAITS)
+    has_wait = any(work in WAITS for work in works)
+    return (has_wait and (other_weight > 0 or any(map(_signals, loop)))) or other_weight >= _MIN_LOOP
 
 
 def _signals(instruction: Instruction) -> bool:
@@ -401,8 +422,10 @@ def _signals(instruction: Instruction) -> bool:
 
 
 def _is_before_wait(signal: Instruction, code: Block) -> bool:
-    first = next((instruction for instruction in code if instruction is signal or work_of(instruction) in WAITS), None)
-    return first is signal
+    first_event = next(
+        (instruction for instruction in code if instruction is signal or work_of(instruction) in WAITS), None
+    )
+    return first_event is signal
 
 
 def _polls(instruction: Instruction) -> bool:

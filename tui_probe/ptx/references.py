@@ -57,16 +57,16 @@ def items_by_name(module: Module) -> dict[str, list[TopLevel]]:
     declarations: dict[int, list[TopLevel]] = defaultdict(list)
     for item in module.items:
         declarations[item.span.start].append(item)
-    for together in declarations.values():
-        for item in together:
+    for declared_items in declarations.values():
+        for item in declared_items:
             name = alias_of(item)[0] if isinstance(item, Directive) else item.name
-            items[name] += together
+            items[name] += declared_items
     items.pop("", None)
     return dict(items)
 
 
 def direct_references(item: TopLevel) -> set[str]:
-    """The names that one item mentions and does not declare itself, whether the module has them or not."""
+    """Return the names that one item mentions and does not declare itself, whether the module has them or not."""
     match item:
         case Function():
             declared = {variable.name for variable in (*item.parameters, *item.returns)}
@@ -78,22 +78,22 @@ def direct_references(item: TopLevel) -> set[str]:
 
 
 def references(module: Module, function: Function) -> set[str]:
-    """The module-scope names that ``function`` needs, those included that what it needs needs in turn.
+    """Return the module-scope names that ``function`` needs, those included that what it needs needs in turn.
 
     Its own name is in the set only if something it needs refers to it. Raises PtxError for a damaged body.
     """
     items = items_by_name(module)
     names: set[str] = set()
-    waiting = [direct_references(function)]
-    while waiting:
-        new = (waiting.pop() & items.keys()) - names
-        names |= new
-        waiting += [direct_references(item) for name in new for item in items[name]]
+    pending = [direct_references(function)]
+    while pending:
+        new_names = (pending.pop() & items.keys()) - names
+        names |= new_names
+        pending += [direct_references(item) for name in new_names for item in items[name]]
     return names
 
 
 def alias_of(directive: Directive) -> tuple[str, str]:
-    """The two names of ``.alias name, target;``, empty for another directive."""
+    """Return the two names of ``.alias name, target;``, empty for another directive."""
     if directive.name != "alias":
         return "", ""
     names = [token.text for token in tokenize(directive.text) if token.kind is TokenKind.NAME]
@@ -101,18 +101,18 @@ def alias_of(directive: Directive) -> tuple[str, str]:
 
 
 def _names_in_body(statements: Iterable[Statement], outer: set[str]) -> Iterator[str]:
-    """The names used in a scope that neither it nor a scope around it declares."""
+    """Yield the names used in a scope that neither it nor a scope around it declares."""
     statements = list(statements)
     declared = outer | {node.name for node in statements if isinstance(node, Variable | Label)}
-    seen: set[int] = set()  # of operands, which the parser gives to many instructions
+    visited: set[int] = set()  # of operands, which the parser gives to many instructions
     for node in statements:
         match node:
             case Scope():
                 yield from _names_in_body(node.body, declared)
             case Instruction():
                 for operand in node.operands:
-                    if not isinstance(operand, Register | Immediate) and id(operand) not in seen:
-                        seen.add(id(operand))
+                    if not isinstance(operand, Register | Immediate) and id(operand) not in visited:
+                        visited.add(id(operand))
                         yield from _names_in_operand(operand) - declared
             case Variable():
                 yield from names_in(node.initializer) - declared
@@ -146,7 +146,7 @@ def _names_in_operand(operand: Operand) -> set[str]:
 
 
 def find_entry(module: Module, entry: str) -> Function:
-    """The kernel of that very name. Raises PtxError, which lists near names, if the module has none."""
+    """Return the kernel of that very name. Raises PtxError, which lists near names, if the module has none."""
     names = []
     for function in module.entries():
         if function.name == entry and function.body_span is not None:
@@ -154,23 +154,27 @@ def find_entry(module: Module, entry: str) -> Function:
         names.append(function.name)
     from difflib import get_close_matches  # most names are right
 
-    near = get_close_matches(entry, names, 3, 0.5) + [name for name in names if entry in name]
-    hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else f"it has {', '.join(names) or 'none'}"
+    similar_names = get_close_matches(entry, names, 3, 0.5) + [name for name in names if entry in name]
+    hint = (
+        f"did you mean {' or '.join(dict.fromkeys(similar_names))}?"
+        if similar_names
+        else f"it has {', '.join(names) or 'none'}"
+    )
     raise PtxError(f"the module has no kernel named {entry}; {hint}")
 
 
-def prune_to_kernel(module: Module, entry: str, needed: Iterable[str] | None = None) -> str:
+def prune_to_kernel(module: Module, entry: str, needed_names: Iterable[str] | None = None) -> str:
     """PTX text of the kernel ``entry`` and what it needs of ``module``.
 
     That is: the version, target and address size, the variables and functions it refers to directly or through
     others, declarations, aliases, and the files that its ``.loc`` directives name. Debug sections go, and
     with them the ``debug`` option of ``.target``, which would demand them; only the strings that ``.loc``
-    directives refer to stay. ``needed`` is what ``references`` gives for the kernel, for those who have it already.
+    directives refer to stay. ``needed_names`` are the ``references`` of the kernel, if the caller has them already.
     Raises PtxError if there is no such kernel or a body needed is damaged.
     """
     kernel = find_entry(module, entry)
     items = items_by_name(module)
-    names = references(module, kernel) if needed is None else needed
+    names = references(module, kernel) if needed_names is None else needed_names
     kept_ids = {id(item) for name in names for item in items[name]}
     kept_ids |= {id(item) for item in items[kernel.name]}
     functions = [item for item in module.functions() if id(item) in kept_ids]
@@ -189,7 +193,7 @@ def prune_to_kernel(module: Module, entry: str, needed: Iterable[str] | None = N
 
 
 def _location_texts(statements: Iterable[Statement], source: str) -> Iterator[str]:
-    """The text of each ``.loc`` and ``.loc_intermediate``."""
+    """Yield the text of each ``.loc`` and ``.loc_intermediate``."""
     for node in statements:
         if isinstance(node, Scope):
             yield from _location_texts(node.body, source)
@@ -212,13 +216,13 @@ def _pruned_directive(directive: Directive, files: set[str], strings: set[str]) 
             return ""
 
 
-def _debug_strings(section: str, wanted: set[str]) -> str:
-    """The strings of a ``.debug_str`` section that ``.loc`` directives refer to."""
+def _debug_strings(section: str, names: set[str]) -> str:
+    """Return the strings of a ``.debug_str`` section that ``.loc`` directives refer to."""
     head, _, body = _COMMENT.sub("", section).partition("{")
     if ".debug_str" not in head.split():
         return ""
     _, *parts = _STRING_LABEL.split(body.rpartition("}")[0])
     lines = [
-        f"{name}:{content.rstrip()}" for name, content in zip(parts[::2], parts[1::2], strict=True) if name in wanted
+        f"{name}:{content.rstrip()}" for name, content in zip(parts[::2], parts[1::2], strict=True) if name in names
     ]
     return "\n".join((f"{head.strip()}\n{{", *lines, "}")) if lines else ""

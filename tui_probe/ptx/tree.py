@@ -260,16 +260,16 @@ class Module:
     files: dict[int, str] = field(default_factory=dict)
 
     def functions(self) -> list[Function]:
-        """All functions, in source order."""
+        """Return all functions, in source order."""
         return [item for item in self.items if isinstance(item, Function)]
 
     def entries(self) -> list[Function]:
-        """The kernels, in source order."""
+        """Return the kernels, in source order."""
         return [function for function in self.functions() if function.kind == "entry"]
 
 
 def statements_in(body: Iterable[Statement]) -> Iterator[Statement]:
-    """All statements in source order; a scope's own come in its place."""
+    """Yield all statements in source order; a scope's own come in its place."""
     for node in body:
         if isinstance(node, Scope):
             yield from statements_in(node.body)
@@ -278,12 +278,12 @@ def statements_in(body: Iterable[Statement]) -> Iterator[Statement]:
 
 
 def instructions_in(body: Iterable[Statement]) -> Iterator[Instruction]:
-    """All instructions in source order."""
+    """Return all instructions in source order."""
     return (node for node in statements_in(body) if isinstance(node, Instruction))
 
 
 def inserted_lines(text: str) -> frozenset[int]:
-    """The lines that probes inserted into a text of PTX, counted from 1."""
+    """Return the lines that probes inserted into a text of PTX, counted from 1."""
     if INSERTED_MARK not in text:
         return frozenset()
     lines = enumerate(text.splitlines(), 1)

@@ -51,8 +51,8 @@ _PACKED: Final[dict[str, Elements]] = {
 }  # fmt: skip
 _INTEGERS: Final = frozenset(f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64))
 _UNTYPED: Final = frozenset(f"b{bits}" for bits in (8, 16, 32, 64, 128))
-_OTHER: Final = frozenset({"e4m3", "e5m2", "e4m3x2", "e5m2x2", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2"})
-_TYPES: Final = _PACKED.keys() | _INTEGERS | _UNTYPED | _OTHER
+_SMALL_FLOATS: Final = frozenset({"e4m3", "e5m2", "e4m3x2", "e5m2x2", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2"})
+_TYPES: Final = _PACKED.keys() | _INTEGERS | _UNTYPED | _SMALL_FLOATS
 _FULL_WIDTH_TYPES: Final = frozenset({"u32", "s32", "u64", "s64"})
 _ARITHMETIC: Final = frozenset(
     {
@@ -78,36 +78,38 @@ class ValueTypes:
                 for name, place in _written_registers(instruction):
                     self._writers[name].append((instruction, place))
         self.fused = FusedProducts(function)
-        self._shared = _SharedStores(function)
-        self._known: dict[str, Elements | None] = dict.fromkeys(self._writers, ANYTHING)
-        self._settle()
+        self._shared_stores = _SharedStores(function)
+        self._elements: dict[str, Elements | None] = dict.fromkeys(self._writers, ANYTHING)
+        self._infer_elements()
 
-    def of_register(self, name: str) -> Elements | None:
-        """The numbers in a register, ``ANYTHING`` for a constant, or None."""
-        return self._known.get(name)
+    def register_elements(self, name: str) -> Elements | None:
+        """Return the numbers in a register, ``ANYTHING`` for a constant, or None."""
+        return self._elements.get(name)
 
-    def of_stored(self, instruction: Instruction) -> list[tuple[str, Elements | None]]:
-        """The registers that a store writes to memory, each with the numbers in it."""
-        otherwise = ("int",) if _first_type(instruction) in _INTEGERS else None
-        return [(name, elements or otherwise or elements) for name, elements in self._stored(instruction)]
+    def stored_elements(self, instruction: Instruction) -> list[tuple[str, Elements | None]]:
+        """Return the registers that a store writes to memory, each with the numbers in it."""
+        integer_elements = ("int",) if _first_type(instruction) in _INTEGERS else None
+        return [
+            (name, elements or integer_elements or elements) for name, elements in self._stored_elements(instruction)
+        ]
 
-    def of_results(self, instruction: Instruction) -> list[tuple[str, Elements | None]]:
-        """The registers that an instruction writes, each with the numbers that it puts there.
+    def result_elements(self, instruction: Instruction) -> list[tuple[str, Elements | None]]:
+        """Return the registers that an instruction writes, each with the numbers that it puts there.
 
         Products that ptxas may fuse with a sum are left out: reading one changes the sum. A wait for ``wgmma`` writes
         the accumulators that may be read from there on.
         """
         if is_full_wait(instruction):
             products = self._accumulators.products(instruction)
-            return list(dict.fromkeys(result for product in products for result in self.of_results(product)))
+            return list(dict.fromkeys(result for product in products for result in self.result_elements(product)))
         return [
-            (name, self._result(instruction, place))
+            (name, self._written_elements(instruction, place))
             for name, place in _written_registers(instruction)
             if name not in self.fused
         ]
 
-    def of_inputs(self, instruction: Instruction) -> list[tuple[str, Elements]] | None:
-        """The registers of floating-point numbers that arithmetic reads, each with the numbers in it.
+    def input_elements(self, instruction: Instruction) -> list[tuple[str, Elements]] | None:
+        """Return the registers of floating-point numbers that arithmetic reads, each with the numbers in it.
 
         A product that ptxas may fuse is replaced by its factors; None if they are not known, or if a part of a vector
         is read. Literals of the kernel, which come from nowhere else, are left out. ``mov`` and ``selp`` count only
@@ -118,7 +120,7 @@ class ValueTypes:
         if any(isinstance(value, Register) and value.selector for value in _flat_operands(instruction.operands[1:])):
             return None
         inputs: list[tuple[str, Elements]] = []
-        for name, elements in self._read(instruction):
+        for name, elements in self._read_elements(instruction):
             factors = self.fused.factors(name) if name in self.fused else [name]
             if factors is None:
                 return None
@@ -148,50 +150,52 @@ class ValueTypes:
     def _accumulators(self) -> Accumulators:
         return Accumulators(self._function)
 
-    def _read(self, instruction: Instruction) -> list[tuple[str, Elements]]:
+    def _read_elements(self, instruction: Instruction) -> list[tuple[str, Elements]]:
         kinds = [modifier for modifier in instruction.modifiers if modifier in _TYPES]
         is_matrix = instruction.opcode in _MATRICES or "mma" in instruction.modifiers
         if is_matrix and len(kinds) == 2:  # of wmma, whose factors are halves where it names the type of sums only
             kinds = [kinds[0], "f16", "f16", kinds[1]]
         operands = instruction.operands[1 : {"selp": 3}.get(instruction.opcode, 4)]
-        named = kinds[1:4] if is_matrix else kinds[-1:] * len(operands)
+        operand_kinds = kinds[1:4] if is_matrix else kinds[-1:] * len(operands)
         return [
             (value.name, elements)
-            for operand, kind in zip(operands, named, strict=False)
+            for operand, kind in zip(operands, operand_kinds, strict=False)
             for value in _flat_operands([operand])
             if isinstance(value, Register) and (elements := _in_register(kind, is_matrix=is_matrix))
         ]
 
-    def untold(self, store: Instruction) -> bool:
+    def may_be_number(self, store: Instruction) -> bool:
         """Return whether a store may write numbers though their type, or that they have one, is unknown."""
         kinds = {
-            element for _, elements in self.of_stored(store) for element in (("?",) if elements is None else elements)
+            element
+            for _, elements in self.stored_elements(store)
+            for element in (("?",) if elements is None else elements)
         }
         return len(kinds) > 1 or "?" in kinds
 
-    def _stored(self, instruction: Instruction) -> list[tuple[str, Elements | None]]:
-        named = _first_type(instruction)
-        elements = ("f16", "f16") if instruction.opcode == "wmma" and named == "f16" else _PACKED.get(named)
+    def _stored_elements(self, instruction: Instruction) -> list[tuple[str, Elements | None]]:
+        kind = _first_type(instruction)
+        elements = ("f16", "f16") if instruction.opcode == "wmma" and kind == "f16" else _PACKED.get(kind)
         size = 32 if instruction.opcode in ("wmma", "stmatrix") else 8 * (element_bytes(instruction) or 0)
         values = (value for value in _flat_operands(instruction.operands[1:2]) if isinstance(value, Register))
-        return [(value.name, elements or _low_elements(self.of_register(value.name), size)) for value in values]
+        return [(value.name, elements or _low_elements(self.register_elements(value.name), size)) for value in values]
 
-    def _settle(self) -> None:
+    def _infer_elements(self) -> None:
         """Begin with what constants are and take in what each writer says, until nothing changes any more.
 
         A type only ever goes from a constant's to one type to unknown, so this ends, and gives the same in any order.
         """
-        changed = True
-        while changed:
-            changed = False
+        has_changed = True
+        while has_changed:
+            has_changed = False
             for name, writers in self._writers.items():
                 elements = _common_type(
-                    [self._known[name], *(self._result(writer, place) for writer, place in writers)]
+                    [self._elements[name], *(self._written_elements(writer, place) for writer, place in writers)]
                 )
-                if elements != self._known[name]:
-                    self._known[name], changed = elements, True
+                if elements != self._elements[name]:
+                    self._elements[name], has_changed = elements, True
 
-    def _result(self, instruction: Instruction, place: int | None) -> Elements | None:
+    def _written_elements(self, instruction: Instruction, place: int | None) -> Elements | None:
         """Return the elements that an instruction writes; ``place`` is the register's in a vector of destinations, or
         None.
         """
@@ -199,39 +203,41 @@ class ValueTypes:
         if any(modifier in _MATRICES for modifier in (instruction.opcode, *instruction.modifiers[:1])):
             return ("f16", "f16") if kind == "f16" else _PACKED.get(kind)
         if instruction.opcode in ("ld", "ldu", "ldmatrix"):
-            return self._loaded(instruction, kind)
+            return self._loaded_elements(instruction, kind)
         if kind in _PACKED and (
             instruction.opcode in _ARITHMETIC or instruction.opcode in ("mov", "selp", "tex", "slct")
         ):
             return _PACKED[kind]
         if instruction.opcode == "selp":
-            return _common_type(self._operand(operand) for operand in instruction.operands[1:3])
+            return _common_type(self._operand_elements(operand) for operand in instruction.operands[1:3])
         if instruction.opcode in _MOVE_OPCODES and len(instruction.operands) > 1:
-            return _vector_part(self._operand(instruction.operands[1]), place, instruction)
+            return _vector_part(self._operand_elements(instruction.operands[1]), place, instruction)
         return ("int",) if kind in _INTEGERS else None
 
-    def _operand(self, operand: Operand) -> Elements | None:
+    def _operand_elements(self, operand: Operand) -> Elements | None:
         match operand:
             case Register(name=name, selector=""):
-                return ("int",) if name.startswith("%") and name in _SPECIAL else self.of_register(name)
+                return ("int",) if name.startswith("%") and name in _SPECIAL else self.register_elements(name)
             case Immediate(text=text):
                 return {"0f": ("f32",), "0d": ("f64",)}.get(text[:2].lower(), ANYTHING)
             case Negated(operand=inner) | Sum(base=inner):
-                return self._operand(inner)
+                return self._operand_elements(inner)
             case Vector(elements):
-                return _packed_type([self._operand(element) for element in elements])
+                return _packed_type([self._operand_elements(element) for element in elements])
         return None
 
-    def _loaded(self, instruction: Instruction, kind: str) -> Elements | None:
+    def _loaded_elements(self, instruction: Instruction, kind: str) -> Elements | None:
         if kind in _PACKED:
             return _PACKED[kind]
         if instruction.opcode == "ldmatrix" or any(name.startswith("shared") for name in instruction.modifiers):
-            return self._loaded_from_shared(instruction)
+            return self._shared_elements(instruction)
         vector = any(modifier in VECTORS for modifier in instruction.modifiers)
         return ("int",) if kind in _FULL_WIDTH_TYPES and not vector else None
 
-    def _loaded_from_shared(self, load: Instruction) -> Elements | None:
-        element = self._element_of(self._shared.before(load)) or self._element_of(self._shared.all)
+    def _shared_elements(self, load: Instruction) -> Elements | None:
+        element = self._element_of(self._shared_stores.stores_before(load)) or self._element_of(
+            self._shared_stores.all_stores
+        )
         if element == _UNDECIDED:
             return ANYTHING
         if element not in FLOAT_BITS:
@@ -240,18 +246,18 @@ class ValueTypes:
         return (element,) * (size * 8 // FLOAT_BITS[element]) or None  # None: a register has a part of a number
 
     def _element_of(self, stores: Sequence[Instruction]) -> str | None:
-        """The one type of number that these store, if they have one."""
-        seen: set[str | None] = set()
+        """Return the one type of number that these store, if they have one."""
+        element_types: set[str | None] = set()
         for store in stores:
-            for _, elements in self._stored(store):
-                seen.update((None,) if elements is None else elements)
-        if stores and not seen:
+            for _, elements in self._stored_elements(store):
+                element_types.update((None,) if elements is None else elements)
+        if stores and not element_types:
             return _UNDECIDED
-        return next(iter(seen)) if len(seen) == 1 else None
+        return next(iter(element_types)) if len(element_types) == 1 else None
 
 
 class _SharedStores:
-    """The stores to shared memory of one function: ``all``, and those whose values a load finds.
+    """The stores to shared memory of one function: ``all_stores``, and those whose values a load finds.
 
     Empty where something else writes there as well: copies, atomics, stores that may go anywhere.
     """
@@ -265,32 +271,32 @@ class _SharedStores:
             for operand in node.operands
             if isinstance(operand, Symbol)
         }
-        self.all: tuple[Instruction, ...] = ()
-        self._before: dict[int, tuple[Instruction, ...]] = {}
+        self.all_stores: tuple[Instruction, ...] = ()
+        self._stores_by_load: dict[int, tuple[Instruction, ...]] = {}
         stores: list[Instruction] | None = []
-        ended: tuple[Instruction, ...] = ()
-        plain = True
+        completed_stores: tuple[Instruction, ...] = ()
+        is_complete = True
         for node in nodes:
             if isinstance(node, Label):
                 if node.name in targets or node.declaration:
-                    stores, ended = [], ()
+                    stores, completed_stores = [], ()
             elif node.opcode in ("bra", "brx", "call"):
-                stores, ended = [], ()
+                stores, completed_stores = [], ()
             elif node.opcode in ("bar", "barrier"):
-                stores, ended = [], tuple(stores or ())
+                stores, completed_stores = [], tuple(stores or ())
             elif _loads_shared(node):
-                self._before[id(node)] = ended
+                self._stores_by_load[id(node)] = completed_stores
             elif _stores_shared(node):
-                self.all += (node,)
+                self.all_stores += (node,)
                 if stores is not None:
                     stores.append(node)
             elif _writes_shared_otherwise(node):
-                plain, stores, ended = False, None, ()
-        self.all = self.all if plain else ()
+                is_complete, stores, completed_stores = False, None, ()
+        self.all_stores = self.all_stores if is_complete else ()
 
-    def before(self, load: Instruction) -> tuple[Instruction, ...]:
-        """The stores between the two barriers before a load, in code without branches."""
-        return self._before.get(id(load), ())
+    def stores_before(self, load: Instruction) -> tuple[Instruction, ...]:
+        """Return the stores between the two barriers before a load, in code without branches."""
+        return self._stores_by_load.get(id(load), ())
 
 
 def _spaces(instruction: Instruction) -> set[str]:
@@ -320,18 +326,18 @@ def _nodes(body: Iterable[Statement]) -> Iterator[Instruction | Label]:
 
 
 def _written_registers(instruction: Instruction) -> Iterator[tuple[str, int | None]]:
-    """The registers that an instruction writes, with their places in a vector."""
+    """Yield the registers that an instruction writes, with their places in a vector."""
     if instruction.opcode in ("st", "red", "bra", "bar") or not instruction.operands:
         return
-    first = instruction.operands[0]
-    if isinstance(first, Pair):
-        first = first.first
-    if isinstance(first, Vector):
+    destination = instruction.operands[0]
+    if isinstance(destination, Pair):
+        destination = destination.first
+    if isinstance(destination, Vector):
         yield from (
-            (element.name, place) for place, element in enumerate(first.elements) if isinstance(element, Register)
+            (element.name, place) for place, element in enumerate(destination.elements) if isinstance(element, Register)
         )
-    elif isinstance(first, Register):
-        yield first.name, None
+    elif isinstance(destination, Register):
+        yield destination.name, None
 
 
 def _flat_operands(operands: Iterable[Operand]) -> Iterator[Operand]:
@@ -343,13 +349,13 @@ def _flat_operands(operands: Iterable[Operand]) -> Iterator[Operand]:
 
 
 def _in_register(kind: str, *, is_matrix: bool) -> Elements:
-    """The numbers of a type in one register; fragments of matrices hold halves in pairs."""
+    """Return the numbers of a type in one register; fragments of matrices hold halves in pairs."""
     elements = _PACKED.get(kind, ANYTHING)
     return elements * 2 if is_matrix and elements in (("f16",), ("bf16",)) else elements
 
 
 def _float_bits(text: str) -> tuple[int, int] | None:
-    """The bits of a literal such as ``0f7FFFFFFF``, and how many there are; None of another literal."""
+    """Return the bits of a literal such as ``0f7FFFFFFF``, and how many there are; None of another literal."""
     width = {"0f": 32, "0d": 64}.get(text[:2].lower())
     return None if width is None else (int(text[2:], 16), width)
 
@@ -359,32 +365,32 @@ def _moves_literal(instruction: Instruction) -> bool:
 
 
 def _first_type(instruction: Instruction) -> str:
-    """The first type among the modifiers, which is that of the result."""
+    """Return the first type among the modifiers, which is that of the result."""
     return next((modifier for modifier in instruction.modifiers if modifier in _TYPES), "")
 
 
 def _common_type(types: Iterable[Elements | None]) -> Elements | None:
     """Return the type common to all, constants aside; None if they differ or one is unknown."""
-    known = set(types) - {ANYTHING}
-    if not known:
+    distinct_types = set(types) - {ANYTHING}
+    if not distinct_types:
         return ANYTHING
-    return known.pop() if len(known) == 1 else None
+    return distinct_types.pop() if len(distinct_types) == 1 else None
 
 
 def _packed_type(parts: list[Elements | None]) -> Elements | None:
-    """The numbers of a value packed from parts; a constant part is of the type of the others."""
-    known = {part for part in parts if part}
-    if None in parts or len(known) > 1:
+    """Return the numbers of a value packed from parts; a constant part is of the type of the others."""
+    distinct_types = {part for part in parts if part}
+    if None in parts or len(distinct_types) > 1:
         return None
-    return known.pop() * len(parts) if known else ANYTHING
+    return distinct_types.pop() * len(parts) if distinct_types else ANYTHING
 
 
 def _low_elements(elements: Elements | None, size: int) -> Elements | None:
-    """The numbers in the lowest ``size`` bits of a value, which are all that a store takes; None if it cuts one."""
+    """Return the numbers in the lowest ``size`` bits of a value, which a store writes; None if a number is cut."""
     for count in range(1, len(elements or ()) + 1):
-        low = (elements or ())[:count]
-        if low == ("int",) or sum(FLOAT_BITS.get(element, size) for element in low) == size:
-            return low
+        low_elements = (elements or ())[:count]
+        if low_elements == ("int",) or sum(FLOAT_BITS.get(element, size) for element in low_elements) == size:
+            return low_elements
     return None if elements else elements
 
 

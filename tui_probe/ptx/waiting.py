@@ -74,40 +74,42 @@ class WaitLoop(NamedTuple):
 
 
 def wait_loops(function: Function, is_tried: Callable[[Instruction], bool]) -> list[WaitLoop]:
-    """The loops that wait for instructions for which ``is_tried`` holds, in source order."""
-    flow = Flow.of(function)
+    """Return the loops that wait for instructions for which ``is_tried`` holds, in source order."""
+    flow = Flow.from_function(function)
     search = _LoopSearch(flow, is_tried)
     heads = {head: None for index, block in enumerate(flow.blocks) if any(map(is_tried, block))
-             for head in search.heads_around(index)}  # fmt: skip
+             for head in search.innermost_head(index)}  # fmt: skip
     loops = [loop for head in heads if (loop := search.wait_at(head)) is not None]
     return sorted(loops, key=lambda loop: loop.tries[0].span.start)
 
 
 def retried_reads(function: Function) -> Iterator[Instruction]:
-    """The strong loads and atomics that a thread does nothing but try again, until one reads what it waits for.
+    """Yield the strong loads and atomics that a thread does nothing but try again, until one reads what it waits for.
 
     An atomic that adds or sets a number other than 0 is no such try: it takes an index, say. A loop of such tries may
     begin at the same block as a loop around it.
     """
-    flow = Flow.of(function)
+    flow = Flow.from_function(function)
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
-    for head, inside in loops.items():
-        for last in (index for index in inside if head in flow.successors(index)):
-            code = [instruction for index in _blocks_between(flow, head, last) for instruction in flow.blocks[index]]
+    for head, blocks in loops.items():
+        for tail in (index for index in blocks if head in flow.successors(index)):
+            code = [instruction for index in _blocks_between(flow, head, tail) for instruction in flow.blocks[index]]
             tries = [instruction for instruction in code if _is_strong_read(instruction)]
             if all(instruction in tries or _is_idle(instruction) for instruction in code):
                 yield from tries
 
 
-def _blocks_between(flow: Flow, head: int, last: int) -> set[int]:
-    """The blocks on ways from ``head`` to ``last`` that do not come to ``head`` again."""
-    known, waiting = {head, last}, [last] if last != head else []
-    while waiting:
-        index = waiting.pop()
-        before = {other for other in range(len(flow.blocks)) if index in flow.successors(other)} - known
-        known |= before
-        waiting += before
-    return known
+def _blocks_between(flow: Flow, head: int, tail: int) -> set[int]:
+    """Return the blocks on ways from ``head`` to ``tail`` that do not come to ``head`` again."""
+    blocks, pending = {head, tail}, [tail] if tail != head else []
+    while pending:
+        index = pending.pop()
+        predecessors = {
+            predecessor for predecessor in range(len(flow.blocks)) if index in flow.successors(predecessor)
+        } - blocks
+        blocks |= predecessors
+        pending += predecessors
+    return blocks
 
 
 def _is_strong_read(instruction: Instruction) -> bool:
@@ -127,73 +129,81 @@ class _LoopSearch:
     def __init__(self, flow: Flow, is_tried: Callable[[Instruction], bool]) -> None:
         self._flow = flow
         self._is_tried = is_tried
-        self._before: list[list[int]] = [[] for _ in flow.blocks]
+        self._predecessors: list[list[int]] = [[] for _ in flow.blocks]
         for index in range(len(flow.blocks)):
-            for following in flow.successors(index):
-                self._before[following].append(index)
+            for successor in flow.successors(index):
+                self._predecessors[successor].append(index)
         self._loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
 
-    def heads_around(self, index: int) -> list[int]:
-        """The head of the innermost loop that a block is in; none if it is in no loop."""
-        around = [head for head, blocks in self._loops.items() if index in blocks]
-        return sorted(around, key=lambda head: len(self._loops[head]))[:1]
+    def innermost_head(self, index: int) -> list[int]:
+        """Return the head of the innermost loop that a block is in; none if it is in no loop."""
+        heads = [head for head, blocks in self._loops.items() if index in blocks]
+        return sorted(heads, key=lambda head: len(self._loops[head]))[:1]
 
     def wait_at(self, head: int) -> WaitLoop | None:
-        """The loop of a head, if all that it does is to wait."""
-        inside = self._loops[head]
-        code = [instruction for index in sorted(inside) for instruction in self._flow.blocks[index]]
+        """Return the loop of a head, if all that it does is to wait."""
+        blocks = self._loops[head]
+        code = [instruction for index in sorted(blocks) for instruction in self._flow.blocks[index]]
         tries = tuple(filter(self._is_tried, code))
-        entered = [index for index in self._before[head] if index not in inside]
-        if not (all(map(self._only_waits, code)) and self._has_one_entry(head, inside) and entered):
+        entry_blocks = [index for index in self._predecessors[head] if index not in blocks]
+        if not (all(map(self._only_waits, code)) and self._has_one_entry(head, blocks) and entry_blocks):
             return None
-        exits = [(index, out) for index in sorted(inside) for out in self._flow.successors(index) if out not in inside]
-        answers = depending_on(tries, code)
+        exits = [
+            (index, target)
+            for index in sorted(blocks)
+            for target in self._flow.successors(index)
+            if target not in blocks
+        ]
+        answers = dependent_registers(tries, code)
         if not any(_is_asking(self._flow.blocks[index][-1], answers) for index, _ in exits):
             return None
-        entries = tuple(edge for index in entered for edge in self._edges(index, head))
+        entries = tuple(edge for index in entry_blocks for edge in self._edges(index, head))
         loop = WaitLoop(tries, entries, tuple(edge for exit_ in exits for edge in self._edges(*exit_)))
         if any(edge.instruction.opcode == "brx" for edge in loop.entries):
             return None
-        return self._with_first_try(loop, entered, {out for _, out in exits})
+        return self._with_first_try(loop, entry_blocks, {out for _, out in exits})
 
     def _only_waits(self, instruction: Instruction) -> bool:
         if self._is_tried(instruction):
             return instruction.predicate is None
         return _is_idle(instruction)
 
-    def _has_one_entry(self, head: int, inside: set[int]) -> bool:
-        return head > 0 and all(before in inside for index in inside - {head} for before in self._before[index])
+    def _has_one_entry(self, head: int, blocks: set[int]) -> bool:
+        return head > 0 and all(
+            predecessor in blocks for index in blocks - {head} for predecessor in self._predecessors[index]
+        )
 
-    def _edges(self, index: int, following: int) -> Iterator[Edge]:
-        """The ways from one block to another."""
-        last = self._flow.blocks[index][-1]
-        if following in self._flow.jumps[index]:
-            yield Edge(last, "taken")
-        if self._flow.falls[index] and following == index + 1:
-            yield Edge(last, "behind")
+    def _edges(self, index: int, target: int) -> Iterator[Edge]:
+        """Yield the ways from one block to another."""
+        branch = self._flow.blocks[index][-1]
+        if target in self._flow.jumps[index]:
+            yield Edge(branch, "taken")
+        if self._flow.falls_through[index] and target == index + 1:
+            yield Edge(branch, "behind")
 
-    def _with_first_try(self, loop: WaitLoop, entered: Sequence[int], outside: set[int]) -> WaitLoop:
-        """The loop together with a try in front of it that leads to where the loop ends, if there is one."""
-        index = entered[0]
-        while self._passes_on(index):
-            (index,) = self._before[index]
+    def _with_first_try(self, loop: WaitLoop, entry_blocks: Sequence[int], exit_targets: set[int]) -> WaitLoop:
+        """Return the loop together with a try in front of it that leads to where the loop ends, if there is one."""
+        index = entry_blocks[0]
+        while self._is_transparent(index):
+            (index,) = self._predecessors[index]
         block = self._flow.blocks[index]
         tries = [number for number, instruction in enumerate(block) if self._is_tried(instruction)]
-        around = [out for out in self._flow.successors(index) if out in outside]
-        if len(entered) != 1 or len(outside) != 1 or not tries or not around:
+        targets = [target for target in self._flow.successors(index) if target in exit_targets]
+        if len(entry_blocks) != 1 or len(exit_targets) != 1 or not tries or not targets:
             return loop
         following = block[tries[-1] :]
         if not (
-            all(map(self._only_waits, following)) and _is_asking(following[-1], depending_on(following[:1], following))
+            all(map(self._only_waits, following))
+            and _is_asking(following[-1], dependent_registers(following[:1], following))
         ):
             return loop
-        exits = (*self._edges(index, around[0]), *loop.exits)
+        exits = (*self._edges(index, targets[0]), *loop.exits)
         return WaitLoop((following[0], *loop.tries), (Edge(following[0], "before"),), exits)
 
-    def _passes_on(self, index: int) -> bool:
+    def _is_transparent(self, index: int) -> bool:
         """Return whether a block between a first try and the loop does nothing of note."""
         block = self._flow.blocks[index]
-        is_straight = len(self._before[index]) == 1 and len(self._flow.successors(index)) == 1
+        is_straight = len(self._predecessors[index]) == 1 and len(self._flow.successors(index)) == 1
         return is_straight and all(
             self._only_waits(instruction) and not self._is_tried(instruction) for instruction in block
         )
@@ -203,24 +213,24 @@ def _is_asking(branch: Instruction, answers: set[str]) -> bool:
     return branch.opcode == "bra" and branch.predicate is not None and branch.predicate.name in answers
 
 
-def depending_on(tries: Sequence[Instruction], code: Block) -> set[str]:
-    """The registers that hold what the instructions tried say, or what follows from it."""
+def dependent_registers(tries: Sequence[Instruction], code: Block) -> set[str]:
+    """Return the registers that have the results of the tries, or values computed from them."""
     answers = {name for attempt in tries for name in operand_registers(attempt.operands[:1])}
-    known = -1
-    while known != len(answers):
-        known = len(answers)
+    count = -1
+    while count != len(answers):
+        count = len(answers)
         for instruction in code:
-            read = {
+            sources = {
                 *operand_registers(instruction.operands[1:]),
                 *([instruction.predicate.name] if instruction.predicate else []),
             }
-            if read & answers and instruction.opcode != "bra":
+            if sources & answers and instruction.opcode != "bra":
                 answers.update(operand_registers(instruction.operands[:1]))
     return answers
 
 
 def operand_registers(operands: Iterable[Operand]) -> Iterator[str]:
-    """The registers in operands."""
+    """Yield the registers in operands."""
     for operand in operands:
         match operand:
             case Register(name=name):
@@ -238,10 +248,12 @@ def blocks_may_wait(functions: Iterable[Function]) -> bool:
 
     A call through an address, or of a function that has no body, may.
     """
-    known = list(functions)
-    bodies = {function.name for function in known if function.body is not None}
+    kernel_functions = list(functions)
+    bodies = {function.name for function in kernel_functions if function.body is not None}
     return any(
-        _may_signal(instruction, bodies) for function in known for instruction in instructions_in(function.body or ())
+        _may_signal(instruction, bodies)
+        for function in kernel_functions
+        for instruction in instructions_in(function.body or ())
     )
 
 
@@ -288,9 +300,9 @@ class LaneWaits:
     joining: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, functions: Iterable[Function], partial: Container[int] = ()) -> LaneWaits:
+    def from_functions(cls, functions: Iterable[Function], partial: Container[int] = ()) -> LaneWaits:
         """Read it from functions. The masks of the exchanges at lines of ``partial`` do not have all lanes."""
-        flows = tuple(Flow.of(function) for function in functions if function.body)
+        flows = tuple(Flow.from_function(function) for function in functions if function.body)
         code = [instruction for flow in flows for block in flow.blocks for instruction in block]
         waits = [instruction for instruction in code if is_exchange(instruction) or is_barrier(instruction)]
         return cls(
@@ -300,17 +312,20 @@ class LaneWaits:
             frozenset(wait.span.line for wait in waits if wait.predicate is None and wait.span.line not in partial),
         )
 
-    def of_missing(self, line: int) -> list[int]:
-        """The waits, ascending, that lanes may have reached while others of their warp are at ``line``.
+    def reachable_waits(self, line: int) -> list[int]:
+        """Return the waits, ascending, that lanes may have reached while others of their warp are at ``line``.
 
         The lanes were together at the entry, or at the last wait that joins them. Behind that, the missing ones have
         passed no wait that joins them: it would have waited for the lanes at ``line``.
         """
         for flow in self.flows:
-            paths = _Paths.of(flow, self.joining)
+            paths = _Paths.from_flow(flow, self.joining)
             if line in paths.lines:
-                reached = {paths.lines[place] for place in paths.behind(paths.parted(paths.lines.index(line)))}
-                return sorted((reached & (self.exchanges.keys() | self.barriers.keys())) - {line})
+                reached_lines = {
+                    paths.lines[place]
+                    for place in paths.reachable_from(paths.divergence_points(paths.lines.index(line)))
+                }
+                return sorted((reached_lines & (self.exchanges.keys() | self.barriers.keys())) - {line})
         return []
 
 
@@ -318,44 +333,44 @@ class _Paths(NamedTuple):
     """The lines of the instructions of a function, and the numbers of those that may run after and before each."""
 
     lines: list[int]
-    after: list[list[int]]
-    before: list[list[int]]
+    successors: list[list[int]]
+    predecessors: list[list[int]]
     joins: list[bool]
 
     @classmethod
-    def of(cls, flow: Flow, joining: frozenset[int]) -> _Paths:
+    def from_flow(cls, flow: Flow, joining: frozenset[int]) -> _Paths:
         lines = [instruction.span.line for block in flow.blocks for instruction in block]
-        first = [0, *accumulate(map(len, flow.blocks))]
-        after = [[number + 1] for number in range(len(lines))]
+        block_starts = [0, *accumulate(map(len, flow.blocks))]
+        successors = [[number + 1] for number in range(len(lines))]
         for index in range(len(flow.blocks)):
-            after[first[index + 1] - 1] = [first[target] for target in flow.successors(index)]
-        before: list[list[int]] = [[] for _ in lines]
-        for number, targets in enumerate(after):
+            successors[block_starts[index + 1] - 1] = [block_starts[target] for target in flow.successors(index)]
+        predecessors: list[list[int]] = [[] for _ in lines]
+        for number, targets in enumerate(successors):
             for target in targets:
-                before[target].append(number)
-        return cls(lines, after, before, [line in joining for line in lines])
+                predecessors[target].append(number)
+        return cls(lines, successors, predecessors, [line in joining for line in lines])
 
-    def parted(self, place: int) -> set[int]:
-        """The last points before ``place`` at which lanes were together: the entry, and behind waits that join."""
-        together, seen, waiting = set[int](), {place}, [place]
-        while waiting:
-            number = waiting.pop()
+    def divergence_points(self, place: int) -> set[int]:
+        """Return the last points before ``place`` at which all lanes were together: the entry, or behind a wait."""
+        points, visited, pending = set[int](), {place}, [place]
+        while pending:
+            number = pending.pop()
             if not number:
-                together.add(0)
-            for earlier in self.before[number]:
-                if self.joins[earlier]:
-                    together.update(self.after[earlier])
-                elif earlier not in seen:
-                    seen.add(earlier)
-                    waiting.append(earlier)
-        return together
+                points.add(0)
+            for predecessor in self.predecessors[number]:
+                if self.joins[predecessor]:
+                    points.update(self.successors[predecessor])
+                elif predecessor not in visited:
+                    visited.add(predecessor)
+                    pending.append(predecessor)
+        return points
 
-    def behind(self, starts: set[int]) -> set[int]:
-        """The instructions that lanes may reach from ``starts`` without passing a wait that joins them."""
-        seen, waiting = {*starts}, [*starts]
-        while waiting:
-            number = waiting.pop()
-            following = set[int]() if self.joins[number] else {*self.after[number]} - seen
-            seen |= following
-            waiting += following
-        return seen
+    def reachable_from(self, points: set[int]) -> set[int]:
+        """Return the instructions that lanes may reach from ``points`` without passing a wait that joins them."""
+        visited, pending = {*points}, [*points]
+        while pending:
+            number = pending.pop()
+            successors = set[int]() if self.joins[number] else {*self.successors[number]} - visited
+            visited |= successors
+            pending += successors
+        return visited

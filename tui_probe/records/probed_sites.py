@@ -125,7 +125,7 @@ class SitesFromPtx:
         """The stores to global memory whose type does not tell whether they store numbers."""
         stores = [instruction for instruction in self._body if _stores_globally(instruction)]
         types = ValueTypes(self._entry) if stores and self._entry else None
-        return [self._site_of(instruction) for instruction in stores if types and types.untold(instruction)]
+        return [self._site_of(instruction) for instruction in stores if types and types.may_be_number(instruction)]
 
     def ptx_line(self, line: int) -> SourceLine | None:
         """The source of any line."""

@@ -184,32 +184,34 @@ def _refuse_added_code(
     target: GraftTarget, grafted_target: GraftTarget, grafted: GraftedCubin, uniform: Collection[int]
 ) -> None:
     return_offsets = {offset + WORD_BYTES for offset in grafted.branches} | _former_targets(target, grafted)
-    sources = {to: at for at, to in grafted.copies.items()}
-    behind_copies = {at + WORD_BYTES for at in grafted.copies}
+    sources = {copy_offset: offset for offset, copy_offset in grafted.copies.items()}
+    behind_copies = {offset + WORD_BYTES for offset in grafted.copies}
     start = grafted.start // WORD_BYTES
-    moved_words = {_without_operand_waits(target.words[at // WORD_BYTES]) for at in grafted.branches}
+    moved_words = {_without_operand_waits(target.words[offset // WORD_BYTES]) for offset in grafted.branches}
     added_words = grafted_target.words[start : start + grafted.added_count]
     added_end = grafted.start + grafted.added_count * WORD_BYTES
     checked: set[Word] = set()
     for index, word in enumerate(added_words, start):
-        at = index * WORD_BYTES
-        if at in sources:
+        offset = index * WORD_BYTES
+        if offset in sources:
             continue
         if word.operation == _BRA and not _is_expected_target(
-            branch_target(grafted_target.arch, at, word), at, added_end, return_offsets
+            branch_target(grafted_target.arch, offset, word), offset, added_end, return_offsets
         ):
-            destination = _executed_from(grafted_target, grafted, sources, branch_target(grafted_target.arch, at, word))
+            destination = _executed_from(
+                grafted_target, grafted, sources, branch_target(grafted_target.arch, offset, word)
+            )
             if destination not in behind_copies:
-                _refuse(f"the branch back at {at:#06x}")
+                _refuse(f"the branch back at {offset:#06x}")
         if word.operation in CONTROL_FLOW and word.operation != _BRA and word.opcode not in (EXIT, BSSY, BSYNC):
-            _refuse(f"the path through the added code at {at:#06x}")
+            _refuse(f"the path through the added code at {offset:#06x}")
         if word in checked:
             continue
         checked.add(word)
         may_differ = word.operation not in CONTROL_FLOW and _without_operand_waits(word) not in moved_words
         may_differ = may_differ and word.opcode != MOV_UNIFORM  # which reads what the instruction itself reads
         if may_differ and not _names_only(word, uniform, grafted_target.arch):
-            _refuse(f"uniform registers at {at:#06x}")
+            _refuse(f"uniform registers at {offset:#06x}")
 
 
 def _without_operand_waits(word: Word) -> Word:
@@ -220,7 +222,7 @@ def _without_operand_waits(word: Word) -> Word:
 def _former_targets(target: GraftTarget, grafted: GraftedCubin) -> set[int]:
     """Return the former targets of branches of the kernel that are in the added code now."""
     branches = ((offset, target.words[offset // WORD_BYTES]) for offset in grafted.branches)
-    return {branch_target(target.arch, at, word) for at, word in branches if word.operation == _BRA}
+    return {branch_target(target.arch, offset, word) for offset, word in branches if word.operation == _BRA}
 
 
 def _is_expected_target(target: int, offset: int, end: int, return_offsets: Collection[int]) -> bool:

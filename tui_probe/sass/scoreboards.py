@@ -236,13 +236,13 @@ class ProducerSearch:
             for instruction in self._walk_back(index, start_count, until_previous_group)
             if instruction.state.end_count >= newest_group
         ]
-        classes = {at: group_class(words[at], arch) for at, _, _ in path}
-        has_copies = any(ends_group(words[at]) and classes[at] in kinds for at, _, _ in path)
-        for at, count, is_previous in path:
-            is_end = ends_group(words[at])
-            if is_end or (has_copies and classes[at] in kinds and own_wait(words[at]) is None):
-                depth, is_newest = self._depth(index, at), count.end_count == newest_group
-                yield Producer(at, classes[at], not is_end, is_previous, depth, is_newest)
+        classes = {number: group_class(words[number], arch) for number, _, _ in path}
+        has_copies = any(ends_group(words[number]) and classes[number] in kinds for number, _, _ in path)
+        for number, count, is_previous in path:
+            is_end = ends_group(words[number])
+            if is_end or (has_copies and classes[number] in kinds and own_wait(words[number]) is None):
+                depth, is_newest = self._depth(index, number), count.end_count == newest_group
+                yield Producer(number, classes[number], not is_end, is_previous, depth, is_newest)
 
     def _walk_back(
         self, index: int, start_state: _State, rule: Callable[[int, _State], _State | None]
@@ -274,7 +274,7 @@ class ProducerSearch:
                     is_back_edge = is_previous or self.graph.dominates(block, predecessor)
                     longer_path = predecessor, self.graph.blocks[predecessor].stop, state, predecessor_in_callee
                     (back_edge_pending if is_back_edge else pending).append(longer_path)
-        return [_PassedInstruction(at, state, is_previous) for (at, state), is_previous in instructions.items()]
+        return [_PassedInstruction(number, state, is_previous) for (number, state), is_previous in instructions.items()]
 
     def _blocks_before(self, block: int, *, in_callee: bool) -> Iterator[tuple[int, bool]]:
         """Yield the blocks before one, and whether they are of a function that has returned: the way through it ends at

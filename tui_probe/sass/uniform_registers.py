@@ -144,7 +144,7 @@ def _uniform_fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
     elif operation in _MATRIX:
         yield from ((bit, _OCTET) for bit in (_RD, _RA, _RB, _RC)) if arch >= WIDE_FROM else _product_fields(word)
     elif operation in _TENSOR_COPIES:
-        yield from ((at, _OCTET) for at in (_RA, _RB, _RC, _TEXTURE))
+        yield from ((bit, _OCTET) for bit in (_RA, _RB, _RC, _TEXTURE))
     elif not word.is_uniform_operand:
         return
     elif operation in _BRANCHES:
@@ -158,7 +158,7 @@ def _uniform_fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
     elif operation == LDC or any(operation in path for path in _ORDINARY_PATHS):
         yield _RB, 1 if operation in _OF_32_BITS and arch < WIDE_FROM else _PAIR
     else:
-        yield from ((at, _QUAD) for at in (_RD, _RA, _RB, _RC))
+        yield from ((bit, _QUAD) for bit in (_RD, _RA, _RB, _RC))
 
 
 def _product_fields(word: Word) -> Iterable[tuple[int, int]]:

@@ -237,7 +237,7 @@ def _ordinary_words(word: Word, index: int, definitions: _UniformDefinitions, pl
         for flag in (_UNIFORM_OPERAND, _HAS_DESCRIPTOR, _WIDE_ADDRESS):
             variant = variant.with_field(flag, 1, 0)
         return [variant]
-    if all(definitions.stays_uniform(index, at) for at in _uniform_sources(word)):
+    if all(definitions.stays_uniform(index, bit) for bit in _uniform_sources(word)):
         return [word]
     if word.form not in (_UNIFORM_FORM, _UNIFORM_LAST_FORM) or _uniform_sources(word) != [_RB]:
         raise UnsupportedKernelError(because("graft-snippet", what=f"operation {word.operation:#05x}"))

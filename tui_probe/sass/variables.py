@@ -118,9 +118,9 @@ class _KernelRelocations:
         }
         return SharedVariables(tuple(patches), tuple(self._constants()), contents)
 
-    def _remaining_relocations(self, number: int, dropped: set[Relocation]) -> bytes:
+    def _remaining_relocations(self, number: int, dropped_relocations: set[Relocation]) -> bytes:
         relocations = self._cubin.relocations(self._cubin.sections[number])
-        return relocation_bytes([relocation for relocation in relocations if relocation not in dropped])
+        return relocation_bytes([relocation for relocation in relocations if relocation not in dropped_relocations])
 
     def reachable(self) -> Iterator[tuple[Section, Relocation]]:
         """Yield the relocations of what the kernel can reach, with the section that holds them."""

@@ -172,7 +172,9 @@ def group_end(word: Word) -> Callable[[Word], bool] | None:
         barrier = word.field(*DEPBAR_BARRIER)
         return lambda candidate: barrier in (candidate.write_barrier, candidate.read_barrier)
     if word.operation == _WARPGROUP and own_wait(word):
-        return lambda other: other.operation in WARPGROUP_PRODUCTS and other.field(*_PRODUCT_GROUP) == _FIRST_GROUP
+        return lambda candidate: (
+            candidate.operation in WARPGROUP_PRODUCTS and candidate.field(*_PRODUCT_GROUP) == _FIRST_GROUP
+        )
     return None
 
 

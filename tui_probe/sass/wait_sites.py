@@ -187,7 +187,7 @@ def choose_group(ranked: Sequence[WaitSite], group: int, size: int = MAX_SITES) 
     for _ in range(group + 1):
         group_sites = []
         for site in remaining:
-            if len(group_sites) < size and not any(_disturb(site, other) for other in group_sites):
+            if len(group_sites) < size and not any(_disturb(site, neighbor) for neighbor in group_sites):
                 group_sites.append(site)
         remaining = [site for site in remaining if site not in group_sites]
     return sorted(group_sites, key=lambda site: site.index)

@@ -308,8 +308,8 @@ class Grafter:
             for offset in (leading_bytes, leading_bytes + _SECOND_ASSEMBLY_OFFSET)
         ]
         other_alignment = leading_bytes ^ PARAMETER_BYTES
-        for at in (other_alignment, other_alignment + _SECOND_ASSEMBLY_OFFSET):
-            self._begin_assembly(arch, at, in_slots)
+        for offset in (other_alignment, other_alignment + _SECOND_ASSEMBLY_OFFSET):
+            self._begin_assembly(arch, offset, in_slots)
         code, shifted_code = (assembly.result() for assembly in assemblies)
         pairs = [
             (code.exit, shifted_code.exit),

@@ -126,7 +126,7 @@ def sass_phases(
     phases: list[SassPhase] = []
     missing_starts = 0
     for start in starts:
-        first = number_of[id(start.first)]
+        first = number_of[id(start.head)]
         if graph.block_at(first) not in graph.dominators:
             continue  # padding, or code that nothing leads to
         choice = records.choose(start, first, entries.ends_before(start))
@@ -136,7 +136,7 @@ def sass_phases(
                 continue
             records.take(indices[0])
             loop = None if start.loop is None else number_of[id(start.loop)] * WORD_BYTES
-            main = number_of[id(start.main or start.first)] * WORD_BYTES
+            main = number_of[id(start.main or start.head)] * WORD_BYTES
             phases.append(SassPhase(indices[0] * WORD_BYTES, start, loop, main, choice.may_be_inside))
     if not probe.every:
         return phases, missing_starts
@@ -295,7 +295,7 @@ class _MbarrierNames:
         self._offsets = {number: self._search(number) for block in graph.dominators for number in graph.blocks[block]}
         for number, word in enumerate(target.words):
             if word.operation == _INITIALIZES:
-                self._arrays.made |= dict.fromkeys(self._offsets.get(number, ()), word.rb)
+                self._arrays.arrival_counts |= dict.fromkeys(self._offsets.get(number, ()), word.rb)
 
     def names_at(self, index: int) -> tuple[str, ...]:
         """Return the names of the mbarrier that an instruction may wait for or arrive at; none if it is unknown."""
@@ -305,7 +305,7 @@ class _MbarrierNames:
     def _search(self, index: int) -> frozenset[int]:
         """Return the offsets of the mbarrier of an instruction, without the index of its stage; none if unknown."""
         ends = [end for end in self._paths.find_ends(index, self._address(index)) if end.constant is None]
-        self._arrays.indexed.update(end.offset for end in ends if end.is_indexed)
+        self._arrays.indexed_offsets.update(end.offset for end in ends if end.is_indexed)
         return frozenset(end.offset for end in ends if end.offset >= _WINDOW)
 
     def _address(self, index: int) -> set[AddressTerm]:
@@ -358,7 +358,7 @@ class _Entries:
         self._edges: set[tuple[int, int]] = set()
         """(block, next block) of all edges with a start."""
         for start in starts:
-            block = graph.block_at(number_of[id(start.first)])
+            block = graph.block_at(number_of[id(start.head)])
             ends = self._source_ends(start)
             sources = [graph.block_at(end) for end in ends] if ends else graph.predecessors[block]
             self._edges.update((source, block) for source in sources)
@@ -374,7 +374,7 @@ class _Entries:
         return ends if self._edges.issuperset(followed) else []
 
     def _source_ends(self, start: PhaseStart) -> list[int]:
-        ends = {self._number_of[id(way.instruction)] for way in start.ways if way.side != "before"}
+        ends = {self._number_of[id(way.instruction)] for way in start.entry_edges if way.side != "before"}
         return sorted(end for end in ends if self._graph.block_at(end) in self._graph.dominators)
 
 

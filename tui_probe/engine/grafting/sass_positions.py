@@ -284,7 +284,7 @@ def _phase_sites(probe: Probe, target: GraftTarget, has_room: Callable[[int], bo
     for phase in phases:
         is_counted = phase.start.every > 0
         facts = InstructionFacts(is_counted=is_counted, begins=is_counted and phase.start.iterates)
-        places = tuple(SnippetSite(point, facts, replace(phase.start.first)) for point in points)
+        places = tuple(SnippetSite(point, facts, replace(phase.start.head)) for point in points)
         sites.append(SassSite(phase.offset, places, None, phase))
     return sites, missing_starts
 

@@ -148,12 +148,12 @@ class Helpers:
         return HelperValue(register, kind, lines, address.sources | size.sources)
 
     def _inputs(self) -> list[tuple[str, Elements]] | None:
-        return self._kernel.value_types(self._function).of_inputs(self._instruction)
+        return self._kernel.value_types(self._function).input_elements(self._instruction)
 
     def _find_nonfinite(self, *, ranks: bool = False) -> NonfiniteTest | None:
         values = self._kernel.value_types(self._function)
         is_store = self._instruction.opcode in _STORES and "mma" not in self._instruction.modifiers
-        numbers = values.of_stored(self._instruction) if is_store else values.of_results(self._instruction)
+        numbers = values.stored_elements(self._instruction) if is_store else values.result_elements(self._instruction)
         test = rank_test if ranks else nonfinite_test
         return test(numbers, self._types_of(numbers), self._names) if numbers else None
 

@@ -214,7 +214,7 @@ def phases_trial(cubin: Cubin) -> TrialCase:
     point = ProbePoint("start", parse_positions("phase"), snippet, None)
     probe = Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", {}, (start_map,), (point,))
     phases, _ = sass_phases(probe, GraftTarget.from_cubin(cubin, TRIAL_KERNEL))
-    marks = {phase.offset: phase.start.work for phase in phases if phase.start.first.opcode == MARK}
+    marks = {phase.offset: phase.start.work for phase in phases if phase.start.head.opcode == MARK}
     sizes = (RECORD_WARPS * storage_of(probe, start_map).slot_bytes,)
     return TrialCase(probe, sizes, lambda content: check_starts(content, marks))
 
