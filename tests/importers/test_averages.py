@@ -28,7 +28,7 @@ def test_the_last_five_calls_of_attention(tmp_path: Path, name: str) -> None:
     for average in flash_averages:
         by_hand = table.column(average.metric.name, average.metric.section, average.metric.unit)[6:11]
         assert average.mean == pytest.approx(by_hand.mean())
-        assert (average.least, average.most) == (by_hand.min(), by_hand.max())
+        assert (average.minimum, average.maximum) == (by_hand.min(), by_hand.max())
 
 
 def test_values_read_off_the_file(tmp_path: Path) -> None:
@@ -46,7 +46,9 @@ def test_unmeasured_metric_has_no_mean(tmp_path: Path) -> None:
     lacking = "Local Memory Spilling Request Overhead"
     assert np.isnan(table.column(lacking)).any()
     measured_launches = {
-        launch for loop in select_launches(table, IterationPlan(warm_up=3)).loops for launch in loop.measured.tolist()
+        launch
+        for loop in select_launches(table, IterationPlan(warm_up=3)).loops
+        for launch in loop.measured_launches.tolist()
     }
     measured = [
         value
@@ -79,7 +81,12 @@ def test_averages_and_traffic_of_single_launches(tmp_path: Path, plan: Iteration
         ("second", 1, 4e6),
     ]
     (row,) = traffic(table, choice)
-    assert (row.loop.whole, row.launches, row.bytes["dram"], row.kernels) == (True, 2, 6e6, ["first", "second"])
+    assert (row.loop.is_whole_process, row.launches, row.bytes["dram"], row.kernels) == (
+        True,
+        2,
+        6e6,
+        ["first", "second"],
+    )
     report = NcuReport(table, plan)
     for page in (kernels_page(report), averages_page(report)):
         assert "process 7: 2 launches, no warm-up removed" in page.texts.findings[0]

@@ -89,7 +89,7 @@ def test_gaps_of_each_stream(folder: Path, seed: int) -> None:
                 why = "copy" if 2 * copied >= after.start - until else late and ("host" if late > 0 else "other")
                 expected.append((*place, until, after.start - until, late, "other" if why == 0 else why))
     page = gaps_page(opened(capture, folder))
-    listed = [(*row.at, row.gap.start, row.gap.length, row.gap.late, row.gap.cause) for row in page.rows]
+    listed = [(*row.stream, row.gap.start, row.gap.length, row.gap.delay, row.gap.cause) for row in page.rows]
     assert sorted(listed, key=str) == sorted(expected, key=str)
 
 
@@ -123,7 +123,7 @@ def test_projections_and_their_kernels(folder: Path, seed: int) -> None:
     for row in page.rows:
         assert page.narrows is not None
         _, only = page.narrows(row)
-        inside = kernels_page(sources.filtered(only))
+        inside = kernels_page(sources.limited_to(only))
         names = sorted(kernel.name for kernel in inside.rows)
         numbers = (row.start, row.end, row.kernels, row.graphs, row.busy)
         assert row.stream is not None
@@ -151,7 +151,7 @@ def test_ranges_summed_by_name(folder: Path, seed: int) -> None:
     listed = []
     for row in page.rows:
         assert page.narrows is not None
-        names = sorted(kernel.name for kernel in kernels_page(sources.filtered(page.narrows(row)[1])).rows)
+        names = sorted(kernel.name for kernel in kernels_page(sources.limited_to(page.narrows(row)[1])).rows)
         listed.append((row.name, row.calls, row.total, row.mean, row.p99, row.share, row.kernels + row.graphs, names))
     assert sorted(listed) == sorted(expected)
 
@@ -170,7 +170,7 @@ def test_innermost_range_of_each_kernel(folder: Path, seed: int) -> None:
         (span.text, span.last - span.start, operation) for span in capture.spans for operation in members(capture, span)
     }
     for row, each in zip(page.rows, capture.work, strict=True):
-        assert (row.start, row.at) == (each.start, each.place)
+        assert (row.start, row.stream_place) == (each.start, each.place)
         if each not in shortest:
             assert row.range is None
         else:
@@ -231,7 +231,7 @@ def test_csv_has_the_same_kernels_and_gaps(folder: Path, seed: int, shuffle: int
         )
         assert ours == theirs, key
     ours, theirs = (
-        [(*row.at[1:], row.gap.start, row.gap.length, row.gap.cause == "copy") for row in gaps_page(sources).rows]
+        [(*row.stream[1:], row.gap.start, row.gap.length, row.gap.cause == "copy") for row in gaps_page(sources).rows]
         for sources in (of_sqlite, of_csv)
     )
     assert sorted(ours) == sorted(theirs)

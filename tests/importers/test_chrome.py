@@ -72,7 +72,8 @@ def test_kernels_of_jax_are_in_its_streams(tmp_path: Path) -> None:
     ]
     profile = sources(written(tmp_path, {"displayTimeUnit": "ns", "traceEvents": events}))
     rows = [
-        (row.name, row.device, row.stream, row.grid, row.registers, row.shared) for row in kernels_page(profile).rows
+        (row.name, row.device, row.stream, row.grid, row.registers, row.shared_size)
+        for row in kernels_page(profile).rows
     ]
     assert rows == [(f"fusion_{i}", 1, 13, (4, 1, 1), 32, 1024) for i in (1, 2)]
     assert len(profile.report.copies.start) == 1
@@ -95,7 +96,7 @@ def test_scopes_of_proton_are_ranges(tmp_path: Path) -> None:
     ]
     assert page.narrows is not None
     _, only = page.narrows(page.rows[1])
-    assert [row.name for row in totals_page(found.filtered(only)).rows] == ["a", "b"]
+    assert [row.name for row in totals_page(found.limited_to(only)).rows] == ["a", "b"]
 
 
 def test_scopes_within_one_of_their_name_are_summed_once(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ def test_copies_belong_to_the_process_of_their_call(tmp_path: Path) -> None:
         events += [kernel("k", start + 40 * i, 5, correlation=10 * pid + i) for i in range(2)]
     events.append(event("Memcpy", 16, 30, cat="gpu_memcpy", args={"device": 0, "stream": 7, "correlation": 12}))
     profile = sources(written(tmp_path, events))
-    assert [(row.at.process, row.gap.cause) for row in gaps_page(profile).rows] == [(1, "copy"), (2, "other")]
+    assert [(row.stream.process, row.gap.cause) for row in gaps_page(profile).rows] == [(1, "copy"), (2, "other")]
 
 
 def test_times_are_exact_to_a_nanosecond(tmp_path: Path) -> None:

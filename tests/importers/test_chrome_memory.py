@@ -10,7 +10,7 @@ import pytest
 
 from tui_probe.nsight.analysis.projection import ProjectedCounts, ProjectedRows
 from tui_probe.nsight.importers.chrome_events import Collector, IntegerRows
-from tui_probe.nsight.importers.chrome_report import report_of
+from tui_probe.nsight.importers.chrome_report import make_report
 from tui_probe.nsight.importers.nsys_model import compact
 from tui_probe.nsight.pages.nsys_pages import sums_page, totals_page
 from tui_probe.nsight.pages.nsys_profile import NsysSources
@@ -28,19 +28,21 @@ def collected(count: int) -> Collector:
     for i in range(count):
         place = {"ph": "X", "pid": 9, "tid": 9 + i % 2, "ts": 1e9 + 2 * i}
         launch = {"device": 0, "context": 1, "stream": 7 + i % 2, "grid": [64, 1, 1], "block": [256, 1, 1]}
-        collector.take(place | {"cat": "cpu_op", "name": f"op {i % 300}", "dur": 0.5})
-        collector.take(place | {"cat": "cuda_runtime", "name": "launch", "dur": 0.25, "args": {"correlation": i}})
-        collector.take(place | {"cat": "kernel", "name": f"k{i % 40}", "dur": 1.5, "args": launch | {"correlation": i}})
+        collector.read_event(place | {"cat": "cpu_op", "name": f"op {i % 300}", "dur": 0.5})
+        collector.read_event(place | {"cat": "cuda_runtime", "name": "launch", "dur": 0.25, "args": {"correlation": i}})
+        collector.read_event(
+            place | {"cat": "kernel", "name": f"k{i % 40}", "dur": 1.5, "args": launch | {"correlation": i}}
+        )
     return collector
 
 
 def test_chrome_rows_bytes_per_kernel() -> None:
-    report_of(["trace.json"], [collected(64)])  # what is loaded and remembered once
+    make_report(["trace.json"], [collected(64)])  # what is loaded and remembered once
     tracemalloc.start()
     try:
         part = collected(COUNT)
         held = tracemalloc.get_traced_memory()[0]
-        report = report_of(["trace.json"], [part])
+        report = make_report(["trace.json"], [part])
         after = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
@@ -54,7 +56,10 @@ def test_integer_rows_widen(value: int) -> None:
     rows = IntegerRows(("a", "b"))
     for number in (1, value, -1):
         rows.add(number, 0)
-    assert {name: column.tolist() for name, column in rows.taken().items()} == {"a": [1, value, -1], "b": [0, 0, 0]}
+    assert {name: column.tolist() for name, column in rows.take_columns().items()} == {
+        "a": [1, value, -1],
+        "b": [0, 0, 0],
+    }
 
 
 @pytest.mark.parametrize("numbers", [[], [5, 5, 5], [-1, 32766], [-1, 32767], [-1, (1 << 31) - 1], [0, 1 << 62]])
@@ -65,7 +70,7 @@ def test_compact_keeps_numbers(numbers: list[int]) -> None:
 
 
 def profile(count: int) -> NsysSources:
-    return NsysSources(report_of(["trace.json"], [collected(count)]))
+    return NsysSources(make_report(["trace.json"], [collected(count)]))
 
 
 def test_projected_counts_without_projection() -> None:
@@ -74,7 +79,7 @@ def test_projected_counts_without_projection() -> None:
     assert "projected" not in vars(sources)
     counts, rows = sources.projected_counts, sources.projected
     assert isinstance(rows, ProjectedRows)
-    assert counts == ProjectedCounts(len(rows), rows.on_host) == ProjectedCounts(64, 64)
+    assert counts == ProjectedCounts(len(rows), rows.host_ranges) == ProjectedCounts(64, 64)
 
 
 @pytest.mark.parametrize("page", [sums_page, StreamTimeline])

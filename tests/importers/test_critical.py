@@ -11,13 +11,13 @@ import pytest
 from tests.importers.files import real
 from tui_probe.cli.main import main
 from tui_probe.nsight.analysis.critical import (
-    Critical,
+    CriticalKernel,
     ExpectedTensor,
     SectorMatch,
     bound_of,
     compare_sectors,
-    critical,
     data_type,
+    find_critical,
 )
 from tui_probe.nsight.analysis.kernel_groups import Shape, function_name, match_kernels
 from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics, metrics_of
@@ -67,10 +67,10 @@ def test_the_two_stores(tmp_path: Path) -> None:
     assert coalesced.sectors_per_load is None
 
 
-def found(path: Path, tensor: ExpectedTensor | None = ATTENTION) -> Critical:
+def found(path: Path, tensor: ExpectedTensor | None = ATTENTION) -> CriticalKernel:
     table = read_ncu([path])
     iterated = iterated_shapes(table, select_launches(table, AUTOMATIC), durations(table), AUTOMATIC)
-    return critical(metrics_of(table), tensor, iterated)
+    return find_critical(metrics_of(table), tensor, iterated)
 
 
 @pytest.mark.parametrize(
@@ -124,17 +124,17 @@ def test_limiter_of_a_kernel(compute: float | None, memory: float | None, bound:
 
 def test_counted_operations_tell_as_activity_does() -> None:
     kernels = [kernel("a", tensor_operations=0.0), kernel("b", tensor_operations=9.0), kernel("c", share=0.9)]
-    assert critical(kernels).kernel is kernels[1]
+    assert find_critical(kernels).kernel is kernels[1]
 
 
 def test_without_tensor_cores_time_decides() -> None:
     copies = kernel("copy", tensor_activity=0.0, store_sectors=131072.0, share=0.1)
     works = kernel("work", tensor_activity=1.0, store_sectors=5.0, share=0.9)
-    assert critical([copies, works], ATTENTION).kernel is works
+    assert find_critical([copies, works], ATTENTION).kernel is works
 
 
 def test_nothing_tells() -> None:
-    result = critical([kernel("a"), kernel("b")])
+    result = find_critical([kernel("a"), kernel("b")])
     assert result.kernel is None
     assert "neither" in result.steps[-1].answer
 
@@ -169,7 +169,7 @@ def test_two_that_do_as_much_do_not_stand_out(tmp_path: Path) -> None:
 
 
 def test_a_program_without_kernels() -> None:
-    assert critical([], ATTENTION).kernel is None
+    assert find_critical([], ATTENTION).kernel is None
 
 
 @pytest.mark.parametrize(("page", "name"), [("kernels", "time_ns"), ("critical", "launches")])
@@ -194,7 +194,7 @@ def test_kept_time_and_total_are_distinguished(tmp_path: Path, capsys: pytest.Ca
 def test_tensor_work_is_that_of_the_launches_kept() -> None:
     metrics = kernel("gemm", tensor_operations=100.0)
     assert metrics.tensor_work == 100.0
-    assert replace(metrics, launches=7, kept=3).tensor_work == 300.0
+    assert replace(metrics, launches=7, counted_launches=3).tensor_work == 300.0
 
 
 def test_a_narrow_table_keeps_the_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from tests.probes.test_report import Writer
 from tests.trace.make import result_bytes
 from tui_probe.cli.main import main
 from tui_probe.nsight.analysis.critical import data_type, operations_per_byte
-from tui_probe.nsight.analysis.kernel_metrics import COUNTED
+from tui_probe.nsight.analysis.kernel_metrics import COUNT_METRICS
 from tui_probe.nsight.importers.ncu import read_ncu
 from tui_probe.nsight.pages.critical_page import CriticalRow
 from tui_probe.nsight.pages.memory_pages import SectorRow, sector_rows
@@ -54,8 +54,8 @@ def test_the_probe_counts_what_ncu_counts(tmp_path: Path) -> None:
     ]  # fmt: skip
     for row in rows[:4]:
         assert row.differences == []
-        assert row.other is not None
-        assert all(getattr(row.metrics, name) == getattr(row.other, name) for name in COUNTED)
+        assert row.other_tool is not None
+        assert all(getattr(row.metrics, name) == getattr(row.other_tool, name) for name in COUNT_METRICS)
     assert rows[4].differences is None
 
 

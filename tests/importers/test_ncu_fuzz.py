@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.importers.files import DETAILS, IDENTITY, REAL, details, identity, line
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.analysis.critical import ExpectedTensor
-from tui_probe.nsight.analysis.kernel_metrics import COUNTED, TENSOR_ACTIVITY
+from tui_probe.nsight.analysis.kernel_metrics import COUNT_METRICS, TENSOR_ACTIVITY_METRICS
 from tui_probe.nsight.analysis.launch_selection import IterationPlan
 from tui_probe.nsight.importers.ncu import read_ncu
 from tui_probe.nsight.importers.ncu_table import base_unit, decimal_point, parse_number
@@ -46,7 +46,8 @@ def reads(content: bytes) -> bool:
 NUMBERS = st.sampled_from(["0", "1", "1,024", "2.50", "1.024,5", "-3", "1e308", "9" * 30, "n/a", "", "nan", "word"])
 METRICS = st.sampled_from(
     [
-        *COUNTED.values(), *TENSOR_ACTIVITY, "dram__bytes.sum", "lts__t_bytes.sum", "l1tex__t_sectors.sum", "Duration",
+        *COUNT_METRICS.values(), *TENSOR_ACTIVITY_METRICS, "dram__bytes.sum", "lts__t_bytes.sum",
+        "l1tex__t_sectors.sum", "Duration",
         "gpu__time_duration.sum", "dram__bytes.sum.per_second", "dram__bytes.avg.per_second", "Memory Throughput",
         "sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput", "x",
         "sm__sass_thread_inst_executed_op_dfma_pred_on.sum", "sm__ops_path_tensor_src_bf16_dst_fp32.sum",

@@ -15,7 +15,7 @@ from tests.importers.fake_report import Action, Metric, Package, SourceLocation,
 from tests.importers.files import details, identity, write
 from tui_probe.cli.main import main
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.analysis.launch_means import by_line
+from tui_probe.nsight.analysis.launch_means import counts_by_line
 from tui_probe.nsight.analysis.probed_counts import probed_lines
 from tui_probe.nsight.importers.file_kinds import tool_of
 from tui_probe.nsight.importers.ncu import read_ncu
@@ -55,7 +55,7 @@ def test_pages_of_a_report(monkeypatch: pytest.MonkeyPatch, report: Path) -> Non
         ("scale(float*)", (8, 1, 1), (64, 1, 1), 1),
     ]
     assert (table.column(TIME, unit="ns").tolist(), table.column(BYTES).tolist()) == ([2500, 2500], [4000, 4000])
-    assert "Prefer" in table.words.values()
+    assert "Prefer" in table.texts.values()
     (traffic,) = ncu_page("traffic", NcuSources(table)).record()["traffic"]
     assert (traffic["dram_bytes"], traffic["time_ns"]) == (8000, 5000)
     assert len(ncu_page("averages", NcuSources(table)).rows) == 2 * 8
@@ -192,7 +192,7 @@ def test_instructions_of_equal_kind_in_a_line_are_not_compared(monkeypatch: pyte
     monkeypatch.setattr(source_page, "measured_lines", measured([*accesses, ("ld.global.u32", 6, 8, 32)]))
     recorded(monkeypatch, Package([counted()]))
     page = ncu_page("sass", NcuSources(read_ncu([report]), [TRACE]))
-    assert [row.counts.text for row in page.rows if row.probed is not None] == ["LDG.E R2, [R4]"]
+    assert [row.counts.text for row in page.rows if row.probe_counts is not None] == ["LDG.E R2, [R4]"]
     assert page.texts.notes[-1].startswith("1 access not compared")
 
 
@@ -233,7 +233,11 @@ def test_probe_counts_of_template_instances_and_of_repeated_traces_stay_apart(
     recorded(monkeypatch, Package(launches))
     traces = [SimpleNamespace(directory="t"), SimpleNamespace(directory="u")]
     page = lines_page(NcuReport(read_ncu([report])), traces)  # type: ignore[arg-type]
-    compared = [(row.counts.shape.kernel, row.probed and row.probed.sectors) for row in page.rows if row.probed]
+    compared = [
+        (row.counts.shape.kernel, row.probe_counts and row.probe_counts.sectors)
+        for row in page.rows
+        if row.probe_counts
+    ]
     assert sorted(compared) == [("void k<int>(int *)", 96), ("void k<long>(long *)", 7)]
 
 
@@ -258,7 +262,7 @@ lanes, of 4 bytes side by side or 32 bytes apart; ``sums`` stores one value per 
 def access_counts(table: NcuTable) -> dict[tuple[str, int | None], tuple[float | None, ...]]:
     return {
         (line.shape.kernel.partition("(")[0], line.line): (line.requests, line.sectors, line.ideal)
-        for line in by_line(table)
+        for line in counts_by_line(table)
         if line.requests is not None
     }
 

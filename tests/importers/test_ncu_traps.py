@@ -9,7 +9,7 @@ import pytest
 
 from tests.importers.files import DETAILS, IDENTITY, details, identity, line, write
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.importers.ncu import HOW_TO_GET_PERMISSION, read_ncu
+from tui_probe.nsight.importers.ncu import PERMISSION_ADVICE, read_ncu
 from tui_probe.nsight.importers.ncu_table import Metric, NcuTable
 
 BYTES = ("Command line profiler metrics", "dram__bytes.sum", "byte")
@@ -166,7 +166,7 @@ def test_units_in_base_units(tmp_path: Path, unit: str, value: str, expected: tu
 def test_nothing_measured_is_no_number_and_no_word(tmp_path: Path, text: str) -> None:
     table = table_of(tmp_path, details([(identity(0, "f"), {BYTES: text})]))
     assert np.isnan(table.column("dram__bytes.sum")).all()
-    assert table.words == {}
+    assert table.texts == {}
 
 
 def test_a_value_with_its_instances(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_raw_page_without_units(tmp_path: Path) -> None:
         (f"{line(DETAILS)}\n", "no kernel"),
         ("==WARNING== No kernels were profiled.\n", "no kernel was profiled"),
         ("==ERROR== Failed to connect.\n", "Failed to connect"),
-        ("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n", HOW_TO_GET_PERMISSION),
+        ("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n", PERMISSION_ADVICE),
     ],
 )
 def test_a_file_with_nothing_in_it_says_why(tmp_path: Path, text: str, said: str) -> None:
@@ -255,7 +255,7 @@ def test_cut_off_report_is_named(tmp_path: Path) -> None:
 
 def test_missing_permission_is_reported_with_a_table(tmp_path: Path) -> None:
     text = f"==ERROR== ERR_NVGPUCTRPERM\n{details([(identity(0, 'f'), {BYTES: '32'})])}"
-    assert HOW_TO_GET_PERMISSION in table_of(tmp_path, text).files[0].notes
+    assert PERMISSION_ADVICE in table_of(tmp_path, text).files[0].notes
 
 
 @pytest.mark.parametrize("what", ["missing", "directory", "none"])

@@ -83,7 +83,7 @@ def test_no_report(tmp_path: Path) -> None:
 
 
 def sums_of(folder: Path, text: str) -> list[tuple[object, ...]]:
-    return [(total.name, total.launches, total.total, total.mean, total.least, total.most) for total in
+    return [(total.name, total.launches, total.total, total.mean, total.minimum, total.maximum) for total in
             read_nsys([write(folder, text)]).sums]  # fmt: skip
 
 

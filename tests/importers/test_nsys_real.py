@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.importers.files import real
-from tui_probe.nsight.analysis.projection import innermost, project
+from tui_probe.nsight.analysis.projection import innermost_ranges, project
 from tui_probe.nsight.analysis.stream_times import gaps
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.importers.nsys_model import NsysReport
@@ -105,7 +105,9 @@ def test_ranges_are_nested(report: NsysReport) -> None:
 
 def test_the_innermost_range_of_a_kernel(report: NsysReport) -> None:
     assert report.ranges is not None
-    names = [report.ranges.names[report.ranges.name[row]] for row in innermost(report.kernels, report.ranges)[:6]]
+    names = [
+        report.ranges.names[report.ranges.name[row]] for row in innermost_ranges(report.kernels, report.ranges)[:6]
+    ]
     assert names == ["Setup", *["Compute & Residual 0"] * 3, *["cub::DeviceReduce::Sum"] * 2]
 
 

@@ -99,7 +99,7 @@ def test_whole_graphs_are_rows_of_their_own(tmp_path: Path) -> None:
     assert [(gap.gap.start, gap.gap.length) for gap in gaps_page(sources).rows] == [(124, 76)]
     text = "\n".join(kernels_page(sources).text(120))
     assert "1 kernel, 2 graph executions, 1 stream" in text
-    assert [row.few_blocks for row in kernels_page(sources).rows] == [None] * 3
+    assert [row.has_few_blocks for row in kernels_page(sources).rows] == [None] * 3
     assert "CUDA graph 5" in StreamTimeline(sources).lanes[0].names
 
 
@@ -127,11 +127,11 @@ def test_devices_are_those_of_the_machine(tmp_path: Path) -> None:
         "TARGET_INFO_CUDA_DEVICE": (("gpuId", "cudaId", "pid"), [(1, 0, 7), (2, 0, 8), (None, 1, 7)]),
     }
     sources = NsysSources(read(tmp_path, there))
-    assert [(row.process, row.device, row.few_blocks) for row in kernels_page(sources).rows] == [
+    assert [(row.process, row.device, row.has_few_blocks) for row in kernels_page(sources).rows] == [
         (7, 1, True),
         (8, 2, False),
         (7, 1, True),
     ]
-    assert [(gap.at.process, gap.gap.length) for gap in gaps_page(sources).rows] == [(7, 50)]
+    assert [(gap.stream.process, gap.gap.length) for gap in gaps_page(sources).rows] == [(7, 50)]
     assert stream_labels(sources.report.kernels.streams) == ["7 GPU 1 stream 7", "8 GPU 2 stream 7"]
     assert len(StreamTimeline(sources).lanes) == 2

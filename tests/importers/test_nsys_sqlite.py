@@ -189,7 +189,7 @@ def test_names_that_are_missing_are_replaced_and_counted(tmp_path: Path) -> None
 def test_a_grid_that_cannot_be_is_not_known(tmp_path: Path) -> None:
     path = write_export(tmp_path / "x.sqlite", tables([kernel(100, 150, 1, grid=-4)], [], []))
     (row,) = kernels_page(NsysSources(read_nsys([path]))).rows
-    assert (row.grid, row.blocks, row.few_blocks) == (None, None, None)
+    assert (row.grid, row.blocks, row.has_few_blocks) == (None, None, None)
 
 
 def test_a_cell_that_is_no_number_says_what_to_do(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_why_there_are_gaps(tmp_path: Path) -> None:
     there = tables(kernels, calls, []) | {"CUPTI_ACTIVITY_KIND_MEMCPY": (COPY, [(610, 900, 0, 7, PROCESS)])}
     report = read_nsys([write_export(tmp_path / "x.sqlite", there)])
     every = gaps(report.kernels, report.copies)
-    assert [(gap.start, gap.length, gap.late, gap.cause) for gap in every] == [
+    assert [(gap.start, gap.length, gap.delay, gap.cause) for gap in every] == [
         (600, 400, 300, "copy"),
         (200, 100, -180, "other"),
         (400, 100, 50, "host"),
@@ -299,5 +299,5 @@ def test_kernels_name_what_the_probes_saw(tmp_path: Path) -> None:
     writer.kernel(3, "_Z1fi")
     path = write_export(tmp_path / "x.sqlite", tables([kernel(1, 2, 1), kernel(3, 4, 2, name=4)], [], []))
     page = kernels_page(NsysSources(read_nsys([path]), traces=[open_trace(writer.directory)]))
-    assert [row.probed for row in page.rows] == ["Nov21_101010_42 #3 probed", None]
+    assert [row.trace_label for row in page.rows] == ["Nov21_101010_42 #3 probed", None]
     assert "Nov21_101010_42 #3 probed" in "\n".join(page.text(120))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.nsight.analysis.launch_selection import Repeat, iterations, repeats
+from tui_probe.nsight.analysis.launch_selection import Repeat, find_iterations, find_repeats
 
 
 def codes(text: str) -> list[int]:
@@ -31,7 +31,7 @@ def codes(text: str) -> list[int]:
     ],
 )
 def test_iterations(sequence: str, expected: list[Repeat]) -> None:
-    assert iterations(codes(sequence)) == expected
+    assert find_iterations(codes(sequence)) == expected
 
 
 @given(
@@ -43,15 +43,15 @@ def test_iterations(sequence: str, expected: list[Repeat]) -> None:
 def test_a_loop_between_other_launches_is_found(
     body: list[int], times: int, before: list[int], after: list[int]
 ) -> None:
-    assert iterations(before + body * times + after) == [Repeat(len(before), len(body), times)]
+    assert find_iterations(before + body * times + after) == [Repeat(len(before), len(body), times)]
 
 
 @given(st.lists(st.integers(0, 2), max_size=40))
 def test_repeated_part_is_equal_and_inside(sequence: list[int]) -> None:
-    for part in repeats(sequence):
+    for part in find_repeats(sequence):
         assert 0 <= part.start < part.end <= len(sequence)
         body = sequence[part.start : part.start + part.period]
         assert sequence[part.start : part.end] == body * part.times
-    parts = iterations(sequence)
+    parts = find_iterations(sequence)
     assert len({part.times for part in parts}) <= 1
     assert all(one.end <= two.start for one, two in pairwise(parts))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.importers.export import call, kernel, span, tables, write_export
 from tui_probe.draw.spans import plain
-from tui_probe.nsight.analysis.stream_times import time_covered
+from tui_probe.nsight.analysis.stream_times import covered_time
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page
 from tui_probe.nsight.pages.nsys_profile import NsysSources, nsys_head
@@ -195,4 +195,4 @@ def test_time_covered(intervals: list[tuple[int, int]], times: list[int]) -> Non
     starts = np.array(sorted(start for start, _ in intervals), dtype=np.int64)
     ends = np.array(sorted(start + length for start, length in intervals), dtype=np.int64)
     by_hand = [sum(max(0, min(time, start + length) - start) for start, length in intervals) for time in times]
-    assert time_covered(starts, ends, np.array(times, dtype=np.int64)).tolist() == by_hand
+    assert covered_time(starts, ends, np.array(times, dtype=np.int64)).tolist() == by_hand

@@ -35,10 +35,10 @@ def test_the_attention_kernel_among_others(tmp_path: Path, name: str, plan: Iter
     choice = select_launches(read_ncu([real(tmp_path, f"ncu/{name}.csv")]), plan)
     (loop,) = choice.loops
     assert (loop.times, loop.warm_up, loop.runs) == (8, 3, 5)
-    assert loop.measured.tolist() == [6, 7, 8, 9, 10]
-    kept_shapes = [outcome for outcome in choice.outcomes if outcome.kept]
+    assert loop.measured_launches.tolist() == [6, 7, 8, 9, 10]
+    kept_shapes = [outcome for outcome in choice.outcomes if outcome.kept_launches]
     assert [FLASH in outcome.shape.kernel for outcome in kept_shapes] == [True]
-    assert [(len(outcome.launches), outcome.kept) for outcome in choice.outcomes] == [
+    assert [(len(outcome.launches), outcome.kept_launches) for outcome in choice.outcomes] == [
         (3, 0),
         (8, 5),
         (1, 0),
@@ -51,7 +51,7 @@ def test_the_attention_kernel_among_others(tmp_path: Path, name: str, plan: Iter
 def test_eight_calls_are_found_without_options(tmp_path: Path) -> None:
     choice = select_launches(read_ncu([real(tmp_path, "ncu/sdpa_flash.csv")]), IterationPlan())
     (loop,) = choice.loops
-    assert (loop.times, loop.warm_up, loop.detected) == (8, 0, True)
+    assert (loop.times, loop.warm_up, loop.is_detected) == (8, 0, True)
     assert loop.launches.tolist() == list(range(3, 11))
     assert any("--warmup" in note for note in choice.notes)
 
@@ -60,7 +60,7 @@ def test_averages_over_the_last_five(tmp_path: Path) -> None:
     table = read_ncu([real(tmp_path, "ncu/t6_sdpa_flash.csv")])
     (row,) = traffic(table, select_launches(table, IterationPlan(warm_up=3)))
     assert row.bytes == {"dram": 6_357_401.6, "l2": 30_250_553.6, "l1": 55_705_600}
-    assert set(row.how.values()) == {"collected"}
+    assert set(row.provenance.values()) == {"collected"}
     assert row.time is None
     by_hand = table.column("dram__bytes.sum")[[6, 7, 8, 9, 10]].mean()
     assert row.bytes["dram"] == by_hand
@@ -78,7 +78,7 @@ def test_derived_bytes_are_throughput_times_duration(tmp_path: Path) -> None:
     assert (row.loop.times, row.launches) == (3, 3)
     rate, time = table.column("Memory Throughput", "Memory Workload Analysis"), table.column("Duration")
     assert row.bytes["dram"] == np.rint(rate * time / 1e9)[:9].sum() / 3
-    assert row.how == {"dram": "derived", "l2": None, "l1": None}
+    assert row.provenance == {"dram": "derived", "l2": None, "l1": None}
 
 
 def test_the_raw_page_gives_totals_from_sectors(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_the_raw_page_gives_totals_from_sectors(tmp_path: Path) -> None:
     reads, writes = table.column("dram__bytes_read.sum"), table.column("dram__bytes_write.sum")
     assert row.bytes["dram"] == (reads + writes)[:9].sum() / 3
     assert row.bytes["l2"] == table.column("lts__t_sectors.sum")[:9].sum() * 32 / 3
-    assert row.how["l2"] == "collected"
+    assert row.provenance["l2"] == "collected"
 
 
 def test_four_programs_of_attention(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_given_times_take_multiples(tmp_path: Path) -> None:
     choice = select_launches(table_of(tmp_path, "AAAAAAx", [1] * 7), IterationPlan(1, 2))
     (loop,) = choice.loops
     assert loop.iteration.tolist() == [0, 0, 1, 1, 2, 2]
-    assert loop.measured.tolist() == [2, 3, 4, 5]
+    assert loop.measured_launches.tolist() == [2, 3, 4, 5]
 
 
 def test_kernels_that_do_not_repeat_in_order_are_counted(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_kernels_that_do_not_repeat_in_order_are_counted(tmp_path: Path) -> None
     (loop,) = choice.loops
     assert loop.launches.tolist() == [0, 1, 2, 3, 5, 6]
     assert loop.iteration.tolist() == [0, 0, 1, 1, 2, 2]
-    assert [outcome.kept for outcome in choice.outcomes] == [2, 2, 0, 0]
+    assert [outcome.kept_launches for outcome in choice.outcomes] == [2, 2, 0, 0]
 
 
 def test_one_name_covers_several_configurations(tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ def test_one_name_covers_several_configurations(tmp_path: Path) -> None:
 
 
 def test_expected_kernel_that_never_ran_is_reported(tmp_path: Path) -> None:
-    choice = select_launches(table_of(tmp_path, "AAAx"), IterationPlan(expected=("A", "middle_rows")))
-    assert choice.missing == ["middle_rows"]
+    choice = select_launches(table_of(tmp_path, "AAAx"), IterationPlan(expected_names=("A", "middle_rows")))
+    assert choice.missing_names == ["middle_rows"]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
     probe = registry.probe_named("block_sched")
     assert probe is not None
-    bad = guard_probe(replace(probe, analyse=fails, timeline=fails, metric_values=None))
+    bad = guard_probe(replace(probe, analyse=fails, timeline=fails, values_of=None))
     monkeypatch.setattr(registry, "_user_probes", {"block_sched": bad})
 
 

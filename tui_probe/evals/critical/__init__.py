@@ -19,7 +19,7 @@ from tui_probe.evals.evaluation import (
     nothing_measured_error,
 )
 from tui_probe.nsight.analysis.critical import ExpectedTensor, data_type
-from tui_probe.nsight.analysis.kernel_metrics import COUNTED
+from tui_probe.nsight.analysis.kernel_metrics import COUNT_METRICS
 from tui_probe.nsight.importers.ncu import read_ncu
 from tui_probe.nsight.pages.critical_page import columns_of, critical_page
 from tui_probe.nsight.pages.memory_pages import SECTOR_COLUMNS, sector_rows
@@ -142,7 +142,7 @@ class Program:
         if table is None and not probe_metrics:
             return
         self.sectors = sector_rows(table, probe_metrics, self.tensor)
-        page = critical_page(table, (), probed=probe_metrics, tensor=self.tensor)
+        page = critical_page(table, (), probe_metrics=probe_metrics, tensor=self.tensor)
         self.kernels = list(page.rows)
         self.findings = [*page.texts.findings, *page.texts.evidence]
         self.notes += page.texts.notes
@@ -188,7 +188,7 @@ def answer(inputs: Sequence[EvaluationInput], progress: Progress) -> Answer:
         program.read()
     notes = [text for program in programs for text in program.notes]
     sectors = [ProgramRow(program, row) for program in programs for row in program.sectors]
-    if not any(getattr(kernel.row.metrics, name) is not None for kernel in sectors for name in COUNTED):
+    if not any(getattr(kernel.row.metrics, name) is not None for kernel in sectors for name in COUNT_METRICS):
         raise nothing_measured_error(NAME, [*notes, f"no counts: run with -p {PROBE}, or record the program with ncu"])
     kernels = [ProgramRow(program, row) for program in programs for row in program.kernels]
     return Answer(
@@ -204,7 +204,10 @@ def answer(inputs: Sequence[EvaluationInput], progress: Progress) -> Answer:
             ),
             "critical": Table(
                 "critical kernels",
-                [_NAME_COLUMN, *_columns_with_program(columns_of([kernel.row for kernel in kernels], several=True))],
+                [
+                    _NAME_COLUMN,
+                    *_columns_with_program(columns_of([kernel.row for kernel in kernels], has_programs=True)),
+                ],
                 kernels,
             ),
         },

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from tui_probe.nsight.analysis.kernel_groups import Shape
     from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics
 
-_MATRIX: Final = re.compile(r"^[^/\n]*?\b(?:mma\.s(?:ync|p)|wmma\.mma|wgmma\.mma_async)\b([.:\w]*)", re.MULTILINE)
-_TYPES: Final = {
+_MATRIX_INSTRUCTION: Final = re.compile(
+    r"^[^/\n]*?\b(?:mma\.s(?:ync|p)|wmma\.mma|wgmma\.mma_async)\b([.:\w]*)", re.MULTILINE
+)
+_TYPE_NAMES: Final = {
     "f16": "fp16", "bf16": "bf16", "tf32": "tf32", "f32": "fp32", "f64": "fp64", "e4m3": "fp8", "e5m2": "fp8",
     "s32": "int32", "s8": "int8", "u8": "int8", "s4": "int4", "u4": "int4", "b1": "int1",
 }  # fmt: skip
@@ -45,9 +47,9 @@ _TOLERANCE: Final = 0.5
 """Means of counts that differ by less are equal."""
 _MIN_LEAD: Final = 1.1
 """Factor by which a kernel must do more than the next one to be the critical one."""
-_BUSY_PERCENT: Final = 60.0
+_MIN_BOUND_PERCENT: Final = 60.0
 """Percent of the peak above which ncu's own rules call a unit the bottleneck; below it, latency is."""
-_NAMED_TYPES: Final = (
+_TYPE_PATTERNS: Final = (
     ("bf16", re.compile(r"bf16|bfloat16", re.IGNORECASE)),
     ("fp16", re.compile(r"(?<![a-z])f(?:p)?16|half", re.IGNORECASE)),
     ("tf32", re.compile(r"tf32", re.IGNORECASE)),
@@ -63,8 +65,8 @@ def matrix_types(ptx: str) -> dict[str, float]:
     precision. Counts are of instructions in the text, not of executions.
     """
     counts: Counter[str] = Counter()
-    for match in _MATRIX.finditer(ptx):
-        types = [_TYPES[word] for word in match[1].split(".") if word in _TYPES]
+    for match in _MATRIX_INSTRUCTION.finditer(ptx):
+        types = [_TYPE_NAMES[word] for word in match[1].split(".") if word in _TYPE_NAMES]
         if types:
             counts[types[1] if len(types) > 2 else "fp16"] += 1
     return {name: float(count) for name, count in counts.items()}
@@ -126,8 +128,8 @@ def compare_sectors(sectors: float | None, tensor: ExpectedTensor | None) -> Sec
         return None
     if abs(sectors - tensor.sectors) < _TOLERANCE:
         return "equal"
-    with_sums = tensor.sectors_with_row_sums
-    if with_sums is not None and abs(sectors - with_sums) < _TOLERANCE:
+    sectors_with_sums = tensor.sectors_with_row_sums
+    if sectors_with_sums is not None and abs(sectors - sectors_with_sums) < _TOLERANCE:
         return "with row sums"
     if sectors < tensor.sectors:
         return "below"
@@ -148,12 +150,12 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Critical:
+class CriticalKernel:
     """The critical kernel (None: nothing tells), the steps that led to it, and every kernel by tensor work and time."""
 
     kernel: KernelMetrics | None
     steps: Sequence[Step]
-    ranked: Sequence[KernelMetrics]
+    ranking: Sequence[KernelMetrics]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,65 +166,73 @@ class DataType:
     evidence: str
 
 
-def critical(
-    kernels: Sequence[KernelMetrics], tensor: ExpectedTensor | None = None, iterated: Collection[Shape] | None = None
-) -> Critical:
-    """The critical kernel of one program; ``iterated`` are the shapes of its iterations, None where not known."""
+def find_critical(
+    kernels: Sequence[KernelMetrics],
+    tensor: ExpectedTensor | None = None,
+    iterated_shapes: Collection[Shape] | None = None,
+) -> CriticalKernel:
+    """The critical kernel of one program; ``iterated_shapes`` is None if unknown."""
     ranked = sorted(kernels, key=lambda kernel: (-(kernel.tensor_work or 0.0), -(kernel.share or 0.0)))
-    in_iterations, iterations_step = _iterated(ranked, iterated)
-    with_tensor_cores, tensor_step = _with_tensor_cores(in_iterations)
-    storing, stores_step = _storing(with_tensor_cores, tensor)
-    heaviest, work_step = _heaviest(storing)
-    kernel = heaviest[0] if len(heaviest) == 1 else None
-    return Critical(kernel, [iterations_step, tensor_step, stores_step, work_step], ranked)
+    in_iterations, iterations_step = _select_iterated(ranked, iterated_shapes)
+    tensor_kernels, tensor_step = _select_tensor_kernels(in_iterations)
+    storing_kernels, stores_step = _select_storing(tensor_kernels, tensor)
+    heaviest_kernels, work_step = _select_heaviest(storing_kernels)
+    kernel = heaviest_kernels[0] if len(heaviest_kernels) == 1 else None
+    return CriticalKernel(kernel, [iterations_step, tensor_step, stores_step, work_step], ranked)
 
 
-def _iterated(kernels: list[KernelMetrics], iterated: Collection[Shape] | None) -> tuple[list[KernelMetrics], Step]:
+def _select_iterated(
+    kernels: list[KernelMetrics], iterated_shapes: Collection[Shape] | None
+) -> tuple[list[KernelMetrics], Step]:
     question = "kernels launched in the iterations"
-    if iterated is None:
+    if iterated_shapes is None:
         return kernels, Step(
             question, "not checked: the iterations are unknown, or take less than half of the total time"
         )
-    inside = [kernel for kernel in kernels if kernel.shape in iterated]
-    if not inside:
+    iterated_kernels = [kernel for kernel in kernels if kernel.shape in iterated_shapes]
+    if not iterated_kernels:
         return kernels, Step(question, f"none of {len(kernels)}; no kernel is excluded")
-    return inside, Step(question, f"{len(inside)} of {len(kernels)}")
+    return iterated_kernels, Step(question, f"{len(iterated_kernels)} of {len(kernels)}")
 
 
-def _with_tensor_cores(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics], Step]:
+def _select_tensor_kernels(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics], Step]:
     question = "kernels with tensor core work"
     if all(kernel.uses_tensor_cores is None for kernel in kernels):
         return kernels, Step(
             question,
             "not measured: collect sm__pipe_tensor_cycles_active, or run a probe that counts tensor operations",
         )
-    using = [kernel for kernel in kernels if kernel.uses_tensor_cores]
-    if using:
-        return using, Step(question, f"{len(using)} of {len(kernels)}")
-    most = max((kernel.tensor_activity or 0.0 for kernel in kernels), default=0.0)
-    seen = f" (tensor pipe utilization up to {most:.2g} %; other instructions use this pipe, too)" if most else ""
-    return kernels, Step(question, f"none of {len(kernels)}{seen}; no kernel is excluded")
+    tensor_kernels = [kernel for kernel in kernels if kernel.uses_tensor_cores]
+    if tensor_kernels:
+        return tensor_kernels, Step(question, f"{len(tensor_kernels)} of {len(kernels)}")
+    max_activity = max((kernel.tensor_activity or 0.0 for kernel in kernels), default=0.0)
+    activity_text = (
+        f" (tensor pipe utilization up to {max_activity:.2g} %; other instructions use this pipe, too)"
+        if max_activity
+        else ""
+    )
+    return kernels, Step(question, f"none of {len(kernels)}{activity_text}; no kernel is excluded")
 
 
-def _storing(kernels: list[KernelMetrics], tensor: ExpectedTensor | None) -> tuple[list[KernelMetrics], Step]:
+def _select_storing(kernels: list[KernelMetrics], tensor: ExpectedTensor | None) -> tuple[list[KernelMetrics], Step]:
     question = "kernels that store the expected tensor"
     if tensor is None:
         return kernels, Step(question, "not checked: pass --seq-len, --head-dim and --dtype")
     if all(kernel.store_sectors is None for kernel in kernels):
         return kernels, Step(question, "store sectors not measured")
-    expected = f"{tensor.sectors:,}".replace(",", " ")
-    storing = [kernel for kernel in kernels if stores_tensor(kernel, tensor)]
-    if storing and all(kernel.uses_tensor_cores is False for kernel in kernels):
+    expected_sectors = f"{tensor.sectors:,}".replace(",", " ")
+    storing_kernels = [kernel for kernel in kernels if stores_tensor(kernel, tensor)]
+    if storing_kernels and all(kernel.uses_tensor_cores is False for kernel in kernels):
         return kernels, Step(
             question,
-            f"{len(storing)} of {len(kernels)}, but copy kernels also store the tensor; no kernel is excluded",
+            f"{len(storing_kernels)} of {len(kernels)}, but copy kernels also store the tensor; no kernel is excluded",
         )
-    if not storing:
-        return kernels, Step(question, f"no kernel stores {expected} sectors; no kernel is excluded")
-    return storing, Step(question, f"{len(storing)} of {len(kernels)} store {expected} sectors")
+    if not storing_kernels:
+        return kernels, Step(question, f"no kernel stores {expected_sectors} sectors; no kernel is excluded")
+    return storing_kernels, Step(question, f"{len(storing_kernels)} of {len(kernels)} store {expected_sectors} sectors")
 
 
-def _heaviest(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics], Step]:
+def _select_heaviest(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics], Step]:
     question = "kernel with the most work"
     if len(kernels) < 2:
         return kernels, Step(question, "one kernel left" if kernels else "no kernel left")
@@ -232,13 +242,13 @@ def _heaviest(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics], Step]:
     )
     for name, measure in measures:
         values = [measure(kernel) or 0.0 for kernel in kernels]
-        first, second = sorted(values, reverse=True)[:2]
-        if not first:
+        largest, next_largest = sorted(values, reverse=True)[:2]
+        if not largest:
             continue
-        parts = f"{first / sum(values):.0%} of the {name}, the next kernel has {second / sum(values):.0%}"
-        if first < _MIN_LEAD * second:
-            return kernels, Step(question, f"no clear winner: the first kernel has {parts}")
-        return [kernels[values.index(first)]], Step(question, f"one kernel has {parts}")
+        shares = f"{largest / sum(values):.0%} of the {name}, the next kernel has {next_largest / sum(values):.0%}"
+        if largest < _MIN_LEAD * next_largest:
+            return kernels, Step(question, f"no clear winner: the first kernel has {shares}")
+        return [kernels[values.index(largest)]], Step(question, f"one kernel has {shares}")
     return kernels, Step(question, "neither tensor work nor time is known")
 
 
@@ -247,33 +257,39 @@ def data_type(kernel: KernelMetrics) -> DataType | None:
 
     Tensor operations go first: where there are any they are the bulk, and plain arithmetic only helps.
     """
-    tensor = {kind: count for kind, count in kernel.tensor_types.items() if count}
-    if tensor:
-        return DataType(max(tensor, key=tensor.__getitem__), "tensor core operations")
+    tensor_counts = {kind: count for kind, count in kernel.tensor_types.items() if count}
+    if tensor_counts:
+        return DataType(max(tensor_counts, key=tensor_counts.__getitem__), "tensor core operations")
     if kernel.uses_tensor_cores and kernel.matrix_types:
         name = max(kernel.matrix_types, key=kernel.matrix_types.__getitem__)
         total = sum(kernel.matrix_types.values())
         return DataType(name, f"{kernel.matrix_types[name]:.0f} of {total:.0f} matrix instructions in its code")
-    named = _named_type(kernel.shape.kernel)
+    name_type = _type_in_name(kernel.shape.kernel)
     if kernel.uses_tensor_cores:
-        return DataType(named, "the kernel's name contains the type; the kernel uses tensor cores") if named else None
-    arithmetic = {kind: count for kind, count in kernel.arithmetic.items() if count}
-    if arithmetic:
-        name = max(arithmetic, key=arithmetic.__getitem__)
-        return DataType(name, f"{arithmetic[name] / sum(arithmetic.values()):.0%} of its arithmetic instructions")
-    return DataType(named, "the kernel's name contains the type") if named else None
+        return (
+            DataType(name_type, "the kernel's name contains the type; the kernel uses tensor cores")
+            if name_type
+            else None
+        )
+    arithmetic_counts = {kind: count for kind, count in kernel.arithmetic.items() if count}
+    if arithmetic_counts:
+        name = max(arithmetic_counts, key=arithmetic_counts.__getitem__)
+        return DataType(
+            name, f"{arithmetic_counts[name] / sum(arithmetic_counts.values()):.0%} of its arithmetic instructions"
+        )
+    return DataType(name_type, "the kernel's name contains the type") if name_type else None
 
 
-def _named_type(kernel: str) -> str | None:
+def _type_in_name(kernel: str) -> str | None:
     """A type that the name of the kernel tells, as ``ampere_bf16_s16816gemm`` or ``…<…, cutlass::half_t>``."""
-    return next((name for name, pattern in _NAMED_TYPES if pattern.search(kernel)), None)
+    return next((name for name, pattern in _TYPE_PATTERNS if pattern.search(kernel)), None)
 
 
 def bound_of(kernel: KernelMetrics) -> Bound | None:
     """Return what limits a kernel; None if the parts of the peak were not measured."""
     if kernel.compute is None or kernel.memory is None:
         return None
-    if max(kernel.compute, kernel.memory) < _BUSY_PERCENT:
+    if max(kernel.compute, kernel.memory) < _MIN_BOUND_PERCENT:
         return "neither"
     return "compute" if kernel.compute > kernel.memory else "memory"
 

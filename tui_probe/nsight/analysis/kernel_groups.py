@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tui_probe.nsight.importers.ncu_table import Extent, NcuTable
 
 Item = TypeVar("Item")
-_OPEN: Final = {"<": 1, "(": 1, "[": 1, "{": 1, ">": -1, ")": -1, "]": -1, "}": -1}
+_BRACKET_STEPS: Final = {"<": 1, "(": 1, "[": 1, "{": 1, ">": -1, ")": -1, "]": -1, "}": -1}
 
 
 class Shape(NamedTuple):
@@ -33,9 +33,9 @@ class Session:
     codes: Sequence[int]
     shapes: Sequence[Shape]
 
-    def of_shape(self, code: int) -> list[int]:
+    def launches_of_shape(self, code: int) -> list[int]:
         """Launches of one shape."""
-        return [launch for launch, other in zip(self.launches, self.codes, strict=True) if other == code]
+        return [launch for launch, launch_code in zip(self.launches, self.codes, strict=True) if launch_code == code]
 
 
 def shape_of(table: NcuTable, launch: int) -> Shape:
@@ -49,25 +49,25 @@ def sessions_of(table: NcuTable) -> list[Session]:
     for launches in table.sessions():
         codes: dict[Shape, int] = {}
         numbers = [codes.setdefault(shape_of(table, launch), len(codes)) for launch in launches]
-        first = table.launches[launches[0]]
-        sessions.append(Session(first.file, first.process, launches, numbers, list(codes)))
+        first_launch = table.launches[launches[0]]
+        sessions.append(Session(first_launch.file, first_launch.process, launches, numbers, list(codes)))
     return sessions
 
 
 def function_name(name: str) -> str:
     """``void at::f<4>(int)`` -> ``at::f``: what is outside of all brackets, without the return type."""
-    depth, outside = 0, []
+    depth, characters = 0, []
     for character in re.sub(r"\(anonymous namespace\)|<unnamed>", "_", name):
-        step = _OPEN.get(character, 0)
+        step = _BRACKET_STEPS.get(character, 0)
         depth = max(depth + step, 0)
         if not depth and not step:
-            outside.append(character)
-    parts = "".join(outside).removesuffix(" const").split()
+            characters.append(character)
+    parts = "".join(characters).removesuffix(" const").split()
     return parts[-1] if parts else name
 
 
 def match_kernels(
-    first: Sequence[Item], second: Sequence[Item], shape: Callable[[Item], Shape]
+    items: Sequence[Item], candidates: Sequence[Item], shape: Callable[[Item], Shape]
 ) -> list[tuple[Item | None, Item | None]]:
     """Return pairs of the same kernel with the same grid and block; None where the other list lacks it.
 
@@ -75,30 +75,32 @@ def match_kernels(
     names are the same if they are equal without spaces, or if the function is the same and nothing else in the lists
     is like it.
     """
-    left = list(second)
+    unmatched = list(candidates)
     pairs: list[tuple[Item | None, Item | None]] = []
-    for item in first:
-        partner = _partner(shape(item), first, left, shape)
-        if partner is not None:
-            left.remove(partner)
-        pairs.append((item, partner))
-    return pairs + [(None, item) for item in left]
+    for item in items:
+        match = _matching_item(shape(item), items, unmatched, shape)
+        if match is not None:
+            unmatched.remove(match)
+        pairs.append((item, match))
+    return pairs + [(None, item) for item in unmatched]
 
 
-def _partner(wanted: Shape, own: Sequence[Item], others: Sequence[Item], shape: Callable[[Item], Shape]) -> Item | None:
-    for key in (_exact, _by_function):
-        like = [item for item in others if key(shape(item)) == key(wanted)]
-        is_unique = key is _exact or sum(key(shape(item)) == key(wanted) for item in own) == 1
-        if len(like) == 1 and is_unique:
-            return like[0]
+def _matching_item(
+    wanted_shape: Shape, items: Sequence[Item], candidates: Sequence[Item], shape: Callable[[Item], Shape]
+) -> Item | None:
+    for key in (_exact_key, _function_key):
+        matches = [item for item in candidates if key(shape(item)) == key(wanted_shape)]
+        is_unique = key is _exact_key or sum(key(shape(item)) == key(wanted_shape) for item in items) == 1
+        if len(matches) == 1 and is_unique:
+            return matches[0]
     return None
 
 
-def _exact(shape: Shape) -> object:
+def _exact_key(shape: Shape) -> object:
     return re.sub(r"\s", "", shape.kernel), shape.grid, shape.block
 
 
-def _by_function(shape: Shape) -> object:
+def _function_key(shape: Shape) -> object:
     return function_name(shape.kernel), shape.grid, shape.block
 
 
@@ -108,7 +110,7 @@ def search_names(names: Iterable[str], text: str) -> frozenset[str]:
 
     So “Step 40” means “Step 40 to 50” and not “Step 400”. Upper and lower case are the same.
     """
-    distinct = frozenset(names)
+    distinct_names = frozenset(names)
     pattern = re.compile(re.escape(text) + r"(?!\w)", re.IGNORECASE)
-    matches = frozenset(name for name in distinct if pattern.match(name))
-    return matches or frozenset(name for name in distinct if text.lower() in name.lower())
+    matches = frozenset(name for name in distinct_names if pattern.match(name))
+    return matches or frozenset(name for name in distinct_names if text.lower() in name.lower())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from tui_probe.nsight.analysis.kernel_groups import Shape, shape_of
-from tui_probe.nsight.analysis.launch_means import bytes_of, durations
+from tui_probe.nsight.analysis.launch_means import durations, level_bytes
 from tui_probe.records.distribution import p99_position
 
 if TYPE_CHECKING:
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
     from tui_probe.nsight.importers.ncu_table import NcuTable
 
 MetricSource = Literal["ncu", "probes"]
-TENSOR_ACTIVITY: Final = (
+TENSOR_ACTIVITY_METRICS: Final = (
     "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
     "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_elapsed",
 )
-LEAST_ACTIVITY: Final = 5.0
+MIN_TENSOR_ACTIVITY: Final = 5.0
 """Percent of the peak below which an active tensor pipe tells nothing: on an H200, kernels without any matrix
 instruction (random numbers, softmax, a conversion to half precision) keep it busy 0.1 to 3.6 % of the time.
 """
-COUNTED: Final = {
+COUNT_METRICS: Final = {
     "load_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
     "load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
     "store_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
     "store_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
 }
 """Metrics that probes count too."""
-_COMPUTE: Final = ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput")
-_MEMORY: Final = ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "Memory Throughput")
-_ISSUED: Final = "sm__inst_executed.avg.per_cycle_active"
-_DRAM_RATE: Final = "dram__bytes.sum.per_second"
-_DRAM_CHANNEL: Final = "dram__bytes.avg.per_second"
+_COMPUTE_METRICS: Final = ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput")
+_MEMORY_METRICS: Final = ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "Memory Throughput")
+_ISSUE_METRIC: Final = "sm__inst_executed.avg.per_cycle_active"
+_DRAM_METRIC: Final = "dram__bytes.sum.per_second"
+_DRAM_CHANNEL_METRIC: Final = "dram__bytes.avg.per_second"
 _TOLERANCE: Final = 0.5
 """Means of counts that differ by less are equal."""
 _ARITHMETIC: Final = re.compile(r"sms?p?__sass_thread_inst_executed_op_([fdh])(?:fma|add|mul)_pred_on\.sum(.*)")
 _TENSOR_SOURCE: Final = re.compile(r"sm__ops_path_tensor_src_(bf16|fp16|fp64|fp8|tf32|int8|int1)\w*\.sum")
-_TYPES: Final = {"f": "fp32", "d": "fp64", "h": "fp16"}
+_TYPE_NAMES: Final = {"f": "fp32", "d": "fp64", "h": "fp16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class KernelMetrics:
     total: float | None = None
     p99: float | None = None
     share: float | None = None
-    kept: int | None = None
+    counted_launches: int | None = None
     """Launches that count; None: all do."""
-    kept_time: float | None = None
+    counted_time: float | None = None
     """Time of the launches that count, in ns."""
     tensor_activity: float | None = None
     tensor_operations: float | None = None
@@ -112,7 +112,7 @@ class KernelMetrics:
     @property
     def tensor_work(self) -> float | None:
         """Work on tensor cores, to compare kernels: operations, or activity × time, of the launches that count."""
-        launches = self.launches if self.kept is None else self.kept
+        launches = self.launches if self.counted_launches is None else self.counted_launches
         if self.tensor_operations is not None:
             return self.tensor_operations * launches
         if self.tensor_activity is None:
@@ -124,20 +124,20 @@ class KernelMetrics:
         """True if matrix instructions ran; None if not measured. See ``LEAST_ACTIVITY``."""
         if self.tensor_operations is not None:
             return self.tensor_operations > 0
-        return None if self.tensor_activity is None else self.tensor_activity >= LEAST_ACTIVITY
+        return None if self.tensor_activity is None else self.tensor_activity >= MIN_TENSOR_ACTIVITY
 
 
 def _ratio(part: float | None, total: float | None) -> float | None:
     return part / total if part is not None and total else None
 
 
-def counts_that_differ(first: KernelMetrics, other: KernelMetrics) -> list[str] | None:
+def differing_counts(kernel: KernelMetrics, other_kernel: KernelMetrics) -> list[str] | None:
     """The requests and sectors in which two tools differ on a kernel; None where there is nothing to compare."""
-    pairs = {name: (getattr(first, name), getattr(other, name)) for name in COUNTED}
-    known = {name: pair for name, pair in pairs.items() if None not in pair}
-    if not known:
+    pairs = {name: (getattr(kernel, name), getattr(other_kernel, name)) for name in COUNT_METRICS}
+    known_pairs = {name: pair for name, pair in pairs.items() if None not in pair}
+    if not known_pairs:
         return None
-    return [name for name, (count, other_count) in known.items() if abs(count - other_count) >= _TOLERANCE]
+    return [name for name, (count, other_count) in known_pairs.items() if abs(count - other_count) >= _TOLERANCE]
 
 
 def _launches_by_shape(table: NcuTable) -> dict[tuple[int, Shape], list[int]]:
@@ -148,23 +148,23 @@ def _launches_by_shape(table: NcuTable) -> dict[tuple[int, Shape], list[int]]:
     return groups
 
 
-def metrics_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelMetrics]:
+def metrics_of(table: NcuTable, counted: Collection[int] = ()) -> list[KernelMetrics]:
     """The kernels of a table, by file and shape, in the order of first launch.
 
-    ``measured`` are positions of the launches that count; in a file that has none of them all do.
+    ``counted`` are positions of the launches that count; in a file that has none of them all do.
     """
     columns = _columns(table)
     times = durations(table)
-    counts = _counting(table, measured)
-    file_times = _file_times(table, np.where(counts, times, np.nan))
-    partly = {table.launches[launch].file for launch in np.flatnonzero(~counts).tolist()}
+    is_counted = _are_counted(table, counted)
+    file_times = _file_times(table, np.where(is_counted, times, np.nan))
+    partly_counted_files = {table.launches[launch].file for launch in np.flatnonzero(~is_counted).tolist()}
     arithmetic = _sums_by_type(table, _arithmetic_type)
     tensor_types = _sums_by_type(table, _tensor_type)
     metrics = []
     for (file, shape), launches in _launches_by_shape(table).items():
-        at = np.array(launches)
+        positions = np.array(launches)
         weights = np.array([table.launches[launch].invocations or 1 for launch in launches], dtype=np.float64)
-        means = {name: _mean(values[at], weights) for name, values in columns.items()}
+        means = {name: _mean(values[positions], weights) for name, values in columns.items()}
         metrics.append(
             KernelMetrics(
                 shape,
@@ -172,10 +172,10 @@ def metrics_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelMe
                 table.files[file].name,
                 int(weights.sum()),
                 **means,
-                **_times(times[at], weights, counts[at], file_times[file]),
-                kept=int(weights[counts[at]].sum()) if file in partly else None,
-                arithmetic=_means(arithmetic, at, weights),
-                tensor_types=_means(tensor_types, at, weights),
+                **_times(times[positions], weights, is_counted[positions], file_times[file]),
+                counted_launches=int(weights[is_counted[positions]].sum()) if file in partly_counted_files else None,
+                arithmetic=_means_by_type(arithmetic, positions, weights),
+                tensor_types=_means_by_type(tensor_types, positions, weights),
                 matrix_types={},
             )
         )
@@ -183,43 +183,43 @@ def metrics_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelMe
 
 
 def _times(
-    times: NDArray[np.float64], weights: NDArray[np.float64], counts: NDArray[np.bool_], file_time: float | None
+    times: NDArray[np.float64], weights: NDArray[np.float64], is_counted: NDArray[np.bool_], file_time: float | None
 ) -> dict[str, float | None]:
     """Return the times in ns of launches, which represent ``weights`` launches each; the share is of those that count
     of ``file_time``.
     """
-    spent, kept_times = _mean(times, weights), times[counts] * weights[counts]
-    kept_time = None if np.isnan(kept_times).all() else float(np.nansum(kept_times))
+    mean_time, counted_times = _mean(times, weights), times[is_counted] * weights[is_counted]
+    counted_time = None if np.isnan(counted_times).all() else float(np.nansum(counted_times))
     return {
-        "time": spent,
-        "total": None if spent is None else float(np.nansum(times * weights)),
+        "time": mean_time,
+        "total": None if mean_time is None else float(np.nansum(times * weights)),
         "p99": _p99(times) if (weights == 1).all() else None,
-        "share": _ratio(kept_time, file_time),
-        "kept_time": kept_time,
+        "share": _ratio(counted_time, file_time),
+        "counted_time": counted_time,
     }
 
 
-def _counting(table: NcuTable, measured: Collection[int]) -> NDArray[np.bool_]:
+def _are_counted(table: NcuTable, counted: Collection[int]) -> NDArray[np.bool_]:
     """Return, per launch, whether it counts."""
-    chosen = {table.launches[launch].file for launch in measured}
-    counts = np.array([launch.file not in chosen for launch in table.launches], dtype=np.bool_)
-    counts[list(measured)] = True
-    return counts
+    files = {table.launches[launch].file for launch in counted}
+    is_counted = np.array([launch.file not in files for launch in table.launches], dtype=np.bool_)
+    is_counted[list(counted)] = True
+    return is_counted
 
 
 def _columns(table: NcuTable) -> dict[str, NDArray[np.float64]]:
-    columns = {name: table.column(metric) for name, metric in COUNTED.items()}
-    columns["tensor_activity"] = _first(table, TENSOR_ACTIVITY)
-    columns["compute"] = _first(table, _COMPUTE, "%")
-    columns["memory"] = _first(table, _MEMORY, "%")
-    columns["issued"] = table.column(_ISSUED)
-    columns["dram_throughput"] = table.column(_DRAM_RATE, unit="byte/s")
-    columns["dram_channel"] = table.column(_DRAM_CHANNEL, unit="byte/s")
-    columns["dram_bytes"] = bytes_of(table, "dram").values
+    columns = {name: table.column(metric) for name, metric in COUNT_METRICS.items()}
+    columns["tensor_activity"] = _first_column(table, TENSOR_ACTIVITY_METRICS)
+    columns["compute"] = _first_column(table, _COMPUTE_METRICS, "%")
+    columns["memory"] = _first_column(table, _MEMORY_METRICS, "%")
+    columns["issued"] = table.column(_ISSUE_METRIC)
+    columns["dram_throughput"] = table.column(_DRAM_METRIC, unit="byte/s")
+    columns["dram_channel"] = table.column(_DRAM_CHANNEL_METRIC, unit="byte/s")
+    columns["dram_bytes"] = level_bytes(table, "dram").values
     return columns
 
 
-def _first(table: NcuTable, names: tuple[str, ...], unit: str | None = None) -> NDArray[np.float64]:
+def _first_column(table: NcuTable, names: tuple[str, ...], unit: str | None = None) -> NDArray[np.float64]:
     values = np.full(len(table.launches), np.nan)
     for name in names:
         values = np.where(np.isnan(values), table.column(name, unit=unit), values)
@@ -233,9 +233,9 @@ def _sums_by_type(table: NcuTable, type_of: Callable[[str], str | None]) -> dict
         kind = type_of(name)
         if kind is not None:
             values = table.column(name)
-            before = sums.get(kind)
+            previous = sums.get(kind)
             sums[kind] = (
-                values if before is None else np.where(np.isnan(before), values, before + np.nan_to_num(values))
+                values if previous is None else np.where(np.isnan(previous), values, previous + np.nan_to_num(values))
             )
     return sums
 
@@ -243,7 +243,7 @@ def _sums_by_type(table: NcuTable, type_of: Callable[[str], str | None]) -> dict
 def _arithmetic_type(name: str) -> str | None:
     """The type that a metric counts. ``.peak_sustained`` is a constant of the GPU, and counts nothing."""
     match = _ARITHMETIC.fullmatch(name)
-    return _TYPES[match[1]] if match is not None and match[2] in ("", ".per_cycle_elapsed") else None
+    return _TYPE_NAMES[match[1]] if match is not None and match[2] in ("", ".per_cycle_elapsed") else None
 
 
 def _tensor_type(name: str) -> str | None:
@@ -253,21 +253,21 @@ def _tensor_type(name: str) -> str | None:
 
 def _mean(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float | None:
     """The mean of what was measured, None if nothing was."""
-    known = ~np.isnan(values)
-    return float((values[known] * weights[known]).sum() / weights[known].sum()) if known.any() else None
+    is_known = ~np.isnan(values)
+    return float((values[is_known] * weights[is_known]).sum() / weights[is_known].sum()) if is_known.any() else None
 
 
 def _p99(values: NDArray[np.float64]) -> float | None:
-    known = np.sort(values[~np.isnan(values)])
-    return float(known[p99_position(len(known))]) if len(known) else None
+    sorted_values = np.sort(values[~np.isnan(values)])
+    return float(sorted_values[p99_position(len(sorted_values))]) if len(sorted_values) else None
 
 
-def _means(
-    columns: Mapping[str, NDArray[np.float64]], at: NDArray[np.int64], weights: NDArray[np.float64]
+def _means_by_type(
+    columns: Mapping[str, NDArray[np.float64]], positions: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> dict[str, float]:
     """The means of the columns in which something was measured."""
-    means = {name: _mean(values[at], weights) for name, values in columns.items()}
-    return {name: value for name, value in means.items() if value is not None}
+    mean_by_type = {name: _mean(values[positions], weights) for name, values in columns.items()}
+    return {name: value for name, value in mean_by_type.items() if value is not None}
 
 
 def _file_times(table: NcuTable, times: NDArray[np.float64]) -> list[float]:

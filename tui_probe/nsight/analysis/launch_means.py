@@ -50,43 +50,45 @@ class Average:
     metric: Metric
     launches: int
     mean: float
-    least: float
-    most: float
+    minimum: float
+    maximum: float
 
 
 def averages(table: NcuTable, choice: LaunchSelection) -> Iterator[Average]:
     """Yield the mean of every metric that has numbers, by kept kernel, in the order of the file."""
-    known = ~np.isnan(table.value)
+    is_measured = ~np.isnan(table.value)
     for outcome in choice.outcomes:
-        if not outcome.kept:
+        if not outcome.kept_launches:
             continue
         launches = np.asarray(outcome.launches, dtype=np.int64)
-        counted = np.zeros(len(table.launches), dtype=np.bool_)
-        counted[launches if outcome.loop is None else np.intersect1d(outcome.loop.measured, launches)] = True
-        rows = np.flatnonzero(counted[table.launch] & known)
+        is_counted = np.zeros(len(table.launches), dtype=np.bool_)
+        is_counted[launches if outcome.loop is None else np.intersect1d(outcome.loop.measured_launches, launches)] = (
+            True
+        )
+        rows = np.flatnonzero(is_counted[table.launch] & is_measured)
         for metric, values in _by_metric(table.metric[rows], table.value[rows]):
-            least, most = float(values.min()), float(values.max())
-            yield Average(outcome, table.metrics[metric], len(values), float(values.mean()), least, most)
+            minimum, maximum = float(values.min()), float(values.max())
+            yield Average(outcome, table.metrics[metric], len(values), float(values.mean()), minimum, maximum)
 
 
 def _by_metric(metrics: NDArray[np.int32], values: NDArray[np.float64]) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """The values of each metric, the metrics in ascending order."""
     order = np.argsort(metrics, kind="stable")
-    starts = np.flatnonzero(np.diff(metrics[order])) + 1
-    for group in np.split(order, starts.tolist()) if len(order) else ():
+    group_starts = np.flatnonzero(np.diff(metrics[order])) + 1
+    for group in np.split(order, group_starts.tolist()) if len(order) else ():
         yield int(metrics[group[0]]), values[group]
 
 
 @dataclass(frozen=True, slots=True)
 class LevelBytes:
-    """Bytes of a level by launch (f8, NaN not known); ``derived`` marks those that are throughput × duration.
+    """Bytes of a level by launch (f8, NaN not known); ``is_derived`` marks those that are throughput × duration.
 
     They are derived where a file has no total: the Memory Workload Analysis section of ncu's details page prints none,
     no matter what the set. Its ``Memory Throughput`` is that of DRAM.
     """
 
     values: NDArray[np.float64]
-    derived: NDArray[np.bool_]
+    is_derived: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class Traffic:
     time: float | None
     """Time of the kernels in ns."""
     bytes: dict[Level, float | None]
-    how: dict[Level, Provenance | None]
+    provenance: dict[Level, Provenance | None]
 
 
 def durations(table: NcuTable) -> NDArray[np.float64]:
@@ -114,17 +116,17 @@ def durations(table: NcuTable) -> NDArray[np.float64]:
     return values
 
 
-def bytes_of(table: NcuTable, level: Level) -> LevelBytes:
+def level_bytes(table: NcuTable, level: Level) -> LevelBytes:
     """Bytes of each launch at one level."""
     values = np.full(len(table.launches), np.nan)
     for names, factor in _TOTALS[level]:
         total = sum((table.column(name) for name in names), np.zeros(len(values))) * factor
         values = np.where(np.isnan(values), total, values)
-    derived = np.isnan(values)
+    is_missing = np.isnan(values)
     times = durations(table) / 1e9
     for rate in _rates(table, level):
         values = np.where(np.isnan(values), np.rint(rate * times), values)
-    return LevelBytes(values, derived & ~np.isnan(values))
+    return LevelBytes(values, is_missing & ~np.isnan(values))
 
 
 def _rates(table: NcuTable, level: Level) -> Iterator[NDArray[np.float64]]:
@@ -136,20 +138,24 @@ def _rates(table: NcuTable, level: Level) -> Iterator[NDArray[np.float64]]:
 
 def traffic(table: NcuTable, choice: LaunchSelection) -> list[Traffic]:
     """The traffic of each measured part."""
-    levels = {level: bytes_of(table, level) for level in LEVELS}
+    levels = {level: level_bytes(table, level) for level in LEVELS}
     times = durations(table)
     return [_traffic(table, loop, levels, times) for loop in choice.parts]
 
 
 def _traffic(table: NcuTable, loop: Loop, levels: dict[Level, LevelBytes], times: NDArray[np.float64]) -> Traffic:
-    measured = loop.measured
-    means: dict[Level, float | None] = {}
-    how: dict[Level, Provenance | None] = {}
+    launches = loop.measured_launches
+    mean_bytes: dict[Level, float | None] = {}
+    provenance: dict[Level, Provenance | None] = {}
     for level, traffic in levels.items():
-        means[level] = _per_iteration(traffic.values[measured], loop.runs)
-        how[level] = None if means[level] is None else "derived" if traffic.derived[measured].any() else "collected"
-    kernels = list(dict.fromkeys(table.launches[launch].kernel for launch in measured.tolist()))
-    return Traffic(loop, kernels, len(measured) / loop.runs, _per_iteration(times[measured], loop.runs), means, how)
+        mean_bytes[level] = _per_iteration(traffic.values[launches], loop.runs)
+        provenance[level] = (
+            None if mean_bytes[level] is None else "derived" if traffic.is_derived[launches].any() else "collected"
+        )
+    kernels = list(dict.fromkeys(table.launches[launch].kernel for launch in launches.tolist()))
+    return Traffic(
+        loop, kernels, len(launches) / loop.runs, _per_iteration(times[launches], loop.runs), mean_bytes, provenance
+    )
 
 
 def _per_iteration(values: NDArray[np.float64], runs: int) -> float | None:
@@ -161,9 +167,9 @@ def _per_iteration(values: NDArray[np.float64], runs: int) -> float | None:
 def ratios(rows: Sequence[Traffic], level: Level) -> list[float | None]:
     """Bytes of each row / those of the row with the fewest; None where there is nothing to compare."""
     values = [row.bytes[level] for row in rows]
-    known = [value for value in values if value]
-    least = min(known, default=None)
-    return [None if value is None or least is None else value / least for value in values]
+    known_values = [value for value in values if value]
+    minimum = min(known_values, default=None)
+    return [None if value is None or minimum is None else value / minimum for value in values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,40 +200,40 @@ class SourceCounts:
         return max(self.stalls, key=lambda name: (self.stalls[name], name), default=None)
 
 
-def by_instruction(table: NcuTable) -> list[SourceCounts]:
+def counts_by_instruction(table: NcuTable) -> list[SourceCounts]:
     """Return the counts of every instruction of every kernel, in the order of the code."""
-    return _summed(table, lambda counts: (counts.offset, counts.text))
+    return _group_counts(table, lambda counts: (counts.offset, counts.text))
 
 
-def by_line(table: NcuTable) -> list[SourceCounts]:
+def counts_by_line(table: NcuTable) -> list[SourceCounts]:
     """Return the counts of every line of source; instructions without one are together."""
-    return _summed(table, lambda counts: (counts.file, counts.line))
+    return _group_counts(table, lambda counts: (counts.file, counts.line))
 
 
-def _summed(table: NcuTable, key: Callable[[Instruction], Hashable]) -> list[SourceCounts]:
-    launches: defaultdict[Shape, set[int]] = defaultdict(set)
+def _group_counts(table: NcuTable, key: Callable[[Instruction], Hashable]) -> list[SourceCounts]:
+    launches_by_shape: defaultdict[Shape, set[int]] = defaultdict(set)
     groups: defaultdict[tuple[Shape, Hashable], list[Instruction]] = defaultdict(list)
     for instruction in table.instructions:
         shape = shape_of(table, instruction.launch)
-        launches[shape].add(instruction.launch)
+        launches_by_shape[shape].add(instruction.launch)
         groups[shape, key(instruction)].append(instruction)
-    return [_counts(shape, group, len(launches[shape])) for (shape, _), group in groups.items()]
+    return [_mean_counts(shape, group, len(launches_by_shape[shape])) for (shape, _), group in groups.items()]
 
 
-def _counts(shape: Shape, group: Sequence[Instruction], launches: int) -> SourceCounts:
+def _mean_counts(shape: Shape, group: Sequence[Instruction], launches: int) -> SourceCounts:
     """Return the means over launches of instructions that are counted together; the first names their place."""
     stalls: dict[str, float] = {}
     for instruction in group:
         for reason, samples in instruction.stalls.items():
             stalls[reason] = stalls.get(reason, 0.0) + samples / launches
     accesses = [instruction for instruction in group if instruction.sectors]
-    first = group[0]
+    first_instruction = group[0]
     return SourceCounts(
         shape,
-        first.file,
-        first.line,
-        first.offset,
-        first.text,
+        first_instruction.file,
+        first_instruction.line,
+        first_instruction.offset,
+        first_instruction.text,
         _mean_count((instruction.executed for instruction in group), launches),
         _mean_count((access.executed for access in accesses), launches),
         _mean_count((instruction.sectors for instruction in group), launches),
@@ -237,5 +243,5 @@ def _counts(shape: Shape, group: Sequence[Instruction], launches: int) -> Source
 
 
 def _mean_count(values: Iterable[float | None], launches: int) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / launches if known else None
+    known_values = [value for value in values if value is not None]
+    return sum(known_values) / launches if known_values else None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.ncu_table import NcuTable
 
-_LONGEST_PERIOD: Final = 4096
+_MAX_PERIOD: Final = 4096
 _MIN_REPEATS: Final = 3
 """Two equal neighbours may be chance; a part that is repeated three times is believed first."""
 
@@ -40,43 +40,45 @@ class Repeat(NamedTuple):
         return self.start + self.period * self.times
 
 
-def repeats(codes: Sequence[int], least: int = 2) -> list[Repeat]:
-    """Return every part that is repeated ``least`` times or more, the shortest periods first; no period is a multiple
-    of a shorter one.
+def find_repeats(codes: Sequence[int], min_times: int = 2) -> list[Repeat]:
+    """Return every part that is repeated ``min_times`` times or more, the shortest periods first; no period is a
+    multiple of a shorter one.
 
     ``codes`` is shape (items,). Takes time in proportion to items × the longest period looked for (4096).
     """
     items = np.asarray(codes, dtype=np.int64)
-    known: list[Repeat] = []
-    for period in range(1, min(len(items) // least, _LONGEST_PERIOD) + 1):
-        for start, end in _runs(items[:-period] == items[period:], period * (least - 1)):
+    repeats: list[Repeat] = []
+    for period in range(1, min(len(items) // min_times, _MAX_PERIOD) + 1):
+        for start, end in _runs(items[:-period] == items[period:], period * (min_times - 1)):
             times = (end - start + period) // period
             repeat = Repeat(start, period, times)
-            if times >= least and not _is_explained(known, repeat):
-                known.append(repeat)
-    return known
+            if times >= min_times and not _is_explained(repeats, repeat):
+                repeats.append(repeat)
+    return repeats
 
 
-def _runs(same: NDArray[np.bool_], least: int) -> Iterable[tuple[int, int]]:
-    """Yield start and end of each run of at least ``least`` True."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
-    starts, ends = edges[::2], edges[1::2]
-    long = ends - starts >= least
-    return zip(starts[long].tolist(), ends[long].tolist(), strict=True)
+def _runs(is_equal: NDArray[np.bool_], min_length: int) -> Iterable[tuple[int, int]]:
+    """Yield start and end of each run of at least ``min_length`` True."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], is_equal, [False])).astype(np.int8)))
+    run_starts, run_ends = edges[::2], edges[1::2]
+    is_long = run_ends - run_starts >= min_length
+    return zip(run_starts[is_long].tolist(), run_ends[is_long].tolist(), strict=True)
 
 
-def _is_explained(known: Iterable[Repeat], repeat: Repeat) -> bool:
+def _is_explained(repeats: Iterable[Repeat], repeat: Repeat) -> bool:
     """Return whether a shorter period explains the same part."""
     return any(
-        repeat.period % other.period == 0 and other.start <= repeat.start and repeat.end <= other.end + other.period - 1
-        for other in known
+        repeat.period % shorter.period == 0
+        and shorter.start <= repeat.start
+        and repeat.end <= shorter.end + shorter.period - 1
+        for shorter in repeats
     )
 
 
-def iterations(codes: Sequence[int]) -> list[Repeat]:
+def find_iterations(codes: Sequence[int]) -> list[Repeat]:
     """The parts that are repeated equally often and hold the most items, in order; none if nothing repeats."""
     by_times: dict[int, list[Repeat]] = defaultdict(list)
-    for repeat in repeats(codes, _MIN_REPEATS) or repeats(codes):
+    for repeat in find_repeats(codes, _MIN_REPEATS) or find_repeats(codes):
         by_times[repeat.times].append(repeat)
     parts = [without_overlaps(group) for group in by_times.values()]
     return max(parts, key=lambda part: (sum(span.end - span.start for span in part), part[0].times), default=[])
@@ -84,11 +86,11 @@ def iterations(codes: Sequence[int]) -> list[Repeat]:
 
 def without_overlaps(candidates: Iterable[Repeat]) -> list[Repeat]:
     """Return the repeats in order; of those that overlap, the one with the most items."""
-    taken: list[Repeat] = []
+    selected: list[Repeat] = []
     for repeat in sorted(candidates, key=lambda repeat: (repeat.start - repeat.end, repeat.start)):
-        if all(repeat.end <= other.start or other.end <= repeat.start for other in taken):
-            taken.append(repeat)
-    return sorted(taken)
+        if all(repeat.end <= previous.start or previous.end <= repeat.start for previous in selected):
+            selected.append(repeat)
+    return sorted(selected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class IterationPlan:
 
     warm_up: int | None = None
     runs: int | None = None
-    expected: tuple[str, ...] = ()
+    expected_names: tuple[str, ...] = ()
     """Parts of names of kernels that should have run."""
 
     @property
@@ -120,7 +122,7 @@ class Loop:
     """One measured part of one process.
 
     ``launches`` (positions in the table) and ``iteration`` (from 0) have one entry per launch of the part, the warm-up
-    among them. ``detected`` tells whether N was found in the sequence, not given.
+    among them. ``is_detected`` tells whether N was found in the sequence, not given.
     """
 
     file: int
@@ -128,10 +130,10 @@ class Loop:
     part: int
     times: int
     warm_up: int
-    detected: bool
+    is_detected: bool
     launches: NDArray[np.int64]
     iteration: NDArray[np.int64]
-    whole: bool = False
+    is_whole_process: bool = False
     """True for all of a process in which nothing repeats, taken as one iteration."""
 
     @property
@@ -139,7 +141,7 @@ class Loop:
         return self.times - self.warm_up
 
     @property
-    def measured(self) -> NDArray[np.int64]:
+    def measured_launches(self) -> NDArray[np.int64]:
         """Launches after the warm-up."""
         return self.launches[self.iteration >= self.warm_up]
 
@@ -154,7 +156,7 @@ class ShapeSelection:
     file: int
     process: int | None
     launches: Sequence[int]
-    kept: int
+    kept_launches: int
     reason: str
     loop: Loop | None = None
 
@@ -165,23 +167,25 @@ class LaunchSelection:
 
     loops: Sequence[Loop]
     outcomes: Sequence[ShapeSelection]
-    missing: Sequence[str]
+    missing_names: Sequence[str]
     notes: Sequence[str]
-    whole: Sequence[Loop] = ()
+    whole_processes: Sequence[Loop] = ()
     """Processes of files without iterations, in which every launch counts."""
 
     @property
     def parts(self) -> list[Loop]:
         """All that counts."""
-        return [*self.loops, *self.whole]
+        return [*self.loops, *self.whole_processes]
 
     @property
-    def measured(self) -> list[int]:
+    def measured_launches(self) -> list[int]:
         """Positions in the table of the launches that are kept: as many of each shape as its outcome says."""
-        kept_launches = (outcome.launches for outcome in self.outcomes if outcome.loop is None and outcome.kept)
+        unlooped_launches = (
+            outcome.launches for outcome in self.outcomes if outcome.loop is None and outcome.kept_launches
+        )
         return [
-            *(launch for loop in self.loops for launch in loop.measured.tolist()),
-            *chain.from_iterable(kept_launches),
+            *(launch for loop in self.loops for launch in loop.measured_launches.tolist()),
+            *chain.from_iterable(unlooped_launches),
         ]
 
 
@@ -192,55 +196,57 @@ def select_launches(table: NcuTable, plan: IterationPlan) -> LaunchSelection:
     notes: list[str] = []
     sessions = sessions_of(table)
     for session in sessions:
-        of_session = _loops(session, plan)
-        loops += of_session
-        outcomes += _shape_selections(session, of_session, plan)
-        if not of_session:
+        session_loops = _loops(session, plan)
+        loops += session_loops
+        outcomes += _shape_selections(session, session_loops, plan)
+        if not session_loops:
             notes.append(f"{table.files[session.file].name}: {_no_loop_reason(session, plan)}")
     if loops and plan.warm_up is None and plan.runs is None:
         notes.append("averages include warm-up iterations, whose number is unknown; pass --warmup or --runs")
     names = [launch.kernel for launch in table.launches]
-    missing = [part for part in plan.expected if not any(part in name for name in names)]
-    with_loops = {loop.file for loop in loops}
-    outcomes = [outcome if outcome.file in with_loops else _all_kept(outcome) for outcome in outcomes]
-    single = [_one_iteration(session) for session in sessions if session.file not in with_loops]
-    return LaunchSelection(loops, outcomes, missing, notes, single)
+    missing_names = [part for part in plan.expected_names if not any(part in name for name in names)]
+    looped_files = {loop.file for loop in loops}
+    outcomes = [outcome if outcome.file in looped_files else _keep_all(outcome) for outcome in outcomes]
+    whole_processes = [_whole_process(session) for session in sessions if session.file not in looped_files]
+    return LaunchSelection(loops, outcomes, missing_names, notes, whole_processes)
 
 
-def _all_kept(outcome: ShapeSelection) -> ShapeSelection:
+def _keep_all(outcome: ShapeSelection) -> ShapeSelection:
     """Select all launches of a file without iterations: none are distinguished as what is measured."""
-    return replace(outcome, kept=len(outcome.launches), reason=f"all launches kept: {outcome.reason}")
+    return replace(outcome, kept_launches=len(outcome.launches), reason=f"all launches kept: {outcome.reason}")
 
 
-def _one_iteration(session: Session) -> Loop:
+def _whole_process(session: Session) -> Loop:
     """All launches of a process as one iteration."""
     launches = np.asarray(session.launches, dtype=np.int64)
-    return Loop(session.file, session.process, 0, 1, 0, False, launches, np.zeros_like(launches), whole=True)
+    return Loop(session.file, session.process, 0, 1, 0, False, launches, np.zeros_like(launches), is_whole_process=True)
 
 
 def _loops(session: Session, plan: IterationPlan) -> list[Loop]:
     """The measured parts of one process: as given, else found. None if they leave no run after the warm-up."""
     if plan.times is None:
-        parts = iterations(session.codes)
-        if not parts or _warm_up(parts[0].times, plan) is None:
+        parts = find_iterations(session.codes)
+        if not parts or _warm_up_of(parts[0].times, plan) is None:
             return []
-        return [_loop(session, part, number, part.times, plan) for number, part in enumerate(parts)]
+        return [_loop_of_repeat(session, part, number, part.times, plan) for number, part in enumerate(parts)]
     times = plan.times
-    parts = without_overlaps(repeat for repeat in repeats(session.codes, max(times, 2)) if repeat.times % times == 0)
+    parts = without_overlaps(
+        repeat for repeat in find_repeats(session.codes, max(times, 2)) if repeat.times % times == 0
+    )
     if parts:
-        return [_loop(session, part, number, times, plan) for number, part in enumerate(parts)]
-    return _counted_loop(session, times, plan)
+        return [_loop_of_repeat(session, part, number, times, plan) for number, part in enumerate(parts)]
+    return _loop_by_counts(session, times, plan)
 
 
-def _loop(session: Session, part: Repeat, number: int, times: int, plan: IterationPlan) -> Loop:
+def _loop_of_repeat(session: Session, part: Repeat, number: int, times: int, plan: IterationPlan) -> Loop:
     count = part.end - part.start
     launches = np.asarray(session.launches[part.start : part.end], dtype=np.int64)
     iteration = np.arange(count, dtype=np.int64) * times // count
-    warm_up = _warm_up(times, plan) or 0
+    warm_up = _warm_up_of(times, plan) or 0
     return Loop(session.file, session.process, number, times, warm_up, plan.times is None, launches, iteration)
 
 
-def _warm_up(times: int, plan: IterationPlan) -> int | None:
+def _warm_up_of(times: int, plan: IterationPlan) -> int | None:
     """Iterations to leave out of ``times``; None if no run is left, or there are fewer than the runs asked for."""
     if plan.warm_up is not None:
         return plan.warm_up if plan.warm_up < times else None
@@ -249,7 +255,7 @@ def _warm_up(times: int, plan: IterationPlan) -> int | None:
     return 0
 
 
-def _counted_loop(session: Session, times: int, plan: IterationPlan) -> list[Loop]:
+def _loop_by_counts(session: Session, times: int, plan: IterationPlan) -> list[Loop]:
     """Return the loop of a session without a repeated sequence: shapes launched ``times`` times or a multiple, in
     the order of launching.
     """
@@ -257,7 +263,7 @@ def _counted_loop(session: Session, times: int, plan: IterationPlan) -> list[Loo
     iteration: list[int] = []
     for code, count in Counter(session.codes).items():
         if count % times == 0:
-            launches += session.of_shape(code)
+            launches += session.launches_of_shape(code)
             iteration += [number * times // count for number in range(count)]
     if not launches:
         return []
@@ -268,35 +274,37 @@ def _counted_loop(session: Session, times: int, plan: IterationPlan) -> list[Loo
 
 def _shape_selections(session: Session, loops: Iterable[Loop], plan: IterationPlan) -> list[ShapeSelection]:
     """The outcome of each shape, in the order of first launch."""
-    owner = {launch: loop for loop in loops for launch in loop.launches.tolist()}
-    measured = {launch for loop in loops for launch in loop.measured.tolist()}
+    loop_of_launch = {launch: loop for loop in loops for launch in loop.launches.tolist()}
+    all_measured = {launch for loop in loops for launch in loop.measured_launches.tolist()}
     outcomes = []
     for code, shape in enumerate(session.shapes):
-        launches = session.of_shape(code)
-        inside = [launch for launch in launches if launch in owner]
-        loop = owner[inside[0]] if inside else None
-        measured_launches = sum(launch in measured for launch in launches)
+        launches = session.launches_of_shape(code)
+        looped_launches = [launch for launch in launches if launch in loop_of_launch]
+        loop = loop_of_launch[looped_launches[0]] if looped_launches else None
+        measured_launches = sum(launch in all_measured for launch in launches)
         reason = (
-            _kept_shape(loop, len(launches), inside, measured_launches)
+            _keep_reason(loop, len(launches), looped_launches, measured_launches)
             if loop is not None
-            else _drop_reason(len(launches), owner, plan)
+            else _drop_reason(len(launches), loop_of_launch, plan)
         )
         outcomes.append(ShapeSelection(shape, session.file, session.process, launches, measured_launches, reason, loop))
     return outcomes
 
 
-def _kept_shape(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> str:
-    per_iteration, odd = divmod(len(inside), loop.times)
-    launches = len(inside) if odd else per_iteration
-    launched_text = f"{_grouped_count(launches)} {'launch' if launches == 1 else 'launches'} {'in' if odd else '×'}"
+def _keep_reason(loop: Loop, launch_count: int, looped_launches: Sequence[int], kept_launches: int) -> str:
+    per_iteration, remainder = divmod(len(looped_launches), loop.times)
+    launches = len(looped_launches) if remainder else per_iteration
+    launched_text = (
+        f"{_grouped_count(launches)} {'launch' if launches == 1 else 'launches'} {'in' if remainder else '×'}"
+    )
     launched_text += f" {_grouped_count(loop.times)} iterations"
     launched_text += f", {_grouped_count(loop.warm_up)} dropped as warm-up" if loop.warm_up else ""
-    outside = (
-        f", {_grouped_count(launched - len(inside))} dropped outside of the iterations"
-        if launched > len(inside)
+    dropped_text = (
+        f", {_grouped_count(launch_count - len(looped_launches))} dropped outside of the iterations"
+        if launch_count > len(looped_launches)
         else ""
     )
-    return f"{launched_text}{outside}" if kept else f"{launched_text}: none kept"
+    return f"{launched_text}{dropped_text}" if kept_launches else f"{launched_text}: none kept"
 
 
 def _grouped_count(number: int) -> str:
@@ -304,28 +312,28 @@ def _grouped_count(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
-def _drop_reason(launched: int, owner: object, plan: IterationPlan) -> str:
-    times = "once" if launched == 1 else f"{_grouped_count(launched)} times"
-    if plan.times is not None and launched % plan.times == 0 and owner:
+def _drop_reason(launch_count: int, has_loops: object, plan: IterationPlan) -> str:
+    times = "once" if launch_count == 1 else f"{_grouped_count(launch_count)} times"
+    if plan.times is not None and launch_count % plan.times == 0 and has_loops:
         return f"launched {times}, but outside of the iterations"
     if plan.times is not None:
         return f"launched {times}, not a multiple of {_grouped_count(plan.times)}"
     return (
         f"launched {times}, outside of the repeating sequence"
-        if owner
+        if has_loops
         else (f"launched {times}; no launch sequence repeats")
     )
 
 
 def _no_loop_reason(session: Session, plan: IterationPlan) -> str:
     if plan.times is None:
-        parts = iterations(session.codes)
+        parts = find_iterations(session.codes)
         if len(session.shapes) == len(session.codes):
             return "every kernel was launched once, so no warm-up was removed"
         if not parts:
             return "no launch sequence repeats, so no warm-up was removed; pass --warmup and --runs"
-        wanted = f"{plan.warm_up} warm-up iterations" if plan.warm_up is not None else f"{plan.runs} runs"
-        return f"the launch sequence repeats only {_grouped_count(parts[0].times)} times, too few for {wanted}"
+        requirement = f"{plan.warm_up} warm-up iterations" if plan.warm_up is not None else f"{plan.runs} runs"
+        return f"the launch sequence repeats only {_grouped_count(parts[0].times)} times, too few for {requirement}"
     counts = ", ".join(_grouped_count(count) for count in sorted(set(Counter(session.codes).values())))
     return f"no kernel was launched {_grouped_count(plan.times)} times, or a multiple of this; launch counts: {counts}"
 
@@ -337,8 +345,8 @@ def iterated_shapes(
 
     ``times`` is ns by launch; where it is not measured the number of launches stands for it.
     """
-    inside = [launch for loop in choice.loops for launch in loop.launches.tolist()]
+    looped_launches = [launch for loop in choice.loops for launch in loop.launches.tolist()]
     weights = np.ones(len(times)) if np.isnan(times).any() else times
-    if not inside or (plan.times is None and weights[inside].sum() < weights.sum() / 2):
+    if not looped_launches or (plan.times is None and weights[looped_launches].sum() < weights.sum() / 2):
         return None
-    return {shape_of(table, launch) for launch in inside}
+    return {shape_of(table, launch) for launch in looped_launches}

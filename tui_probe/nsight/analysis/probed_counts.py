@@ -76,9 +76,9 @@ def counts_of_lines(
     lines: Sequence[SourceCounts], kernels: Sequence[Sequence[ProbedAccess]]
 ) -> list[ProbedCounts | None]:
     """Return, per line, the counts of the same line of the same kernel."""
-    probed = probed_lines(kernels)
-    trace_names = _names_in_traces(lines, kernels)
-    return [probed.get(_place(counts, trace_names)) for counts in lines]
+    counts_by_line = probed_lines(kernels)
+    trace_names = _trace_names(lines, kernels)
+    return [counts_by_line.get(_counted_line(counts, trace_names)) for counts in lines]
 
 
 def counts_of_instructions(
@@ -87,35 +87,35 @@ def counts_of_instructions(
     """Return, per SASS instruction, the counts of the same access: by its offset if the probe was in SASS, else the
     only access of its kind in its line, both in SASS and in PTX.
     """
-    trace_names = _names_in_traces(instructions, kernels)
+    trace_names = _trace_names(instructions, kernels)
     by_offset: dict[Hashable, ProbedCounts] = {}
     by_line: dict[Hashable, ProbedCounts] = {}
     for accesses in kernels:
-        of_line = Counter((access.place, access.kind) for access in accesses)
+        accesses_per_line = Counter((access.place, access.kind) for access in accesses)
         for access in accesses:
             if access.offset is not None:
                 by_offset.setdefault((access.place.kernel, access.offset, access.kind), access.counts)
-            elif access.place.line is not None and of_line[access.place, access.kind] == 1:
+            elif access.place.line is not None and accesses_per_line[access.place, access.kind] == 1:
                 by_line.setdefault((access.place, access.kind), access.counts)
-    places = [(_place(counts, trace_names), access_kind(counts.text)) for counts in instructions]
-    in_line = Counter(
+    places = [(_counted_line(counts, trace_names), access_kind(counts.text)) for counts in instructions]
+    requests_per_line = Counter(
         (counts.shape, place) for counts, place in zip(instructions, places, strict=True) if counts.requests is not None
     )
     matches = []
     for counts, (place, kind) in zip(instructions, places, strict=True):
         match = by_offset.get((place.kernel, counts.offset, kind))
-        is_unique = in_line[counts.shape, (place, kind)] == 1 and counts.requests is not None
+        is_unique = requests_per_line[counts.shape, (place, kind)] == 1 and counts.requests is not None
         matches.append(match if match is not None or not is_unique else by_line.get((place, kind)))
     return [None if kind is None else match for match, (_, kind) in zip(matches, places, strict=True)]
 
 
-def _place(counts: SourceCounts, trace_names: Mapping[str, str]) -> CountedLine:
+def _counted_line(counts: SourceCounts, trace_names: Mapping[str, str]) -> CountedLine:
     return CountedLine(trace_names[counts.shape.kernel], PurePath(counts.file or "").name, counts.line)
 
 
-def _names_in_traces(rows: Iterable[SourceCounts], kernels: Iterable[Sequence[ProbedAccess]]) -> dict[str, str]:
+def _trace_names(rows: Iterable[SourceCounts], kernels: Iterable[Sequence[ProbedAccess]]) -> dict[str, str]:
     """Map each kernel of a report to that of the traces; tools write names of kernels differently."""
-    of_report = {counts.shape.kernel for counts in rows}
-    of_traces = {accesses[0].place.kernel for accesses in kernels}
-    pairs = match_kernels(sorted(of_report), sorted(of_traces), lambda kernel: Shape(kernel, None, None))
+    report_kernels = {counts.shape.kernel for counts in rows}
+    trace_kernels = {accesses[0].place.kernel for accesses in kernels}
+    pairs = match_kernels(sorted(report_kernels), sorted(trace_kernels), lambda kernel: Shape(kernel, None, None))
     return {kernel: trace_name or "" for kernel, trace_name in pairs if kernel is not None}

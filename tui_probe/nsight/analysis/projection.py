@@ -26,57 +26,57 @@ if TYPE_CHECKING:
     Pairs: TypeAlias = tuple[NDArray[Any], NDArray[np.int32]]
     """Ranges and kernels in them, by position: one entry per pair."""
 
-_AT_ONCE: Final = 1 << 16
+_PAIRS_PER_CHUNK: Final = 1 << 16
 """Pairs of ranges and kernels that are made at a time."""
-_MADE_AT_ONCE: Final = 4096
+_ROWS_PER_CHUNK: Final = 4096
 """Rows that are objects at the same time, where all are iterated over: a file may have millions."""
-_TIMES: Final = ("start", "end")
+_TIME_COLUMNS: Final = ("start", "end")
 """Columns from which a time before them may be subtracted: they have 64 bits."""
 _COLUMNS: Final = ("row", "queue", "start", "end", "kernels", "level", "busy", "graphs")
 
 
-def enclosed(
+def are_enclosed(
     start: NDArray[np.int64], end: NDArray[np.int64], outer_start: NDArray[np.int64], outer_end: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Return, per interval, whether one of the outer ones begins no later and ends no earlier."""
     if not len(outer_start):
         return np.zeros(len(start), dtype=np.bool_)
     order = np.argsort(outer_start, kind="stable")
-    latest = np.maximum.accumulate(outer_end[order])
-    before = np.searchsorted(outer_start[order], start, side="right")
-    return np.asarray((before > 0) & (latest[before - 1] >= end))
+    latest_ends = np.maximum.accumulate(outer_end[order])
+    outer_counts = np.searchsorted(outer_start[order], start, side="right")
+    return np.asarray((outer_counts > 0) & (latest_ends[outer_counts - 1] >= end))
 
 
 def ranges_within(rows: Sequence[ProjectedRange], outer: Sequence[ProjectedRange]) -> list[ProjectedRange]:
     """The rows that are one of the outer ranges, or in one: on the same thread as the host saw them, else as their
     stream did. Of two ranges of the same times that with the lower level is the outer one.
     """
-    start, end = _nested(rows, outer)
+    start, end = _nesting_order(rows, outer)
     is_within = np.zeros(len(rows), dtype=np.bool_)
-    outer_positions = _by_place(outer)
-    for place, inner in _by_place(rows).items():
-        around = np.array(outer_positions.get(place, []), dtype=np.int64) + len(rows)
-        is_within[inner] = enclosed(start[inner], end[inner], start[around], end[around])
-    return [row for row, inside in zip(rows, is_within.tolist(), strict=True) if inside]
+    outer_positions = _rows_by_source(outer)
+    for key, inner in _rows_by_source(rows).items():
+        outer_rows = np.array(outer_positions.get(key, []), dtype=np.int64) + len(rows)
+        is_within[inner] = are_enclosed(start[inner], end[inner], start[outer_rows], end[outer_rows])
+    return [row for row, is_inside in zip(rows, is_within.tolist(), strict=True) if is_inside]
 
 
-def _nested(*parts: Sequence[ProjectedRange]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _nesting_order(*parts: Sequence[ProjectedRange]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Starts and ends as numbers in the same order; numbers of ranges of different levels differ."""
     rows = [row for part in parts for row in part]
-    times = np.array([_interval(row) for row in rows], dtype=np.int64).reshape(-1, 2)
+    times = np.array([_host_interval(row) for row in rows], dtype=np.int64).reshape(-1, 2)
     levels = np.array([row.level for row in rows], dtype=np.int64)
-    _, places = np.unique(times, return_inverse=True)
-    places = places.reshape(-1, 2) * (2 * int(levels.max(initial=0)) + 1)
-    return places[:, 0] + levels, places[:, 1] - levels
+    _, ranks = np.unique(times, return_inverse=True)
+    ranks = ranks.reshape(-1, 2) * (2 * int(levels.max(initial=0)) + 1)
+    return ranks[:, 0] + levels, ranks[:, 1] - levels
 
 
-def _interval(row: ProjectedRange) -> tuple[int, int]:
+def _host_interval(row: ProjectedRange) -> tuple[int, int]:
     if row.host_start is None or row.host_end is None:
         return row.start, row.end
     return row.host_start, row.host_end
 
 
-def _by_place(rows: Sequence[ProjectedRange]) -> dict[Hashable, list[int]]:
+def _rows_by_source(rows: Sequence[ProjectedRange]) -> dict[Hashable, list[int]]:
     """The positions of the rows of each thread, or of each stream where the host's times are not known."""
     positions: dict[Hashable, list[int]] = {}
     for number, row in enumerate(rows):
@@ -100,15 +100,15 @@ class ProjectedRows(Sequence[ProjectedRange]):
     def __getitem__(self, place: slice) -> list[ProjectedRange]: ...
     def __getitem__(self, place: int | slice) -> ProjectedRange | list[ProjectedRange]:
         if isinstance(place, slice):
-            return [*self._made(np.arange(len(self))[place])]
-        return next(self._made(np.array([range(len(self))[place]])))
+            return [*self._make_rows(np.arange(len(self))[place])]
+        return next(self._make_rows(np.array([range(len(self))[place]])))
 
     def __iter__(self) -> Iterator[ProjectedRange]:
-        for begin in range(0, len(self), _MADE_AT_ONCE):
-            yield from self._made(np.arange(begin, min(begin + _MADE_AT_ONCE, len(self))))
+        for begin in range(0, len(self), _ROWS_PER_CHUNK):
+            yield from self._make_rows(np.arange(begin, min(begin + _ROWS_PER_CHUNK, len(self))))
 
     @property
-    def on_host(self) -> int:
+    def host_ranges(self) -> int:
         """Number of different ranges of the host: one on two streams is two here."""
         return len(np.unique(self._columns["row"]))
 
@@ -119,17 +119,29 @@ class ProjectedRows(Sequence[ProjectedRange]):
         columns = {name: self._columns[name] for name in names}
         return RangeColumns(self._ranges.names, self._ranges.name[rows], call=rows, **columns)
 
-    def _made(self, places: NDArray[np.int64]) -> Iterator[ProjectedRange]:
-        columns = {name: column[places] for name, column in self._columns.items()}
+    def _make_rows(self, positions: NDArray[np.int64]) -> Iterator[ProjectedRange]:
+        columns = {name: column[positions] for name, column in self._columns.items()}
         ranges, rows = self._ranges, columns["row"]
         host = (ranges.name[rows], ranges.start[rows], ranges.end[rows], ranges.thread[rows])
         values = (column.tolist() for column in (*columns.values(), *host))
-        for row, queue, start, end, kernels, level, busy, graphs, name, began, ended, thread in zip(
+        for row, queue, start, end, kernels, level, busy, graphs, name, host_start, host_end, thread in zip(
             *values, strict=True
         ):
             stream = self._kernels.streams[queue]
             yield ProjectedRange(
-                ranges.names[name], stream, queue, start, end, kernels, level, busy, began, ended, thread, graphs, row
+                ranges.names[name],
+                stream,
+                queue,
+                start,
+                end,
+                kernels,
+                level,
+                busy,
+                host_start,
+                host_end,
+                thread,
+                graphs,
+                row,
             )
 
 
@@ -164,9 +176,9 @@ def range_columns(rows: Sequence[ProjectedRange]) -> RangeColumns:
         (
             names.setdefault(row.name, len(names)), UNKNOWN if row.queue is None else row.queue, row.start, row.end,
             row.level, UNKNOWN if row.busy is None else row.busy, row.kernels, row.graphs,
-            place if row.row is None else row.row,
+            position if row.row is None else row.row,
         )
-        for place, row in enumerate(rows)
+        for position, row in enumerate(rows)
     ]  # fmt: skip
     return RangeColumns([*names], *np.array(entries, dtype=np.int64).reshape(-1, 9).T)
 
@@ -179,16 +191,16 @@ def project(
     ``progress`` is called with the share of the ranges that is done.
     """
     parts: dict[str, list[NDArray[Any]]] = {name: [np.empty(0, dtype=np.int16)] for name in _COLUMNS}
-    levels = _Levels(ranges)
-    for rows, inside in members(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
+    levels = _LevelCounter(ranges)
+    for rows, kernel_positions in launched_pairs(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
         progress(int(rows[-1]) / len(ranges))
-        for name, column in zip(_COLUMNS, _projected(kernels, rows, inside, levels), strict=True):
-            parts[name].append(column if name in _TIMES else compact(column))
+        for name, column in zip(_COLUMNS, _projected_columns(kernels, rows, kernel_positions, levels), strict=True):
+            parts[name].append(column if name in _TIME_COLUMNS else compact(column))
     columns: dict[str, NDArray[Any]] = {name: np.concatenate(parts.pop(name)) for name in _COLUMNS}
     order = np.lexsort((np.negative(columns["end"]), columns["level"], columns["start"]))
     for name in _COLUMNS:
-        ordered = columns.pop(name)[order]
-        columns[name] = ordered if name in _TIMES else compact(ordered)
+        sorted_column = columns.pop(name)[order]
+        columns[name] = sorted_column if name in _TIME_COLUMNS else compact(sorted_column)
     return ProjectedRows(kernels, ranges, columns)
 
 
@@ -196,38 +208,40 @@ class ProjectedCounts(NamedTuple):
     """Numbers of projected ranges, and of ranges of the host with a projection."""
 
     ranges: int
-    on_host: int
+    host_ranges: int
 
 
 def count_projected(
     kernels: Kernels, ranges: HostRanges, progress: Callable[[float], object] = lambda _: None
 ) -> ProjectedCounts:
     """Count the ranges of ``project`` without making its columns, which take as much memory as the file."""
-    projected = on_host = 0
-    for rows, inside in members(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
+    projected = host_ranges = 0
+    for rows, kernel_positions in launched_pairs(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
         progress(int(rows[-1]) / len(ranges))
-        projected += len(np.unique(rows.astype(np.int64) * len(kernels.streams) + kernels.queue[inside]))
-        on_host += len(np.unique(rows))
-    return ProjectedCounts(projected, on_host)
+        projected += len(np.unique(rows.astype(np.int64) * len(kernels.streams) + kernels.queue[kernel_positions]))
+        host_ranges += len(np.unique(rows))
+    return ProjectedCounts(projected, host_ranges)
 
 
-def members(kernels: Kernels, ranges: HostRanges, chosen: NDArray[Any]) -> Iterator[Pairs]:
-    """The ``chosen`` ranges, thread by thread and otherwise in this order, each with all kernels that it launched."""
-    launchers = dict(_by_thread(kernels.thread))
-    for thread, places in _by_thread(ranges.thread[chosen]):
-        of_thread = launchers.get(thread)
-        if of_thread is None or thread == UNKNOWN:
+def launched_pairs(kernels: Kernels, ranges: HostRanges, selected: NDArray[Any]) -> Iterator[Pairs]:
+    """The ``selected`` ranges, thread by thread and otherwise in this order, each with all kernels that it launched."""
+    launchers = dict(_positions_by_thread(kernels.thread))
+    for thread, indices in _positions_by_thread(ranges.thread[selected]):
+        thread_kernels = launchers.get(thread)
+        if thread_kernels is None or thread == UNKNOWN:
             continue
-        launched = kernels.launch_start[of_thread]
-        if (launched[1:] < launched[:-1]).any():
-            order = np.argsort(launched, kind="stable")
-            of_thread, launched = of_thread[order], launched[order]
-        rows = chosen[places]
-        for begin in range(0, len(rows), _AT_ONCE):
-            yield from _pairs_of_thread(kernels, ranges, rows[begin : begin + _AT_ONCE], of_thread, launched)
+        launch_starts = kernels.launch_start[thread_kernels]
+        if (launch_starts[1:] < launch_starts[:-1]).any():
+            order = np.argsort(launch_starts, kind="stable")
+            thread_kernels, launch_starts = thread_kernels[order], launch_starts[order]
+        rows = selected[indices]
+        for begin in range(0, len(rows), _PAIRS_PER_CHUNK):
+            yield from _pairs_of_thread(
+                kernels, ranges, rows[begin : begin + _PAIRS_PER_CHUNK], thread_kernels, launch_starts
+            )
 
 
-def _by_thread(threads: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int32]]]:
+def _positions_by_thread(threads: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int32]]]:
     """The positions of each thread's entries, in their order."""
     if not len(threads):
         return
@@ -235,101 +249,107 @@ def _by_thread(threads: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int
         yield int(threads[0]), np.arange(len(threads), dtype=np.int32)
         return
     order = np.argsort(threads, kind="stable").astype(np.int32)
-    numbers, first = np.unique(threads[order], return_index=True)
-    yield from zip(numbers.tolist(), np.split(order, first[1:]), strict=True)
+    numbers, first_positions = np.unique(threads[order], return_index=True)
+    yield from zip(numbers.tolist(), np.split(order, first_positions[1:]), strict=True)
 
 
 def _pairs_of_thread(
-    kernels: Kernels, ranges: HostRanges, rows: NDArray[Any], of_thread: NDArray[np.int32], launched: NDArray[np.int64]
+    kernels: Kernels,
+    ranges: HostRanges,
+    rows: NDArray[Any],
+    thread_kernels: NDArray[np.int32],
+    launch_starts: NDArray[np.int64],
 ) -> Iterator[Pairs]:
     """The pairs of ranges and kernels of one thread, both by position; kernels are ordered by their launches'
-    ``launched`` times.
+    ``launch_starts`` times.
     """
-    first = np.searchsorted(launched, ranges.start[rows], side="left")
-    counts = np.maximum(np.searchsorted(launched, ranges.end[rows], side="right") - first, 0)
-    before = np.concatenate(([0], np.cumsum(counts)))
+    first_kernels = np.searchsorted(launch_starts, ranges.start[rows], side="left")
+    counts = np.maximum(np.searchsorted(launch_starts, ranges.end[rows], side="right") - first_kernels, 0)
+    pair_offsets = np.concatenate(([0], np.cumsum(counts)))
     begin = 0
     while begin < len(rows):
-        end = max(int(np.searchsorted(before, before[begin] + _AT_ONCE, side="right")) - 1, begin + 1)
-        number = counts[begin:end]
-        places = np.arange(before[end] - before[begin]) + np.repeat(
-            first[begin:end] + before[begin] - before[begin:end], number
+        end = max(
+            int(np.searchsorted(pair_offsets, pair_offsets[begin] + _PAIRS_PER_CHUNK, side="right")) - 1, begin + 1
         )
-        pairs, inside = np.repeat(rows[begin:end], number), of_thread[places]
-        fits = kernels.launch_end[inside] <= ranges.end[pairs]
+        range_counts = counts[begin:end]
+        indices = np.arange(pair_offsets[end] - pair_offsets[begin]) + np.repeat(
+            first_kernels[begin:end] + pair_offsets[begin] - pair_offsets[begin:end], range_counts
+        )
+        pair_ranges, pair_kernels = np.repeat(rows[begin:end], range_counts), thread_kernels[indices]
+        fits = kernels.launch_end[pair_kernels] <= ranges.end[pair_ranges]
         if fits.any():
-            yield pairs[fits], inside[fits]
+            yield pair_ranges[fits], pair_kernels[fits]
         begin = end
 
 
-class _Levels:
+class _LevelCounter:
     """Counts the ranges with kernels around each; ranges are asked for in their order."""
 
     def __init__(self, ranges: HostRanges) -> None:
         self._ranges = ranges
         self._thread = UNKNOWN
-        self._around: list[int] = []
+        self._outer_ends: list[int] = []
         """The ends of the ranges around the next one, the outermost first."""
 
-    def of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+    def levels_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """The level of each range."""
         columns = (self._ranges.thread, self._ranges.start, self._ranges.end)
         times = zip(*(column[rows].tolist() for column in columns), strict=True)
         return np.fromiter((self._level(*time) for time in times), np.int32, len(rows))
 
     def _level(self, thread: int, start: int, end: int) -> int:
-        around = self._around if thread == self._thread else []
-        self._around = [other_end for other_end in around if other_end >= end and other_end > start]
+        outer_ends = self._outer_ends if thread == self._thread else []
+        self._outer_ends = [outer_end for outer_end in outer_ends if outer_end >= end and outer_end > start]
         self._thread = thread
-        self._around.append(end)
-        return len(self._around) - 1
+        self._outer_ends.append(end)
+        return len(self._outer_ends) - 1
 
 
-def _projected(
-    kernels: Kernels, rows: NDArray[Any], inside: NDArray[np.int32], levels: _Levels
+def _projected_columns(
+    kernels: Kernels, rows: NDArray[Any], kernel_positions: NDArray[np.int32], levels: _LevelCounter
 ) -> tuple[NDArray[Any], ...]:
     """The columns of each range on each stream on which it launched kernels, from all its pairs."""
-    queues = kernels.queue[inside].astype(np.int64)
+    queues = kernels.queue[kernel_positions].astype(np.int64)
     order = np.lexsort((queues, rows))
-    rows, inside, queues = rows[order], inside[order], queues[order]
-    other_row = np.append(True, np.diff(rows) != 0)
-    first = np.flatnonzero(other_row | np.append(True, np.diff(queues) != 0))
-    start, end = kernels.start[inside], kernels.end[inside]
-    graphs = np.add.reduceat(kernels.is_graph[inside].astype(np.int64), first)
-    level = levels.of(rows[other_row])[np.cumsum(other_row)[first] - 1]
+    rows, kernel_positions, queues = rows[order], kernel_positions[order], queues[order]
+    is_new_row = np.append(True, np.diff(rows) != 0)
+    first_pairs = np.flatnonzero(is_new_row | np.append(True, np.diff(queues) != 0))
+    start, end = kernels.start[kernel_positions], kernels.end[kernel_positions]
+    graphs = np.add.reduceat(kernels.is_graph[kernel_positions].astype(np.int64), first_pairs)
+    level = levels.levels_of(rows[is_new_row])[np.cumsum(is_new_row)[first_pairs] - 1]
     return (
-        rows[first],
-        queues[first],
-        np.minimum.reduceat(start, first),
-        np.maximum.reduceat(end, first),
-        np.diff(np.append(first, len(rows))) - graphs,
+        rows[first_pairs],
+        queues[first_pairs],
+        np.minimum.reduceat(start, first_pairs),
+        np.maximum.reduceat(end, first_pairs),
+        np.diff(np.append(first_pairs, len(rows))) - graphs,
         level,
-        np.add.reduceat(end - start, first),
+        np.add.reduceat(end - start, first_pairs),
         graphs,
     )
 
 
-def kernels_within(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which kernels belong to one of the ``chosen`` ranges, or to a range inside one."""
+def kernels_within(kernels: Kernels, ranges: HostRanges, is_selected: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which kernels belong to one of the ``is_selected`` ranges, or to a range inside one."""
     is_within = np.zeros(len(kernels), dtype=np.bool_)
-    for _, inside in members(kernels, ranges, np.flatnonzero(chosen)):
-        is_within[inside] = True
+    for _, kernel_positions in launched_pairs(kernels, ranges, np.flatnonzero(is_selected)):
+        is_within[kernel_positions] = True
     return is_within
 
 
-def innermost(kernels: Kernels, ranges: HostRanges) -> NDArray[np.int64]:
+def innermost_ranges(kernels: Kernels, ranges: HostRanges) -> NDArray[np.int64]:
     """Return, per kernel, the shortest range that it belongs to, -1 if it is in none; of equal ones the last."""
-    shortest = np.full(len(kernels), UNKNOWN, dtype=np.int64)
+    innermost = np.full(len(kernels), UNKNOWN, dtype=np.int64)
     longest_first = np.argsort(ranges.start - ranges.end, kind="stable")
-    for rows, inside in members(kernels, ranges, longest_first):
-        shortest[inside] = rows  # a shorter range is written over a longer one
-    return shortest
+    for rows, kernel_positions in launched_pairs(kernels, ranges, longest_first):
+        innermost[kernel_positions] = rows  # a shorter range is written over a longer one
+    return innermost
 
 
-def ranges_named(ranges: HostRanges, name: str) -> NDArray[np.bool_]:
+def are_named(ranges: HostRanges, name: str) -> NDArray[np.bool_]:
     """Return which ranges have a name."""
-    named = np.array([other == name for other in ranges.names], dtype=np.bool_)
-    return named[ranges.name] if len(ranges) else np.empty(0, dtype=np.bool_)
+    has_name = np.array([range_name == name for range_name in ranges.names], dtype=np.bool_)
+    return has_name[ranges.name] if len(ranges) else np.empty(0, dtype=np.bool_)
 
 
 @dataclass
@@ -355,7 +375,7 @@ class Projection:
         report = self.report
         if report.ranges is None or self._rows is not None:
             rows = self.rows
-            return ProjectedCounts(len(rows), rows.on_host if isinstance(rows, ProjectedRows) else 0)
+            return ProjectedCounts(len(rows), rows.host_ranges if isinstance(rows, ProjectedRows) else 0)
         return count_projected(report.kernels, report.ranges, self.progress)
 
     @cached_property
@@ -364,4 +384,4 @@ class Projection:
         report = self.report
         if report.ranges is None:
             return np.full(len(report.kernels), UNKNOWN, dtype=np.int64)
-        return innermost(report.kernels, report.ranges)
+        return innermost_ranges(report.kernels, report.ranges)

@@ -28,15 +28,17 @@ GAP_CAUSE_TEXTS: Final[dict[GapCause, str]] = {
 }
 
 
-def time_covered(starts: NDArray[np.int64], ends: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
+def covered_time(
+    interval_starts: NDArray[np.int64], interval_ends: NDArray[np.int64], times: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """Return, per time, the length of all intervals before it; where intervals overlap both count.
 
-    ``starts`` and ``ends`` are each ascending, so an interval's end need not be where its start does.
+    ``interval_starts`` and ``interval_ends`` are each ascending, so an interval's end need not be where its start does.
     """
-    return _since(starts, times) - _since(ends, times)
+    return _elapsed_since(interval_starts, times) - _elapsed_since(interval_ends, times)
 
 
-def _since(events: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
+def _elapsed_since(events: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return, per time t, the sum of t − e over the events e before it."""
     sums = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(events)))
     counts = np.searchsorted(events, times, side="right")
@@ -47,22 +49,24 @@ def _since(events: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.in
 class Gap:
     """Nothing of the kernels ran on a stream for ``length`` ns from ``start``.
 
-    ``before`` and ``after`` are kernels by position. ``late`` is how long after the end of ``before`` the call that
-    launched ``after`` began, negative if it was in time, None where the call is not known.
+    ``previous_kernel`` and ``next_kernel`` are kernels by position. ``delay`` is how long after the end of
+    ``previous_kernel`` the call that launched ``next_kernel`` began, negative if it was in time, None where the call is
+    not known.
     """
 
     queue: int
     start: int
     length: int
-    before: int
-    after: int
-    late: int | None
+    previous_kernel: int
+    next_kernel: int
+    delay: int | None
     cause: GapCause | None
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Gaps as columns, one entry per gap; ``launched`` is when the call that launched ``after`` began, -1 not known.
+    """Gaps as columns, one entry per gap; ``launch_start`` is when the call that launched ``next_kernel`` began, -1 not
+    known.
 
     ``cause`` is a position in ``GAP_CAUSES``.
     """
@@ -70,9 +74,9 @@ class Gaps:
     queue: NDArray[Any]
     start: NDArray[np.int64]
     length: NDArray[np.int64]
-    before: NDArray[Any]
-    after: NDArray[Any]
-    launched: NDArray[np.int64]
+    previous_kernel: NDArray[Any]
+    next_kernel: NDArray[Any]
+    launch_start: NDArray[np.int64]
     cause: NDArray[Any]
 
     def __len__(self) -> int:
@@ -80,35 +84,45 @@ class Gaps:
 
     @property
     def _columns(self) -> tuple[NDArray[Any], ...]:
-        return self.queue, self.start, self.length, self.before, self.after, self.launched, self.cause
+        return (
+            self.queue,
+            self.start,
+            self.length,
+            self.previous_kernel,
+            self.next_kernel,
+            self.launch_start,
+            self.cause,
+        )
 
     def __iter__(self) -> Iterator[Gap]:
-        for queue, start, length, before, after, launched, cause in zip(
+        for queue, start, length, previous_kernel, next_kernel, launch_start, cause in zip(
             *(column.tolist() for column in self._columns), strict=True
         ):
-            late = None if launched == UNKNOWN else launched - start
-            yield Gap(queue, start, length, before, after, late, GAP_CAUSES[cause])
+            delay = None if launch_start == UNKNOWN else launch_start - start
+            yield Gap(queue, start, length, previous_kernel, next_kernel, delay, GAP_CAUSES[cause])
 
-    def chosen(self, positions: NDArray[Any] | slice) -> Gaps:
+    def select(self, positions: NDArray[Any] | slice) -> Gaps:
         """Return the gaps at these positions, in their order."""
         return Gaps(*(column[positions] for column in self._columns))
 
 
 def gaps(kernels: Kernels, copies: Copies) -> Gaps:
     """Return the gaps of all streams, the longest first."""
-    streams = [_stream_gaps(kernels, copies, positions, queue) for queue, positions in by_stream(kernels.queue)]
+    streams = [
+        _stream_gaps(kernels, copies, positions, queue) for queue, positions in positions_by_stream(kernels.queue)
+    ]
     if not streams:
         return Gaps(*[np.empty(0, dtype=np.int64)] * len(fields(Gaps)))
     unsorted = Gaps(*map(np.concatenate, zip(*streams, strict=True)))
-    return unsorted.chosen(np.lexsort((unsorted.queue, unsorted.start, -unsorted.length)))
+    return unsorted.select(np.lexsort((unsorted.queue, unsorted.start, -unsorted.length)))
 
 
-def by_stream(queues: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int32]]]:
+def positions_by_stream(queues: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int32]]]:
     """Yield each stream's number with the positions of its entries, in their order."""
     order = np.argsort(queues, kind="stable").astype(np.int32)
-    streams, first = np.unique(queues[order], return_index=True)
+    streams, first_positions = np.unique(queues[order], return_index=True)
     if len(streams):
-        yield from zip(streams.tolist(), np.split(order, first[1:]), strict=True)
+        yield from zip(streams.tolist(), np.split(order, first_positions[1:]), strict=True)
 
 
 def _stream_gaps(
@@ -117,22 +131,33 @@ def _stream_gaps(
     """Return the columns of ``Gaps`` for the kernels of one stream, at these positions in the order of start."""
     starts = kernels.start[positions]
     ends = np.maximum.accumulate(kernels.end[positions])  # kernels of one stream may overlap
-    followed = np.flatnonzero(starts[1:] > ends[:-1])
-    begin, stop = ends[followed], starts[followed + 1]
-    before, after = positions[followed].astype(np.int32), positions[followed + 1].astype(np.int32)
-    launched = kernels.launch_start[after]
-    copied = _copy_time(copies, copies.queue == queue, begin, stop)
+    gap_indices = np.flatnonzero(starts[1:] > ends[:-1])
+    gap_starts, gap_ends = ends[gap_indices], starts[gap_indices + 1]
+    previous_kernels, next_kernels = (
+        positions[gap_indices].astype(np.int32),
+        positions[gap_indices + 1].astype(np.int32),
+    )
+    launch_starts = kernels.launch_start[next_kernels]
+    copy_times = _copy_time(copies, copies.queue == queue, gap_starts, gap_ends)
     cause = np.select(
-        [2 * copied >= stop - begin, launched == UNKNOWN, launched > begin],
+        [2 * copy_times >= gap_ends - gap_starts, launch_starts == UNKNOWN, launch_starts > gap_starts],
         [GAP_CAUSES.index("copy"), GAP_CAUSES.index(None), GAP_CAUSES.index("host")],
         GAP_CAUSES.index("other"),
     ).astype(np.int8)
-    return np.full(len(followed), queue, np.int32), begin, stop - begin, before, after, launched, cause
+    return (
+        np.full(len(gap_indices), queue, np.int32),
+        gap_starts,
+        gap_ends - gap_starts,
+        previous_kernels,
+        next_kernels,
+        launch_starts,
+        cause,
+    )
 
 
 def _copy_time(
-    copies: Copies, of_stream: NDArray[np.bool_], begins: NDArray[np.int64], stops: NDArray[np.int64]
+    copies: Copies, is_of_stream: NDArray[np.bool_], gap_starts: NDArray[np.int64], gap_ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the time of a stream's copies between each begin and stop; copies of one stream do not overlap."""
-    copy_starts, copy_ends = copies.start[of_stream], np.sort(copies.end[of_stream])
-    return time_covered(copy_starts, copy_ends, stops) - time_covered(copy_starts, copy_ends, begins)
+    copy_starts, copy_ends = copies.start[is_of_stream], np.sort(copies.end[is_of_stream])
+    return covered_time(copy_starts, copy_ends, gap_ends) - covered_time(copy_starts, copy_ends, gap_starts)

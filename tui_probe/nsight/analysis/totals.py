@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tui_probe.nsight.analysis.projection import members, range_columns
+from tui_probe.nsight.analysis.projection import launched_pairs, range_columns
 from tui_probe.nsight.importers.nsys_model import UNKNOWN
 from tui_probe.records.distribution import p99_position
 
@@ -36,7 +36,7 @@ class KernelTotal:
     mean: float
     median: float
     p99: int
-    most: int
+    maximum: int
     share: float
 
 
@@ -45,11 +45,11 @@ def kernel_totals(codes: NDArray[np.int64], durations: NDArray[np.int64]) -> lis
     if not len(codes):
         return []
     order = np.lexsort((durations, codes))
-    distinct, first = np.unique(codes[order], return_index=True)
+    distinct_codes, first_rows = np.unique(codes[order], return_index=True)
     time_of_all = max(int(durations.sum()), 1)
     totals = [
         _kernel_total(code, ascending, time_of_all)
-        for code, ascending in zip(distinct.tolist(), np.split(durations[order], first[1:]), strict=True)
+        for code, ascending in zip(distinct_codes.tolist(), np.split(durations[order], first_rows[1:]), strict=True)
     ]
     return sorted(totals, key=lambda total: (-total.total, total.code))
 
@@ -64,7 +64,7 @@ def _kernel_total(code: int, durations: NDArray[np.int64], time_of_all: int) -> 
         mean=total / launches,
         median=float(np.median(durations)),
         p99=int(durations[p99_position(launches)]),
-        most=int(durations[-1]),
+        maximum=int(durations[-1]),
         share=total / time_of_all,
     )
 
@@ -92,14 +92,15 @@ def range_sums(kernels: Kernels, ranges: HostRanges | None, projected: Sequence[
     """Return the sums of projected ranges by name, that with most time first."""
     total_time = int(kernels.duration.sum())
     columns = range_columns(projected)
-    launched = _outermost(projected) if ranges is None else _counted_once(kernels, ranges)
+    launched_by_name = _outermost_work(projected) if ranges is None else _work_by_name(kernels, ranges)
     sums = [
-        _range_sum(calls, launched[calls.name], total_time) for calls in (_by_name(columns) if len(columns) else ())
+        _range_sum(calls, launched_by_name[calls.name], total_time)
+        for calls in (_calls_by_name(columns) if len(columns) else ())
     ]
     return sorted(sums, key=lambda range_sum: (-(range_sum.total or 0), range_sum.name))
 
 
-class _LaunchedIn(NamedTuple):
+class _LaunchedWork(NamedTuple):
     """Kernels and graph executions in all ranges of a name, each counted once; ``time`` is that of both, in ns."""
 
     time: int
@@ -107,7 +108,7 @@ class _LaunchedIn(NamedTuple):
     graphs: int
 
 
-class _CallsOfName(NamedTuple):
+class _NamedCalls(NamedTuple):
     """Calls of the ranges of a name; ``time`` is the sum over calls, ``p99`` of one call, in ns."""
 
     name: str
@@ -118,28 +119,33 @@ class _CallsOfName(NamedTuple):
     """False if the time of any call is not known."""
 
 
-def _range_sum(calls: _CallsOfName, launched: _LaunchedIn, total_time: int) -> RangeSum:
+def _range_sum(calls: _NamedCalls, work: _LaunchedWork, total_time: int) -> RangeSum:
     """Return the sum of a name; ``total_time`` is that of all kernels in ns."""
-    total, kernels, graphs = launched
+    total, kernels, graphs = work
     if not calls.is_known:
         return RangeSum(calls.name, calls.calls, None, None, None, None, kernels, graphs)
     share = total / total_time if total_time else None
     return RangeSum(calls.name, calls.calls, total, calls.time / calls.calls, calls.p99, share, kernels, graphs)
 
 
-def _by_name(columns: RangeColumns) -> Iterator[_CallsOfName]:
+def _calls_by_name(columns: RangeColumns) -> Iterator[_NamedCalls]:
     """Yield the calls of each name."""
-    known = np.ones(len(columns.names), dtype=np.bool_)
-    known[columns.name[columns.busy == UNKNOWN]] = False
-    codes, times = _calls(columns)
-    first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
-    calls = np.diff(np.append(first, len(codes)))
-    sums = (calls, np.add.reduceat(times, first), times[first + p99_position(calls)], known[codes[first]])
-    names = (columns.names[code] for code in codes[first].tolist())
-    yield from map(_CallsOfName, names, *(column.tolist() for column in sums))
+    is_known = np.ones(len(columns.names), dtype=np.bool_)
+    is_known[columns.name[columns.busy == UNKNOWN]] = False
+    codes, times = _sorted_calls(columns)
+    first_calls = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+    calls = np.diff(np.append(first_calls, len(codes)))
+    sums = (
+        calls,
+        np.add.reduceat(times, first_calls),
+        times[first_calls + p99_position(calls)],
+        is_known[codes[first_calls]],
+    )
+    names = (columns.names[code] for code in codes[first_calls].tolist())
+    yield from map(_NamedCalls, names, *(column.tolist() for column in sums))
 
 
-def _calls(columns: RangeColumns) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _sorted_calls(columns: RangeColumns) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return name and time of each call, sorted by them: a call may have launched on several streams."""
     count = int(columns.call.max()) + 1
     names = np.full(count, UNKNOWN, dtype=np.int32)
@@ -150,22 +156,22 @@ def _calls(columns: RangeColumns) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return names[order], times[order]
 
 
-def _outermost(rows: Sequence[ProjectedRange]) -> dict[str, _LaunchedIn]:
+def _outermost_work(rows: Sequence[ProjectedRange]) -> dict[str, _LaunchedWork]:
     """Return by name what ranges launched that are in no other range of the name; rows are by start."""
-    sums: dict[str, _LaunchedIn] = {}
-    outer: dict[tuple[str, int | None, int | None], ProjectedRange] = {}
+    sums: dict[str, _LaunchedWork] = {}
+    outer_ranges: dict[tuple[str, int | None, int | None], ProjectedRange] = {}
     for row in rows:
         key = row.name, row.queue, row.thread
-        around = outer.get(key)
-        if around is not None and around.level < row.level and row.end <= around.end:
+        outer_range = outer_ranges.get(key)
+        if outer_range is not None and outer_range.level < row.level and row.end <= outer_range.end:
             continue
-        outer[key] = row
+        outer_ranges[key] = row
         time, kernels, graphs = sums.get(row.name, (0, 0, 0))
-        sums[row.name] = _LaunchedIn(time + (row.busy or 0), kernels + row.kernels, graphs + row.graphs)
+        sums[row.name] = _LaunchedWork(time + (row.busy or 0), kernels + row.kernels, graphs + row.graphs)
     return sums
 
 
-def _counted_once(kernels: Kernels, ranges: HostRanges) -> dict[str, _LaunchedIn]:
+def _work_by_name(kernels: Kernels, ranges: HostRanges) -> dict[str, _LaunchedWork]:
     """Return by name what its ranges launched, where several of them are around a kernel once."""
     times, launches, graphs = (np.zeros(len(ranges.names), dtype=np.int64) for _ in range(3))
     for pairs in _distinct_pairs(kernels, ranges):
@@ -174,7 +180,7 @@ def _counted_once(kernels: Kernels, ranges: HostRanges) -> dict[str, _LaunchedIn
         np.add.at(launches, names, 1)
         np.add.at(graphs, names, kernels.graph[positions] != UNKNOWN)
     return {
-        ranges.names[code]: _LaunchedIn(int(times[code]), int(launches[code] - graphs[code]), int(graphs[code]))
+        ranges.names[code]: _LaunchedWork(int(times[code]), int(launches[code] - graphs[code]), int(graphs[code]))
         for code in np.flatnonzero(launches).tolist()
     }
 
@@ -185,8 +191,8 @@ def _distinct_pairs(kernels: Kernels, ranges: HostRanges) -> Iterator[NDArray[np
     A pair is one number, name × number of kernels + position of the kernel, so that pairs sort and compare fast.
     """
     parts = [np.empty(0, dtype=np.int64)]
-    for rows, positions in members(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
-        parts.append(np.unique(ranges.name[rows].astype(np.int64) * len(kernels) + positions))
+    for range_rows, positions in launched_pairs(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
+        parts.append(np.unique(ranges.name[range_rows].astype(np.int64) * len(kernels) + positions))
     pairs = np.concatenate(parts)
     parts.clear()  # as large as the pairs
     pairs.sort()

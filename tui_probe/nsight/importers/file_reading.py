@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.input_limits import InputLimit
 
 _GZIP: Final = b"\x1f\x8b"
-_PACKED: Final = {
+_DECOMPRESSORS: Final = {
     b"\xfd7zXZ\0": "xz -d",
     _GZIP: "gzip -d",
     b"\x28\xb5\x2f\xfd": "zstd -d",
@@ -30,9 +30,9 @@ _PACKED: Final = {
     b"PK\3\4": "unzip",
 }
 """First bytes of packed files, and the command that unpacks them."""
-_TRIED: Final = 1 << 16
+_TEST_BYTES: Final = 1 << 16
 """Bytes that are unpacked to see whether a file is cut off."""
-_TELLING: Final = 1000
+_LINES_PER_REPORT: Final = 1000
 """Lines between two words of how far reading is."""
 _ENCODING_MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -42,7 +42,7 @@ _ENCODING_MARKS: Final = (
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[IO[bytes]]:
+def open_decompressed(path: Path) -> Iterator[IO[bytes]]:
     """Open a file, unpacked if it is packed with gzip."""
     with open_plain(path) as raw:
         packed = raw.read(len(_GZIP)) == _GZIP
@@ -50,8 +50,8 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
         if not packed:
             yield raw
             return
-        with gzip.GzipFile(fileobj=raw) as inside:
-            yield cast("IO[bytes]", inside)
+        with gzip.GzipFile(fileobj=raw) as decompressed:
+            yield cast("IO[bytes]", decompressed)
 
 
 def first_bytes(path: Path, count: int = 64) -> bytes:
@@ -62,7 +62,7 @@ def first_bytes(path: Path, count: int = 64) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ImportFileError(f"{path}: {reason}; pass a readable file") from error
-    for mark, command in _PACKED.items():
+    for mark, command in _DECOMPRESSORS.items():
         if start.startswith(mark):
             if mark == _GZIP and (problem := _gzip_problem(path)):
                 raise ImportFileError(f"{path}: compressed with gzip and {problem}; copy or record it again")
@@ -73,8 +73,8 @@ def first_bytes(path: Path, count: int = 64) -> bytes:
 def _gzip_problem(path: Path) -> str:
     """Return why a packed file cannot be unpacked; "" if its beginning can be."""
     try:
-        with unpacked(path) as file:
-            file.read(_TRIED)
+        with open_decompressed(path) as file:
+            file.read(_TEST_BYTES)
     except EOFError:
         return "truncated"
     except (OSError, ValueError, zlib.error):
@@ -94,7 +94,7 @@ def lines_of(path: Path, progress: Callable[[float], object] = lambda _: None) -
             size = max(os.fstat(raw.fileno()).st_size, 1)
             with io.TextIOWrapper(raw, encoding, "replace", newline="\n") as text:
                 for number, line in enumerate(_bounded_lines(text, path)):
-                    if number % _TELLING == 0:
+                    if number % _LINES_PER_REPORT == 0:
                         progress(min(1.0, raw.tell() / size))
                     yield line
     except OSError as error:
@@ -115,13 +115,13 @@ def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
         yield line
 
 
-def refuse_larger(path: Path, limit: InputLimit, instead: str) -> None:
-    """ImportFileError for a file above the limit; ``instead`` is what to do."""
+def refuse_larger(path: Path, limit: InputLimit, advice: str) -> None:
+    """ImportFileError for a file above the limit; ``advice`` is what to do."""
     with suppress(OSError):
         if path.stat().st_size > limit.most:
-            raise ImportFileError(f"{path}: larger than {limit.size}; {instead}")
+            raise ImportFileError(f"{path}: larger than {limit.size}; {advice}")
 
 
-def file_progress(progress: Callable[[float], object], place: int, count: int) -> Callable[[float], object]:
+def file_progress(progress: Callable[[float], object], index: int, count: int) -> Callable[[float], object]:
     """Return the progress callback for one of ``count`` files: its share of all of them."""
-    return lambda share: progress((place + share) / count)
+    return lambda share: progress((index + share) / count)

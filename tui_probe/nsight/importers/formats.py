@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-_UNIT: Final = re.compile(r"(.*?)\s*\((\S+)\)")
+_HEADING_WITH_UNIT: Final = re.compile(r"(.*?)\s*\((\S+)\)")
 _TIMES: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9} | {
     "nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9, "seconds": 1e9, "min": 60e9, "minutes": 60e9, "hours": 3600e9,
 }  # fmt: skip
@@ -26,10 +26,10 @@ _SPELLINGS: Final = {
     "Proj Duration": "Projected Duration", "Dur": "Duration", "Num GPU Ops": "NumGPUOps",
 }  # fmt: skip
 """Headings of some versions, and those that stand for them here."""
-_LARGEST: Final = float(1 << 62)
-_NO_NUMBER: Final = 3
+_MAX_NUMBER: Final = float(1 << 62)
+_MIN_HEADINGS: Final = 3
 """Cells from which on a line without any number is one of headings."""
-_SUMMED: Final = ("Total Time", "Instances")
+_SUM_HEADINGS: Final = ("Total Time", "Instances")
 
 
 class ReportKind(NamedTuple):
@@ -38,7 +38,7 @@ class ReportKind(NamedTuple):
     name: str
     headings: frozenset[str]
     numbers: tuple[str, ...]
-    without: frozenset[str] = frozenset()
+    excluded_headings: frozenset[str] = frozenset()
 
 
 _TRACE: Final = ReportKind(
@@ -50,12 +50,15 @@ _RANGES: Final = ReportKind(
     ("Projected Start", "Projected Duration"),
 )
 _SUMS: Final = ReportKind(
-    "cuda_gpu_kern_sum", frozenset({*_SUMMED, "Name"}), _SUMMED, frozenset({"GridXYZ", "Category", "Source", "Range"})
+    "cuda_gpu_kern_sum",
+    frozenset({*_SUM_HEADINGS, "Name"}),
+    _SUM_HEADINGS,
+    frozenset({"GridXYZ", "Category", "Source", "Range"}),
 )
 _SUMS_BY_SHAPE: Final = ReportKind(
-    "cuda_gpu_kern_gb_sum", frozenset({*_SUMMED, "GridXYZ", "BlockXYZ", "Name"}), _SUMMED
+    "cuda_gpu_kern_gb_sum", frozenset({*_SUM_HEADINGS, "GridXYZ", "BlockXYZ", "Name"}), _SUM_HEADINGS
 )
-_SUMS_OF_ALL: Final = ReportKind("cuda_gpu_sum", frozenset({*_SUMMED, "Category", "Operation"}), _SUMMED)
+_SUMS_OF_ALL: Final = ReportKind("cuda_gpu_sum", frozenset({*_SUM_HEADINGS, "Category", "Operation"}), _SUM_HEADINGS)
 REPORT_KINDS: Final = (_TRACE, _RANGES, _SUMS, _SUMS_BY_SHAPE, _SUMS_OF_ALL)
 """The reports that are read."""
 
@@ -64,36 +67,36 @@ class StatsReport:
     """One report in a file: its headings in one spelling and without units, factors to ns and bytes, and its rows."""
 
     def __init__(self, headings: Sequence[str]) -> None:
-        self._at: dict[str, int] = {}
-        self._factor: dict[str, float] = {}
+        self._positions: dict[str, int] = {}
+        self._factors: dict[str, float] = {}
         for position, heading in enumerate(headings):
-            match = _UNIT.fullmatch(heading.strip())
-            known = match is not None and match[2] in _FACTORS
-            name = match[1] if match is not None and known else heading.strip()
+            match = _HEADING_WITH_UNIT.fullmatch(heading.strip())
+            has_unit = match is not None and match[2] in _FACTORS
+            name = match[1] if match is not None and has_unit else heading.strip()
             name = _SPELLINGS.get(name, name)
-            self._at.setdefault(name, position)
-            self._factor.setdefault(name, _FACTORS[match[2]] if match is not None and known else 1.0)
-        self.kind = next((kind for kind in REPORT_KINDS if self._is(kind)), None)
+            self._positions.setdefault(name, position)
+            self._factors.setdefault(name, _FACTORS[match[2]] if match is not None and has_unit else 1.0)
+        self.kind = next((kind for kind in REPORT_KINDS if self._matches(kind)), None)
 
-    def _is(self, kind: ReportKind) -> bool:
-        names = self._at.keys()
-        return kind.headings <= names and not kind.without & names
+    def _matches(self, kind: ReportKind) -> bool:
+        names = self._positions.keys()
+        return kind.headings <= names and not kind.excluded_headings & names
 
-    def has(self, cells: Sequence[str]) -> bool:
+    def is_row(self, cells: Sequence[str]) -> bool:
         """Return whether a line below the headings is a row."""
         return self.kind is not None and all(self.number(cells, name) is not None for name in self.kind.numbers)
 
     def text(self, row: Sequence[str], name: str) -> str:
-        at = self._at.get(name, -1)
-        return row[at].strip() if 0 <= at < len(row) else ""
+        position = self._positions.get(name, -1)
+        return row[position].strip() if 0 <= position < len(row) else ""
 
     def number(self, row: Sequence[str], name: str) -> float | None:
         """A number, a time in ns, a size in bytes; None if there is none."""
         value = parse_cell(self.text(row, name))
-        value = None if value is None else value * self._factor[name]
-        return value if value is not None and abs(value) < _LARGEST else None
+        value = None if value is None else value * self._factors[name]
+        return value if value is not None and abs(value) < _MAX_NUMBER else None
 
-    def whole(self, row: Sequence[str], name: str) -> int:
+    def integer(self, row: Sequence[str], name: str) -> int:
         """A number, -1 if there is none."""
         value = self.number(row, name)
         return UNKNOWN if value is None else round(value)
@@ -120,13 +123,13 @@ def report_rows(path: Path, progress: Callable[[float], object]) -> Iterator[tup
             report = StatsReport(cells)
             if report.kind is not None:
                 yield report, []
-        elif report is not None and report.has(cells):
+        elif report is not None and report.is_row(cells):
             yield report, cells
 
 
 def _are_headings(cells: Sequence[str]) -> bool:
     """Return whether a line begins a report: it has several cells, and no cell is a number or empty."""
-    return len(cells) >= _NO_NUMBER and all(cell.strip() and parse_cell(cell) is None for cell in cells)
+    return len(cells) >= _MIN_HEADINGS and all(cell.strip() and parse_cell(cell) is None for cell in cells)
 
 
 def _csv_rows(path: Path, progress: Callable[[float], object]) -> Iterator[list[str]]:

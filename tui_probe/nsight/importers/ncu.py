@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
 from tui_probe.input_limits import LINE_OF_CSV
-from tui_probe.nsight.importers.file_kinds import mismatch
+from tui_probe.nsight.importers.file_kinds import mismatch_reason
 from tui_probe.nsight.importers.file_reading import file_progress, first_bytes, lines_of
 from tui_probe.nsight.importers.formats import NCU_DETAILS
 from tui_probe.nsight.importers.ncu_layouts import DetailsLayout, ValueRows, layout_of
 from tui_probe.nsight.importers.ncu_rep import REPORT_MARK, read_report
-from tui_probe.nsight.importers.ncu_table import NcuFile, NcuTable, joined
+from tui_probe.nsight.importers.ncu_table import NcuFile, NcuTable, join_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 _ROW: Final = re.compile(r'"\d+","')
 _UNITS: Final = re.compile(r'(?:"",){4}|,{4}')
 _MESSAGE: Final = re.compile(r"==(ERROR|WARNING|PROF)== ?(.*)")
-_LONGEST_ROW: Final = 64
+_MAX_LINES_PER_ROW: Final = 64
 """Lines that one row may go over, where a cell holds ends of lines."""
 HEADING: Final = "Kernel Name"
 NO_PERMISSION: Final = "ERR_NVGPUCTRPERM"
-HOW_TO_GET_PERMISSION: Final = (
+PERMISSION_ADVICE: Final = (
     "no permission to read the GPU's performance counters (ERR_NVGPUCTRPERM): run ncu as root, or load the driver with"
     " NVreg_RestrictProfilingToAdminUsers=0. Probes count requests, sectors, bytes and tensor operations without this"
     " permission: see tui-probe probes"
 )
-COLD_CACHE: Final = (
+COLD_CACHE_NOTE: Final = (
     "cold caches: ncu flushes all caches before each pass, so each launch starts with an empty L2 and needs more"
     " DRAM traffic; with --cache-control none, ncu does not flush caches"
 )
@@ -53,9 +53,9 @@ class NcuLines:
     in which the program wrote something without an end of line first is cut to where the table's part begins.
     """
 
-    output: int = 0
+    output_lines: int = 0
     """Lines of the program's own output."""
-    broken: int = 0
+    unreadable: int = 0
     """Lines that begin like a row and cannot be read."""
     messages: dict[str, list[str]] = field(default_factory=lambda: {"ERROR": [], "WARNING": [], "PROF": []})
 
@@ -65,15 +65,15 @@ class NcuLines:
         for line in lines:
             text = line.rstrip("\r\n")
             if pending and _ROW.match(text):  # a new row: the one before it was cut off
-                self.broken += 1
+                self.unreadable += 1
                 pending = ""
             if pending:
-                pending = self._continued(pending, text)
+                pending = self._append_line(pending, text)
                 if not pending.count('"') % 2:
                     yield from self._cells(pending)
                     pending = ""
                 continue
-            part = self._part(text)
+            part = self._table_part(text)
             if part is None:
                 continue
             cells = _quoted_cells(part)
@@ -83,13 +83,13 @@ class NcuLines:
                 pending = part
             else:
                 yield from self._cells(part)
-        self.broken += bool(pending)
+        self.unreadable += bool(pending)
 
-    def _continued(self, pending: str, text: str) -> str:
+    def _append_line(self, pending: str, text: str) -> str:
         """A row and the next line of its cell; nothing if the cell is too long."""
-        if pending.count("\n") < _LONGEST_ROW and len(pending) + len(text) < LINE_OF_CSV.most:
+        if pending.count("\n") < _MAX_LINES_PER_ROW and len(pending) + len(text) < LINE_OF_CSV.most:
             return f"{pending}\n{text}"
-        self.broken += 1
+        self.unreadable += 1
         return ""
 
     def _cells(self, text: str) -> Iterator[list[str]]:
@@ -97,12 +97,12 @@ class NcuLines:
         try:
             cells = next(csv.reader([text]), [])
         except csv.Error:
-            self.broken += 1
+            self.unreadable += 1
             return
         if cells:
             yield cells
 
-    def _part(self, text: str) -> str | None:
+    def _table_part(self, text: str) -> str | None:
         """The part of a line that is of a table, None if there is none."""
         if _ROW.match(text):
             return text
@@ -117,7 +117,7 @@ class NcuLines:
         begin = _ROW.search(text)
         if begin is not None and text.count('","', begin.start()) > 8:
             return text[begin.start() :]
-        self.output += bool(text.strip())
+        self.output_lines += bool(text.strip())
         return None
 
 
@@ -136,9 +136,9 @@ def _quoted_cells(text: str) -> list[str] | None:
 
 def _heading_start(text: str) -> int:
     """Return the position at which the headings begin in a line."""
-    positions = (text.find(first) for first in ('"ID",', '"Process ID",', '"Device Name",', "ID,", "Process ID,"))
-    starts = [start for start in positions if start >= 0]
-    return min(starts, default=0)
+    positions = (text.find(heading) for heading in ('"ID",', '"Process ID",', '"Device Name",', "ID,", "Process ID,"))
+    found_positions = [start for start in positions if start >= 0]
+    return min(found_positions, default=0)
 
 
 def read_ncu(paths: Sequence[Path | str], progress: Callable[[float], object] = lambda _: None) -> NcuTable:
@@ -146,7 +146,7 @@ def read_ncu(paths: Sequence[Path | str], progress: Callable[[float], object] = 
     tables = [read_ncu_file(Path(path), file_progress(progress, place, len(paths))) for place, path in enumerate(paths)]
     if not tables:
         raise ImportFileError("no file: pass a CSV file from ncu")
-    return joined(tables)
+    return join_tables(tables)
 
 
 def read_ncu_file(path: Path, progress: Callable[[float], object] = lambda _: None) -> NcuTable:
@@ -154,9 +154,9 @@ def read_ncu_file(path: Path, progress: Callable[[float], object] = lambda _: No
     if first_bytes(path, len(REPORT_MARK)) == REPORT_MARK:
         return read_report(path, progress)
     lines, rows = NcuLines(), ValueRows()
-    tables = _read(lines, rows, lines_of(path, progress))
+    tables = _read_tables(lines, rows, lines_of(path, progress))
     if not rows.launches:
-        raise ImportFileError(f"{path}: {_why_nothing(path, lines, tables)}")
+        raise ImportFileError(f"{path}: {_no_values_reason(path, lines, tables)}")
     metrics, positions, factors = rows.metrics()
     launch, metric, value, texts = rows.columns()
     if len(metric):
@@ -165,10 +165,10 @@ def read_ncu_file(path: Path, progress: Callable[[float], object] = lambda _: No
     return NcuTable((NcuFile(str(path), notes),), rows.launches, metrics, launch, metric, value, texts)
 
 
-def _read(lines: NcuLines, rows: ValueRows, texts: Iterable[str]) -> int:
+def _read_tables(lines: NcuLines, rows: ValueRows, texts: Iterable[str]) -> int:
     """Read everything into ``rows``; returns how many tables there are."""
     layout: Layout | None = None
-    before: tuple[Layout | None, int] = None, 0  # the table so far, while the same headings may be a repetition
+    previous_table: tuple[Layout | None, int] = None, 0  # the table so far, while the same headings may be a repetition
     headings: list[str] = []
     tables = 0
     for cells in lines.rows(texts):
@@ -176,38 +176,38 @@ def _read(lines: NcuLines, rows: ValueRows, texts: Iterable[str]) -> int:
             new_layout = layout_of(cells, tables)
             if new_layout is not None:
                 if cells != headings:
-                    before = None, 0
-                elif before[0] is None:
-                    before = layout, tables
+                    previous_table = None, 0
+                elif previous_table[0] is None:
+                    previous_table = layout, tables
                 headings, layout, tables = cells, new_layout, tables + 1
                 continue
-        if isinstance(before[0], DetailsLayout) and before[0].goes_on(cells):
-            layout, tables = before
-        before = None, 0
+        if isinstance(previous_table[0], DetailsLayout) and previous_table[0].is_continued_by(cells):
+            layout, tables = previous_table
+        previous_table = None, 0
         if layout is None or not layout.read(cells, rows):
-            lines.broken += 1
+            lines.unreadable += 1
     return tables
 
 
-def _why_nothing(path: Path, lines: NcuLines, tables: int) -> str:
+def _no_values_reason(path: Path, lines: NcuLines, tables: int) -> str:
     messages = list(chain.from_iterable(lines.messages.values()))
     if any(NO_PERMISSION in message for message in messages):
-        return f"nothing was profiled: {HOW_TO_GET_PERMISSION}"
+        return f"nothing was profiled: {PERMISSION_ADVICE}"
     if lines.messages["ERROR"]:
         return f"no table; message of ncu: {lines.messages['ERROR'][0]}"
     if any("No kernels were profiled" in message for message in messages):
         return "no kernel was profiled: check ncu's filters; for child processes use --target-processes all"
     if tables:
         return "a header without launches: the program launched no kernel, or the file is truncated"
-    if (other := mismatch(path, "ncu")) is not None:
-        return other
+    if (reason := mismatch_reason(path, "ncu")) is not None:
+        return reason
     return f"not an Nsight Compute CSV (no columns ID and Kernel Name); make such a file with {NCU_DETAILS.made_with}"
 
 
 def _notes(lines: NcuLines, tables: int, rows: ValueRows) -> Iterator[str]:
     """Yield notes for a reader of the file's numbers."""
     for message in lines.messages["ERROR"]:
-        yield HOW_TO_GET_PERMISSION if NO_PERMISSION in message else f"ncu reports: {message}"
+        yield PERMISSION_ADVICE if NO_PERMISSION in message else f"ncu reports: {message}"
     for message in lines.messages["WARNING"]:
         if "Unable to access" in message or "Note:" in message:
             yield f"ncu reports: {message}"
@@ -220,6 +220,6 @@ def _notes(lines: NcuLines, tables: int, rows: ValueRows) -> Iterator[str]:
         )
     elif any(launch.grid is None for launch in rows.launches):
         yield "an older file, without grid and block: kernels are distinguished by name only"
-    if lines.broken:
-        number = f"{lines.broken:,}".replace(",", " ")
-        yield f"{number} table {'row' if lines.broken == 1 else 'rows'} could not be read"
+    if lines.unreadable:
+        number = f"{lines.unreadable:,}".replace(",", " ")
+        yield f"{number} table {'row' if lines.unreadable == 1 else 'rows'} could not be read"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_probe.nsight.importers.ncu_table import Extent
 
 _EXTENT: Final = re.compile(r"\D*(\d{1,10})\D+(\d{1,10})\D+(\d{1,10})\D*")
-_DIGITS: Final = 18
+_MAX_DIGITS: Final = 18
 """Digits of a number that fits a signed integer of 64 bits."""
 _Block: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]"
 """Launches, metrics and texts, one entry per value."""
@@ -95,8 +95,8 @@ class ValueRows:
     def columns(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], dict[int, str]]:
         """``launch``, code of the ``metric``, ``value`` as it is printed, and words by row."""
         self._close_block()
-        empty = np.empty(0, dtype=np.int32)
-        columns = zip(*self._blocks, strict=True) if self._blocks else ((empty,),) * 3
+        no_codes = np.empty(0, dtype=np.int32)
+        columns = zip(*self._blocks, strict=True) if self._blocks else ((no_codes,),) * 3
         launch, metric, codes = (np.concatenate(column) for column in columns)
         self._blocks.clear()
         texts = [text.strip() for text in self.texts]
@@ -133,7 +133,7 @@ def launch_of(cells: Mapping[str, str], session: int) -> NcuLaunch:
 def parse_count(text: str) -> int | None:
     """A count, which may have separators; None if it is none."""
     digits = re.sub(r"[,. '’\u00a0\u202f]", "", text)
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else None
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS else None
 
 
 def parse_extent(text: str) -> Extent | None:
@@ -162,7 +162,7 @@ def layout_of(headings: list[str], session: int) -> Layout | None:
     return RawLayout(headings, session) if "ID" in names else None
 
 
-class _Metrics:
+class _MetricCells:
     """Metrics by their cells; a section or a unit that the headings do not have is empty."""
 
     def __init__(self, names: dict[str, int]) -> None:
@@ -171,69 +171,71 @@ class _Metrics:
             names.get("Section Name"),
             names.get("Metric Unit"),
         )
-        self.last = max(self._name, self._section or 0, self._unit or 0)
+        self.last_cell = max(self._name, self._section or 0, self._unit or 0)
 
     def name(self, cells: list[str]) -> str:
         return cells[self._name]
 
-    def find(self, cells: list[str], rows: ValueRows, suffix: str = "") -> int:
-        section, unit = ("" if at is None else cells[at] for at in (self._section, self._unit))
+    def code_of(self, cells: list[str], rows: ValueRows, suffix: str = "") -> int:
+        section, unit = ("" if position is None else cells[position] for position in (self._section, self._unit))
         return rows.metric(section, cells[self._name] + suffix, unit)
 
 
-class _Launches:
+class _LaunchCells:
     """Launches by the cells that name them."""
 
     def __init__(self, names: dict[str, int], session: int) -> None:
         self._identity = {name: position for name, position in names.items() if name in IDENTITY}
         self._session = session
-        self._found: dict[tuple[str, ...], int] = {}
-        self._last: dict[int | None, int | None] = {}
-        self.first = names["ID"] if "ID" in names else names.get("Process ID", names["Kernel Name"])
+        self._positions: dict[tuple[str, ...], int] = {}
+        self._last_numbers: dict[int | None, int | None] = {}
+        self.first_cell = names["ID"] if "ID" in names else names.get("Process ID", names["Kernel Name"])
         self._end = max(self._identity.values()) + 1
 
-    def find(self, cells: list[str], rows: ValueRows) -> int:
+    def position_of(self, cells: list[str], rows: ValueRows) -> int:
         """The position of the launch that a row is of."""
         key = tuple(cells[: self._end])
-        position = self._found.get(key)
+        position = self._positions.get(key)
         if position is None:
-            position = self._found[key] = len(rows.launches)
-            launch = self._named(cells)
+            position = self._positions[key] = len(rows.launches)
+            launch = self._launch(cells)
             rows.launches.append(launch)
-            self._last[launch.process] = launch.number
+            self._last_numbers[launch.process] = launch.number
         return position
 
-    def goes_on(self, cells: list[str]) -> bool:
+    def is_continued_by(self, cells: list[str]) -> bool:
         """Return whether a row is of a launch after those before, of the same process; a new session restarts at 0."""
-        launch = self._named(cells)
-        last = self._last.get(launch.process)
+        launch = self._launch(cells)
+        last = self._last_numbers.get(launch.process)
         return last is not None and launch.number is not None and 0 < launch.number >= last
 
-    def _named(self, cells: list[str]) -> NcuLaunch:
+    def _launch(self, cells: list[str]) -> NcuLaunch:
         """A row's launch; what the row ends before is empty."""
-        named = {name: cells[at] if at < len(cells) else "" for name, at in self._identity.items()}
-        return launch_of(named, self._session)
+        identity = {name: cells[at] if at < len(cells) else "" for name, at in self._identity.items()}
+        return launch_of(identity, self._session)
 
 
 class DetailsLayout:
     """One row per metric, or a rule (which is left out: it repeats in words what the metrics say)."""
 
     def __init__(self, names: dict[str, int], session: int) -> None:
-        self._launches = _Launches(names, session)
-        self._metrics = _Metrics(names)
-        self._value, self._first = names["Metric Value"], names["ID"]
-        self._least = max(self._metrics.last, self._value) + 1
+        self._launches = _LaunchCells(names, session)
+        self._metrics = _MetricCells(names)
+        self._value_cell, self._id_cell = names["Metric Value"], names["ID"]
+        self._min_cells = max(self._metrics.last_cell, self._value_cell) + 1
 
-    def goes_on(self, cells: list[str]) -> bool:
+    def is_continued_by(self, cells: list[str]) -> bool:
         """Return whether a row below the same headings, written once more, belongs to this table."""
-        return len(cells) >= self._least and cells[self._first].isdecimal() and self._launches.goes_on(cells)
+        return (
+            len(cells) >= self._min_cells and cells[self._id_cell].isdecimal() and self._launches.is_continued_by(cells)
+        )
 
     def read(self, cells: list[str], rows: ValueRows) -> bool:
-        if len(cells) < self._least or not cells[self._first].isdecimal():
+        if len(cells) < self._min_cells or not cells[self._id_cell].isdecimal():
             return False
-        launch = self._launches.find(cells, rows)
+        launch = self._launches.position_of(cells, rows)
         if self._metrics.name(cells):
-            rows.add(launch, self._metrics.find(cells, rows), cells[self._value])
+            rows.add(launch, self._metrics.code_of(cells, rows), cells[self._value_cell])
         return True
 
 
@@ -241,18 +243,18 @@ class SummaryLayout:
     """One row per metric of all launches of a kernel with one shape: three values."""
 
     def __init__(self, names: dict[str, int], session: int) -> None:
-        self._launches = _Launches(names, session)
-        self._metrics = _Metrics(names)
+        self._launches = _LaunchCells(names, session)
+        self._metrics = _MetricCells(names)
         kinds = {"Average": "", "Minimum": " (minimum)", "Maximum": " (maximum)"}
-        self._values = [(names[kind], suffix) for kind, suffix in kinds.items() if kind in names]
-        self._least = max([self._metrics.last, *(at for at, _ in self._values)]) + 1
+        self._value_cells = [(names[kind], suffix) for kind, suffix in kinds.items() if kind in names]
+        self._min_cells = max([self._metrics.last_cell, *(at for at, _ in self._value_cells)]) + 1
 
     def read(self, cells: list[str], rows: ValueRows) -> bool:
-        if len(cells) < self._least or not self._metrics.name(cells):
+        if len(cells) < self._min_cells or not self._metrics.name(cells):
             return False
-        launch = self._launches.find(cells, rows)
-        for position, suffix in self._values:
-            rows.add(launch, self._metrics.find(cells, rows, suffix), cells[position])
+        launch = self._launches.position_of(cells, rows)
+        for position, suffix in self._value_cells:
+            rows.add(launch, self._metrics.code_of(cells, rows, suffix), cells[position])
         return True
 
 
@@ -261,29 +263,29 @@ class RawLayout:
 
     def __init__(self, headings: list[str], session: int) -> None:
         self._names = {name: position for position, name in reversed(list(enumerate(headings)))}
-        self._launches = _Launches(self._names, session)
-        self._first = self._names["ID"]
+        self._launches = _LaunchCells(self._names, session)
+        self._id_cell = self._names["ID"]
         begin = 1 + max(
             position
             for position, name in enumerate(headings)
             if name in IDENTITY or any(part in name for part in _NVTX)
         )
-        self._begin = begin
+        self._first_metric = begin
         self._headings = headings[begin:]
         self._metrics = NO_METRICS
 
     def read(self, cells: list[str], rows: ValueRows) -> bool:
-        if len(cells) < self._begin:
+        if len(cells) < self._first_metric:
             return False
-        values = cells[self._begin : self._begin + len(self._headings)]
-        if not cells[self._first]:
+        values = cells[self._first_metric : self._first_metric + len(self._headings)]
+        if not cells[self._id_cell]:
             self._name_metrics(values, rows)
             return True
-        if not cells[self._first].isdecimal():
+        if not cells[self._id_cell].isdecimal():
             return False
         if not len(self._metrics):
             self._name_metrics([], rows)
-        launch = self._launches.find(cells, rows)
+        launch = self._launches.position_of(cells, rows)
         rows.extend(launch, self._metrics[: len(values)], values)
         return True
 

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PACKAGE: Final = "ncu_report"
-EXECUTED: Final = "inst_executed"
+EXECUTED_METRIC: Final = "inst_executed"
 """Warps that executed the instruction."""
-SECTORS: Final = "memory_l2_theoretical_sectors_global"
+SECTORS_METRIC: Final = "memory_l2_theoretical_sectors_global"
 """Sectors of 32 bytes of its global accesses."""
-IDEAL: Final = "memory_l2_theoretical_sectors_global_ideal"
+IDEAL_SECTORS_METRIC: Final = "memory_l2_theoretical_sectors_global_ideal"
 """The minimum of sectors for the requested bytes."""
-_STALLED: Final = "smsp__pcsamp_warps_issue_stalled_"
+_STALL_PREFIX: Final = "smsp__pcsamp_warps_issue_stalled_"
 """Prefix of counters of samples in which a warp was stalled at the instruction; the reason follows."""
-_NOT_ISSUED: Final = "_not_issued"
+_NOT_ISSUED_SUFFIX: Final = "_not_issued"
 """Suffix of counters of the same samples without those in which the warp issued."""
 REPORT_MARK: Final = b"NVR"
 
@@ -60,7 +60,7 @@ def actions_of(path: Path, progress: Callable[[float], object]) -> Iterator[Acti
     """The profiled launches of a report, in the order of launching. Each is only good until the next: the report, which
     owns them, goes with the last.
     """
-    package = _package(path)
+    package = _import_package(path)
     try:
         report = package.load_report(str(path))
         for i in range(report.num_ranges()):
@@ -72,7 +72,7 @@ def actions_of(path: Path, progress: Callable[[float], object]) -> Iterator[Acti
         raise ImportFileError(f"{path}: ncu-report cannot read this report ({error}); record it again") from error
 
 
-def _package(path: Path) -> Any:
+def _import_package(path: Path) -> Any:
     """NVIDIA's module; ImportFileError without it."""
     try:
         return importlib.import_module(PACKAGE)
@@ -88,13 +88,15 @@ def instructions_of(action: Action, launch: int) -> list[Instruction]:
 
     Counters of single instructions are metrics whose instances are addresses of code.
     """
-    counts = {name: _by_address(action, name) for name in (EXECUTED, SECTORS, IDEAL)}
+    counts = {
+        name: _values_by_address(action, name) for name in (EXECUTED_METRIC, SECTORS_METRIC, IDEAL_SECTORS_METRIC)
+    }
     stalls: dict[int, dict[str, float]] = defaultdict(dict)
     for name in action.metric_names():
-        if name.startswith(_STALLED) and not name.endswith(_NOT_ISSUED):
-            for address, samples in (_by_address(action, name) or {}).items():
+        if name.startswith(_STALL_PREFIX) and not name.endswith(_NOT_ISSUED_SUFFIX):
+            for address, samples in (_values_by_address(action, name) or {}).items():
                 if samples:
-                    stalls[address][name.removeprefix(_STALLED)] = samples
+                    stalls[address][name.removeprefix(_STALL_PREFIX)] = samples
     addresses = sorted({*stalls, *(address for values in counts.values() if values for address in values)})
     return [
         _instruction(action, launch, address, addresses[0], counts, stalls.get(address, {})) for address in addresses
@@ -105,20 +107,23 @@ def _instruction(
     action: Action,
     launch: int,
     address: int,
-    first: int,
+    first_address: int,
     counts: Mapping[str, Mapping[int, float] | None],
     stalls: Mapping[str, float],
 ) -> Instruction:
     executed, sectors, ideal = (
-        None if (values := counts[name]) is None else values.get(address) for name in (EXECUTED, SECTORS, IDEAL)
+        None if (values := counts[name]) is None else values.get(address)
+        for name in (EXECUTED_METRIC, SECTORS_METRIC, IDEAL_SECTORS_METRIC)
     )
     place = action.source_info(address)
     file, line = (None, None) if place is None else (str(place.file_name()), int(place.line()))
     text = " ".join((action.sass_by_pc(address) or "").split())
-    return Instruction(launch, address - first, text, file or None, line or None, executed, sectors, ideal, stalls)
+    return Instruction(
+        launch, address - first_address, text, file or None, line or None, executed, sectors, ideal, stalls
+    )
 
 
-def _by_address(action: Action, name: str) -> dict[int, float] | None:
+def _values_by_address(action: Action, name: str) -> dict[int, float] | None:
     """The values of a metric by the address of their instruction; None if it was not collected by instruction."""
     metric = action.metric_by_name(name)
     if metric is None or not metric.num_instances() or not metric.has_correlation_ids():
@@ -139,8 +144,8 @@ def read_report(path: Path, progress: Callable[[float], object] = lambda _: None
     for action in actions_of(path, progress):
         kernel = kernel_name(action)
         if kernel is None:
-            what = "truncated: the kernel names are missing"
-            raise ImportFileError(f"{path}: {what}; copy or record it again")
+            problem = "truncated: the kernel names are missing"
+            raise ImportFileError(f"{path}: {problem}; copy or record it again")
         rows.add(action, kernel)
     if not rows.launches:
         raise ImportFileError(f"{path}: the report has no kernels; nothing was profiled, or the file is truncated")
@@ -154,7 +159,7 @@ class _ReportRows:
         self.launches: list[NcuLaunch] = []
         self._metrics: dict[Metric, int] = {}
         self._columns: tuple[list[int], list[int], list[float]] = [], [], []
-        self._words: dict[int, str] = {}
+        self._texts: dict[int, str] = {}
         self._instructions: list[Instruction] = []
 
     def add(self, action: Action, kernel: str) -> None:
@@ -163,22 +168,22 @@ class _ReportRows:
         self._instructions += instructions_of(action, number)
         launch, metric, value = self._columns
         for name in sorted(action.metric_names()):
-            measured = action.metric_by_name(name)
-            if measured is None or not measured.has_value():
+            metric_value = action.metric_by_name(name)
+            if metric_value is None or not metric_value.has_value():
                 continue
-            unit, factor = base_unit(measured.unit() or "")
-            shown = measured.value()
-            if isinstance(shown, str):
-                self._words[len(value)] = shown
+            unit, factor = base_unit(metric_value.unit() or "")
+            printed = metric_value.value()
+            if isinstance(printed, str):
+                self._texts[len(value)] = printed
             launch.append(number)
             metric.append(self._metrics.setdefault(Metric(RAW_SECTION, name, unit), len(self._metrics)))
-            value.append(shown * factor if isinstance(shown, int | float) else np.nan)
+            value.append(printed * factor if isinstance(printed, int | float) else np.nan)
 
     def table(self, file: str) -> NcuTable:
         launch, metric, value = self._columns
         return NcuTable(
             (NcuFile(file, ()),), self.launches, [*self._metrics], np.array(launch, dtype=np.int32),
-            np.array(metric, dtype=np.int32), np.array(value, dtype=np.float64), self._words, self._instructions,
+            np.array(metric, dtype=np.int32), np.array(value, dtype=np.float64), self._texts, self._instructions,
         )  # fmt: skip
 
 
@@ -193,8 +198,8 @@ def _launch(action: Action, number: int, kernel: str) -> NcuLaunch:
         kernel=kernel,
         grid=_launch_extent(action, "launch__grid_dim"),
         block=_launch_extent(action, "launch__block_dim"),
-        stream=_id(action, "launch__stream_id"),
-        device=_id(action, "launch__device_id"),
+        stream=_id_text(action, "launch__stream_id"),
+        device=_id_text(action, "launch__device_id"),
     )
 
 
@@ -204,7 +209,7 @@ def kernel_name(action: Action) -> str | None:
     return (action.name() if base is None else action.name(base)) or action.name()
 
 
-def _id(action: Action, name: str) -> str:
+def _id_text(action: Action, name: str) -> str:
     number = count_of(action, name)
     return "" if number is None else str(number)
 
@@ -216,6 +221,6 @@ def _launch_extent(action: Action, name: str) -> Extent | None:
 
 def count_of(action: Action, name: str) -> int | None:
     """A metric that counts; None if it was not collected."""
-    measured = action.metric_by_name(name)
-    value = None if measured is None or not measured.has_value() else measured.value()
+    metric = action.metric_by_name(name)
+    value = None if metric is None or not metric.has_value() else metric.value()
     return int(value) if isinstance(value, int | float) else None

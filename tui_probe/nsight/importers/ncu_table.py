@@ -22,14 +22,14 @@ _TIMES: Final = {
 """Nanoseconds of each unit of time."""
 _PREFIXES: Final = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
 """Powers of 1000, as ncu prints them with ``--print-units auto``."""
-_COUNTED: Final = frozenset({"byte", "hz", "inst", "sector", "cycle", "warp", "thread", "block", "request", "flop"})
+_COUNT_UNITS: Final = frozenset({"byte", "hz", "inst", "sector", "cycle", "warp", "thread", "block", "request", "flop"})
 _SPELLINGS: Final = {"bytes": "byte", "b": "byte", "cycles": "cycle", "sectors": "sector", "insts": "inst"}
 _NUMBER: Final = re.compile(r"[+-]?\d[\d.,'’ \u00a0\u202f_]*(?:[eE][+-]?\d+)?")
 _BLANK_SEPARATORS: Final = str.maketrans("", "", "'’ \u00a0\u202f_")
 _INSTANCES: Final = re.compile(r"(\S+) [({].*[)}]")
 ABSENT: Final = frozenset({"", "n/a", "no data", "nan", "-nan", "(!) nan", "(!) n/a", "inf", "-inf"})
 """Texts of values that were not measured."""
-_LARGEST: Final = 1e30
+_MAX_NUMBER: Final = 1e30
 """Limit beyond any counter; sums and products of numbers up to here are finite."""
 Extent: TypeAlias = tuple[int, int, int]
 
@@ -41,26 +41,26 @@ def base_unit(unit: str) -> tuple[str, float]:
     Base units have one spelling: ``byte``, ``ns`` for times, ``hz`` and ``byte/s`` for rates, ``inst/cycle``. A unit
     that is not known stays as it is.
     """
-    above, slash, below = unit.strip().partition("/")
-    name, factor = _part(above)
+    numerator, slash, denominator = unit.strip().partition("/")
+    name, factor = _base_of_part(numerator)
     if not slash:
         return name, factor
-    if below in _TIMES:
-        rate = factor * 1e9 / _TIMES[below]
+    if denominator in _TIMES:
+        rate = factor * 1e9 / _TIMES[denominator]
         return ("hz" if name == "cycle" else f"{name}/s"), rate
-    divisor, scale = _part(below)
+    divisor, scale = _base_of_part(denominator)
     return f"{name}/{divisor}", factor / scale
 
 
-def _part(text: str) -> tuple[str, float]:
+def _base_of_part(text: str) -> tuple[str, float]:
     if text in _TIMES:
         return "ns", _TIMES[text]
-    lower = _SPELLINGS.get(text.lower(), text.lower())
-    if lower in _COUNTED:
-        return lower, 1.0
-    without_prefix = _SPELLINGS.get(lower[1:], lower[1:])
-    if without_prefix in _COUNTED and lower[0] in _PREFIXES:
-        return without_prefix, _PREFIXES[lower[0]]
+    spelling = _SPELLINGS.get(text.lower(), text.lower())
+    if spelling in _COUNT_UNITS:
+        return spelling, 1.0
+    without_prefix = _SPELLINGS.get(spelling[1:], spelling[1:])
+    if without_prefix in _COUNT_UNITS and spelling[0] in _PREFIXES:
+        return without_prefix, _PREFIXES[spelling[0]]
     return text, 1.0
 
 
@@ -70,10 +70,10 @@ def decimal_point(texts: Iterable[str]) -> str:
     ``1,234,567`` and ``1.50`` speak for the point, ``1.234.567`` and ``1,50`` for the comma. ``1,024`` speaks for the
     point too, but only where nothing else speaks: ncu prints two decimals, so three digits are a group of thousands.
     """
-    spoken = Counter(map(_decimal_point_in, texts))
-    if spoken["."] == spoken[","]:
-        return "," if spoken["weak ,"] > spoken["weak ."] else "."
-    return "," if spoken[","] > spoken["."] else "."
+    votes = Counter(map(_decimal_point_in, texts))
+    if votes["."] == votes[","]:
+        return "," if votes["weak ,"] > votes["weak ."] else "."
+    return "," if votes[","] > votes["."] else "."
 
 
 def _decimal_point_in(text: str) -> str:
@@ -86,12 +86,12 @@ def _decimal_point_in(text: str) -> str:
     sign = "," if comma >= 0 else "." if point >= 0 else ""
     if not sign:
         return ""
-    other = "." if sign == "," else ","
+    other_sign = "." if sign == "," else ","
     if text.count(sign) > 1:
-        return other
+        return other_sign
     integer, fraction = text.lstrip("+-").split(sign)
-    grouped = len(fraction) == 3 and fraction.isdigit() and 1 <= len(integer) <= 3 and integer.lstrip("0")
-    return f"weak {other}" if grouped else sign
+    is_group = len(fraction) == 3 and fraction.isdigit() and 1 <= len(integer) <= 3 and integer.lstrip("0")
+    return f"weak {other_sign}" if is_group else sign
 
 
 def parse_number(text: str, point: str = ".") -> float | None:
@@ -104,13 +104,13 @@ def parse_number(text: str, point: str = ".") -> float | None:
         text = instances[1]
     if not _NUMBER.fullmatch(text):
         return None
-    plain = text.translate(_BLANK_SEPARATORS)
-    plain = plain.replace(",", "") if point == "." else plain.replace(".", "").replace(",", ".")
+    digits = text.translate(_BLANK_SEPARATORS)
+    digits = digits.replace(",", "") if point == "." else digits.replace(".", "").replace(",", ".")
     try:
-        value = float(plain)
+        value = float(digits)
     except ValueError:
         return None
-    return value if abs(value) <= _LARGEST else None
+    return value if abs(value) <= _MAX_NUMBER else None
 
 
 class NcuLaunch(NamedTuple):
@@ -171,7 +171,7 @@ class NcuTable:
     """Values of launches.
 
     ``launch`` (i4) and ``metric`` (i4) are positions in ``launches`` and ``metrics``; ``value`` (f8) is NaN where
-    nothing was measured or the value is a word, which is then in ``words`` by row. All have one entry per value.
+    nothing was measured or the value is a word, which is then in ``texts`` by row. All have one entry per value.
     """
 
     files: tuple[NcuFile, ...]
@@ -180,7 +180,7 @@ class NcuTable:
     launch: NDArray[np.int32]
     metric: NDArray[np.int32]
     value: NDArray[np.float64]
-    words: Mapping[int, str] = field(default_factory=dict)
+    texts: Mapping[int, str] = field(default_factory=dict)
     instructions: Sequence[Instruction] = ()
     """Counters of single instructions, which only reports have."""
 
@@ -205,7 +205,7 @@ class NcuTable:
 
     def text(self, row: int) -> str | None:
         """The word in a row, if its value is one."""
-        return self.words.get(row)
+        return self.texts.get(row)
 
     @property
     def is_summary(self) -> bool:
@@ -221,14 +221,14 @@ class NcuTable:
         yield from groups.values()
 
 
-def joined(tables: Sequence[NcuTable]) -> NcuTable:
+def join_tables(tables: Sequence[NcuTable]) -> NcuTable:
     """Several tables as one."""
     if len(tables) == 1:
         return tables[0]
     files: list[NcuFile] = []
     launches: list[NcuLaunch] = []
     metrics: dict[Metric, int] = {}
-    words: dict[int, str] = {}
+    texts: dict[int, str] = {}
     instructions: list[Instruction] = []
     columns: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]] = []
     rows = 0
@@ -239,8 +239,8 @@ def joined(tables: Sequence[NcuTable]) -> NcuTable:
         ]
         columns.append((table.launch + np.int32(len(launches)), codes[table.metric], table.value))
         launches += [launch._replace(file=launch.file + len(files)) for launch in table.launches]
-        words |= {row + rows: word for row, word in table.words.items()}
+        texts |= {row + rows: word for row, word in table.texts.items()}
         files += table.files
         rows += len(table)
     launch, metric, value = (np.concatenate(part) for part in zip(*columns, strict=True))
-    return NcuTable(tuple(files), launches, list(metrics), launch, metric, value, words, instructions)
+    return NcuTable(tuple(files), launches, list(metrics), launch, metric, value, texts, instructions)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tui_probe.errors import ImportFileError
 from tui_probe.input_limits import CSV_OF_NSYS
-from tui_probe.nsight.importers.file_kinds import SQLITE_MARK, is_chrome, json_advice, mismatch
+from tui_probe.nsight.importers.file_kinds import SQLITE_MARK, is_chrome, json_advice, mismatch_reason
 from tui_probe.nsight.importers.file_reading import file_progress, first_bytes, refuse_larger
 from tui_probe.nsight.importers.formats import NSYS_SQLITE, NSYS_STATS, report_rows
 from tui_probe.nsight.importers.nsys_model import (
@@ -41,53 +41,53 @@ _TRACE_COLUMNS: Final = ("start", "end", "device", "context", "stream", "name", 
 """Columns of a trace of the GPU as they are kept; times in ns, shared memory in bytes."""
 _START_ORDER: Final = ("start", "end", "device", "context", "stream", "name")
 """Columns by which rows are sorted, the first one first."""
-_HOW_TO_MAKE: Final = (
+_FORMAT_ADVICE: Final = (
     f"neither a known report of nsys stats nor an sqlite export; create such a file with {NSYS_SQLITE.made_with}, or"
     f" {NSYS_STATS.made_with}"
 )
-_MOST: Final = 2.0**62
+_MAX_BYTES: Final = 2.0**62
 """The most bytes that a column of 64 bits is given: sums of columns must not overflow."""
-_KERNEL: Final = "CUDA_KERNEL"
+_KERNEL_CATEGORY: Final = "CUDA_KERNEL"
 """The category of kernels in a summary of all operations."""
-_SUMS: Final = ("cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_sum")
+_SUM_REPORTS: Final = ("cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_sum")
 """Summaries of the same kernels; the first that is there counts."""
 
 
 def read_csv(paths: Sequence[Path], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
     """Reports of one profile; ImportFileError if a file holds none that is known."""
-    trace, ranges, sums = _Trace(), list[ProjectedRange](), dict[str, list[KernelSum]]()
-    seen: set[str] = set()
-    for place, path in enumerate(paths):
-        known = False
+    trace, ranges, sums = _GpuTrace(), list[ProjectedRange](), dict[str, list[KernelSum]]()
+    kinds: set[str] = set()
+    for index, path in enumerate(paths):
+        has_report = False
         refuse_larger(path, CSV_OF_NSYS, "import its sqlite export instead: nsys export --type sqlite REPORT")
-        for report, row in report_rows(path, file_progress(progress, place, len(paths))):
+        for report, row in report_rows(path, file_progress(progress, index, len(paths))):
             kind = "" if report.kind is None else report.kind.name
-            known = True
+            has_report = True
             if not row:
-                _once(path, kind, seen)
+                _check_once(path, kind, kinds)
             elif kind == "cuda_gpu_trace":
                 trace.add(report, row)
             elif kind == "nvtx_gpu_proj_trace":
-                ranges.append(_range(report, row))
-            elif report.text(row, "Category") in ("", _KERNEL):
-                sums.setdefault(kind, []).append(_sum(report, row))
-        if not known:
-            raise ImportFileError(f"{path}: {mismatch(path, 'nsys') or _HOW_TO_MAKE}")
+                ranges.append(_read_range(report, row))
+            elif report.text(row, "Category") in ("", _KERNEL_CATEGORY):
+                sums.setdefault(kind, []).append(_read_sum(report, row))
+        if not has_report:
+            raise ImportFileError(f"{path}: {mismatch_reason(path, 'nsys') or _FORMAT_ADVICE}")
     kernels, copies = trace.columns()
-    projected = _in_order(ranges)
-    chosen = next((rows for rows in map(sums.get, _SUMS) if rows), [])
-    notes = tuple(_notes(kernels, projected, chosen))
-    return NsysReport(tuple(map(str, paths)), kernels, copies, None, projected, {}, chosen, notes)
+    projected = _sorted_ranges(ranges)
+    kernel_sums = next((rows for rows in map(sums.get, _SUM_REPORTS) if rows), [])
+    notes = tuple(_notes(kernels, projected, kernel_sums))
+    return NsysReport(tuple(map(str, paths)), kernels, copies, None, projected, {}, kernel_sums, notes)
 
 
-def _once(path: Path, kind: str, seen: set[str]) -> None:
+def _check_once(path: Path, kind: str, kinds: set[str]) -> None:
     """ImportFileError if there was such a report before."""
-    if kind in seen:
+    if kind in kinds:
         raise ImportFileError(f"{path}: its {kind} differs from the previous files; import one profile at a time")
-    seen.add(kind)
+    kinds.add(kind)
 
 
-class _Trace:
+class _GpuTrace:
     """Rows of a trace of the GPU as columns; those without a grid are copies."""
 
     def __init__(self) -> None:
@@ -97,17 +97,17 @@ class _Trace:
 
     def add(self, report: StatsReport, row: Sequence[str]) -> None:
         name, device = report.text(row, "Name"), report.text(row, "Device")
-        start = report.whole(row, "Start")
+        start = report.integer(row, "Start")
         values = (
             start,
-            start + max(report.whole(row, "Duration"), 0),
-            self._devices.setdefault(device, _device(device)),
-            report.whole(row, "Ctx"),
-            report.whole(row, "Strm"),
+            start + max(report.integer(row, "Duration"), 0),
+            self._devices.setdefault(device, _device_number(device)),
+            report.integer(row, "Ctx"),
+            report.integer(row, "Strm"),
             self._names.setdefault(name, len(self._names)),
-            report.whole(row, "Reg/Trd"),
-            _shared(report, row),
-            *(report.whole(row, side) for side in _SHAPE),
+            report.integer(row, "Reg/Trd"),
+            _shared_bytes(report, row),
+            *(report.integer(row, side) for side in _SHAPE),
         )
         for column, value in zip(self._columns.values(), values, strict=True):
             column.append(value)
@@ -116,9 +116,9 @@ class _Trace:
         """Kernels and copies, in the order of start, in any order of the rows."""
         if not self._columns["start"]:
             return empty_kernels(), empty_copies()
-        unsorted = {name: np.array(column, dtype=np.int64) for name, column in self._columns.items()}
-        order = np.lexsort([unsorted[name] for name in reversed(_START_ORDER)])
-        columns: dict[str, NDArray[Any]] = {name: column[order] for name, column in unsorted.items()}
+        unsorted_columns = {name: np.array(column, dtype=np.int64) for name, column in self._columns.items()}
+        order = np.lexsort([unsorted_columns[name] for name in reversed(_START_ORDER)])
+        columns: dict[str, NDArray[Any]] = {name: column[order] for name, column in unsorted_columns.items()}
         places, columns["queue"] = distinct_rows([columns[name] for name in ("device", "context", "stream")])
         streams = [Stream(UNKNOWN, *place) for place in places]
         is_kernel = columns[_SHAPE[0]] != UNKNOWN
@@ -148,31 +148,31 @@ def _kernels(names: list[str], streams: list[Stream], columns: Mapping[str, NDAr
     )
 
 
-def _device(text: str) -> int:
+def _device_number(text: str) -> int:
     """``NVIDIA H100 (0)`` -> 0."""
     match = re.search(r"\((\d{1,9})\)\s*$", text)
     return int(match[1]) if match else 0
 
 
-def _shared(report: StatsReport, row: Sequence[str]) -> int:
+def _shared_bytes(report: StatsReport, row: Sequence[str]) -> int:
     """Bytes per block; nsys rounds them to thousands. Of a cell that no GPU has, the most that the table holds."""
     parts = [report.number(row, name) for name in ("StcSMem", "DymSMem")]
-    return round(max(-_MOST, min(_MOST, sum(part for part in parts if part is not None))))
+    return round(max(-_MAX_BYTES, min(_MAX_BYTES, sum(part for part in parts if part is not None))))
 
 
-def _range(report: StatsReport, row: Sequence[str]) -> ProjectedRange:
+def _read_range(report: StatsReport, row: Sequence[str]) -> ProjectedRange:
     """Read one range; its kind says that start and duration are numbers."""
-    start, length = report.whole(row, "Projected Start"), report.whole(row, "Projected Duration")
+    start, length = report.integer(row, "Projected Start"), report.integer(row, "Projected Duration")
     host, host_length = report.number(row, "Orig Start"), report.number(row, "Orig Duration")
-    process, thread = report.whole(row, "PID"), report.whole(row, "TID")
+    process, thread = report.integer(row, "PID"), report.integer(row, "TID")
     return ProjectedRange(
         name=report.text(row, "Name").removeprefix(":"),
         stream=None,
         queue=None,
         start=start,
         end=start + max(length, 0),
-        kernels=max(report.whole(row, "NumGPUOps"), 0),
-        level=max(report.whole(row, "Lvl"), 0),
+        kernels=max(report.integer(row, "NumGPUOps"), 0),
+        level=max(report.integer(row, "Lvl"), 0),
         busy=None,
         host_start=None if host is None else round(host),
         host_end=None if host is None or host_length is None else round(host + host_length),
@@ -180,28 +180,28 @@ def _range(report: StatsReport, row: Sequence[str]) -> ProjectedRange:
     )
 
 
-def _in_order(ranges: list[ProjectedRange]) -> list[ProjectedRange]:
+def _sorted_ranges(ranges: list[ProjectedRange]) -> list[ProjectedRange]:
     """Sort ranges by start, the outer first; levels count from 0."""
-    least = min((span.level for span in ranges), default=0)
+    outermost_level = min((span.level for span in ranges), default=0)
     ranges = sorted(ranges, key=lambda span: (span.start, span.level, -span.end, span.name))
-    return [replace(span, level=span.level - least) for span in ranges]
+    return [replace(span, level=span.level - outermost_level) for span in ranges]
 
 
-def _sum(report: StatsReport, row: Sequence[str]) -> KernelSum:
+def _read_sum(report: StatsReport, row: Sequence[str]) -> KernelSum:
     times = [report.number(row, name) for name in ("Med", "Min", "Max", "Avg")]
-    median, least, most, mean = (None if time is None else round(time) for time in times)
+    median, minimum, maximum, mean = (None if time is None else round(time) for time in times)
     name = report.text(row, "Name") or report.text(row, "Operation")
-    launches, total = report.whole(row, "Instances"), report.whole(row, "Total Time")
+    launches, total = report.integer(row, "Instances"), report.integer(row, "Total Time")
     grid, block = report.extent(row, "GridXYZ"), report.extent(row, "BlockXYZ")
-    return KernelSum(name, launches, total, median, least, most, mean, grid, block)
+    return KernelSum(name, launches, total, median, minimum, maximum, mean, grid, block)
 
 
-def _notes(kernels: Kernels, projected: list[ProjectedRange], sums: list[KernelSum]) -> Iterator[str]:
-    if len(kernels) or projected:
+def _notes(kernels: Kernels, ranges: list[ProjectedRange], sums: list[KernelSum]) -> Iterator[str]:
+    if len(kernels) or ranges:
         yield (
             "CSV of nsys stats has no processes, no number of SMs and no launch calls; to see them, export to sqlite"
         )
-    if projected:
+    if ranges:
         yield "nsys projected the ranges over all streams; the counts of a range include copies and memsets"
     if sums and not len(kernels):
         yield "this summary has no individual launches, grids or streams; export with --report cuda_gpu_trace"
@@ -214,17 +214,19 @@ def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] =
     files = [Path(path) for path in paths]
     if not files:
         raise ImportFileError("no file: pass an sqlite export of Nsight Systems, or CSV files of nsys stats")
-    others = [path for path in files if not is_chrome(path)]
-    if not others:
+    other_files = [path for path in files if not is_chrome(path)]
+    if not other_files:
         from tui_probe.nsight.importers.chrome_report import read_chrome
 
         return read_chrome(files, progress)
-    if len(others) < len(files):
-        first_bytes(others[0])  # raises an error for a file that is packed or cannot be read
-        what = json_advice(others[0]) or "not a Chrome trace"
-        raise ImportFileError(f"{others[0]}: {what}, but the other files are Chrome traces; import files of one kind")
-    starts = [first_bytes(path, len(SQLITE_MARK)) for path in files]
-    databases = [path for path, start in zip(files, starts, strict=True) if start == SQLITE_MARK]
+    if len(other_files) < len(files):
+        first_bytes(other_files[0])  # raises an error for a file that is packed or cannot be read
+        problem = json_advice(other_files[0]) or "not a Chrome trace"
+        raise ImportFileError(
+            f"{other_files[0]}: {problem}, but the other files are Chrome traces; import files of one kind"
+        )
+    beginnings = [first_bytes(path, len(SQLITE_MARK)) for path in files]
+    databases = [path for path, start in zip(files, beginnings, strict=True) if start == SQLITE_MARK]
     if databases and len(files) > 1:
         raise ImportFileError(f"{databases[0]}: an sqlite export must be the only file")
     for path in files:

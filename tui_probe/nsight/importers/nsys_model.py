@@ -13,24 +13,24 @@ from tui_probe.draw import units
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_DENSE: Final = 1 << 20
+_MAX_TABLE_SPAN: Final = 1 << 20
 """Numbers that differ by less are looked up in a table, which is quicker than to sort them."""
-_WIDE: Final = 4
+_MIN_OFFSET_BYTES: Final = 4
 """Bytes of a number in which a difference of this size fits."""
 UNKNOWN: Final = -1
 Column: TypeAlias = NDArray[Any]
 """Integers, of 32 bits where all of a column fit."""
 _THREAD_BITS: Final = 24
 """Bits of a thread's id in nsys' number of it; above them are those of the process's id, as many."""
-_ID: Final = (1 << 24) - 1
+_ID_MASK: Final = (1 << 24) - 1
 _WIDTHS: Final = ((np.int16, (1 << 15) - 1), (np.int32, (1 << 31) - 1), (np.int64, 1 << 63))
 """Types with the number that entries stay below, so that a difference to -1 fits, too."""
-_UNNAMED: Final = 1 << 38
+_NO_ID_BIT: Final = 1 << 38
 """Marks a process without a system id in the file."""
-_FILES: Final = (_UNNAMED >> _THREAD_BITS) - 1
-LATEST: Final = 1 << 62
+_FILE_MASK: Final = (_NO_ID_BIT >> _THREAD_BITS) - 1
+MAX_TIME_NS: Final = 1 << 62
 """Ns from which on a time is none: 146 years, and half of what a column holds, so that no difference overflows."""
-NO_TIME: Final = -LATEST
+NO_TIME: Final = -MAX_TIME_NS
 """Stands for a time that a row does not have."""
 
 
@@ -38,17 +38,19 @@ def distinct(column: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]
     """The numbers of a column, ascending, and for each entry its position among them."""
     if not len(column):
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
-    low, high = int(column.min()), int(column.max())
-    if low == high:
-        return np.array([low], dtype=np.int64), np.zeros(len(column), dtype=np.int32)
-    if high - low >= _DENSE:
-        numbers, places = np.unique(column, return_inverse=True)
-        return numbers.astype(np.int64), places.reshape(-1).astype(np.int32)
-    offsets: NDArray[Any] = column.astype(np.int32) - low if column.itemsize < _WIDE else column - low
+    minimum, maximum = int(column.min()), int(column.max())
+    if minimum == maximum:
+        return np.array([minimum], dtype=np.int64), np.zeros(len(column), dtype=np.int32)
+    if maximum - minimum >= _MAX_TABLE_SPAN:
+        numbers, positions = np.unique(column, return_inverse=True)
+        return numbers.astype(np.int64), positions.reshape(-1).astype(np.int32)
+    offsets: NDArray[Any] = (
+        column.astype(np.int32) - minimum if column.itemsize < _MIN_OFFSET_BYTES else column - minimum
+    )
     occurs = np.zeros(int(offsets.max()) + 1, dtype=np.bool_)
     occurs[offsets] = True
-    places = (np.cumsum(occurs) - 1).astype(np.int32)[offsets]
-    return np.flatnonzero(occurs) + low, places
+    positions = (np.cumsum(occurs) - 1).astype(np.int32)[offsets]
+    return np.flatnonzero(occurs) + minimum, positions
 
 
 def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[list[tuple[int, ...]], NDArray[np.int32]]:
@@ -59,17 +61,17 @@ def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[list[tuple[int, ...]
     places = np.zeros(len(columns[0]), dtype=np.int32)
     for column in columns:
         numbers, positions = distinct(column)
-        several = max(len(numbers), 1)
-        codes, places = distinct(places.astype(np.int64) * several + positions)
-        rows = [(*rows[code // several], int(numbers[code % several])) for code in codes.tolist()]
+        count = max(len(numbers), 1)
+        codes, places = distinct(places.astype(np.int64) * count + positions)
+        rows = [(*rows[code // count], int(numbers[code % count])) for code in codes.tolist()]
     return rows, places
 
 
 def ranks(texts: Sequence[str]) -> NDArray[np.int32]:
     """Return the position of each text in alphabetical order."""
-    places = np.empty(len(texts), dtype=np.int32)
-    places[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-    return places
+    positions = np.empty(len(texts), dtype=np.int32)
+    positions[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    return positions
 
 
 class Stream(NamedTuple):
@@ -88,16 +90,16 @@ class SharedRows:
     """A column with many equal entries: the distinct ``rows``, and for each entry its position among them."""
 
     rows: Column
-    places: Column
+    positions: Column
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
-    def __getitem__(self, chosen: Column) -> Column:
-        return np.asarray(self.rows[self.places[chosen]])
+    def __getitem__(self, indices: Column) -> Column:
+        return np.asarray(self.rows[self.positions[indices]])
 
     def tolist(self) -> list[Any]:
-        entries: list[Any] = self.rows[self.places].tolist()
+        entries: list[Any] = self.rows[self.positions].tolist()
         return entries
 
 
@@ -105,10 +107,10 @@ def compact(column: Column) -> Column:
     """Return the integers for reading: in 16 or 32 bits if they fit, without memory if all are equal."""
     if not len(column):
         return column
-    low, high = int(column.min()), int(column.max())
-    if low == high:
+    minimum, maximum = int(column.min()), int(column.max())
+    if minimum == maximum:
         return np.broadcast_to(column[0], len(column))
-    return column.astype(next(kind for kind, most in _WIDTHS if -most <= low and high < most), copy=False)
+    return column.astype(next(kind for kind, limit in _WIDTHS if -limit <= minimum and maximum < limit), copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +234,8 @@ class KernelSum:
     launches: int
     total: int
     median: int | None
-    least: int | None
-    most: int | None
+    minimum: int | None
+    maximum: int | None
     mean: int | None = None
     grid: tuple[int, ...] | None = None
     block: tuple[int, ...] | None = None
@@ -256,32 +258,32 @@ class NsysReport:
 
 def process_id(number: int) -> int:
     """The id that the system gave a process, from nsys' id of it or of one of its threads."""
-    return number >> _THREAD_BITS & _ID
+    return number >> _THREAD_BITS & _ID_MASK
 
 
 def thread_number(process: int, thread: int) -> int:
     """A number for a thread from the ids that the system gave it and its process, as nsys makes it."""
-    return process << _THREAD_BITS | thread & _ID
+    return process << _THREAD_BITS | thread & _ID_MASK
 
 
-def process_in_file(file: int, process: object, place: int) -> int:
+def process_in_file(file: int, process: object, index: int) -> int:
     """A number for a process of one of several files, since two files may have processes of the same id.
 
-    ``place`` distinguishes processes of a file that have no id of the system.
+    ``index`` distinguishes processes of a file that have no id of the system.
     """
-    above = (file & _FILES) << _THREAD_BITS
-    named = isinstance(process, int) and 0 < process <= _ID
-    return above | process if named else above | _UNNAMED | place & _ID  # type: ignore[operator]
+    file_bits = (file & _FILE_MASK) << _THREAD_BITS
+    has_id = isinstance(process, int) and 0 < process <= _ID_MASK
+    return file_bits | process if has_id else file_bits | _NO_ID_BIT | index & _ID_MASK  # type: ignore[operator]
 
 
 def system_id(process: int) -> int | None:
     """The id that the system gave a process; None if it is not known."""
-    return None if process & _UNNAMED else process & _ID
+    return None if process & _NO_ID_BIT else process & _ID_MASK
 
 
 def file_number(process: int) -> int | None:
     """The position of the file that a process is of; None if the process is not known."""
-    return None if process == UNKNOWN else process >> _THREAD_BITS & _FILES
+    return None if process == UNKNOWN else process >> _THREAD_BITS & _FILE_MASK
 
 
 def process_number(process: NDArray[Any]) -> NDArray[np.int64]:
@@ -310,20 +312,20 @@ def empty_copies() -> Copies:
 
 def possible_times(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.bool_]:
     """Return, per row, whether its times are possible: in the range of a clock, no end before its start."""
-    return np.asarray((start > -LATEST) & (start <= end) & (end < LATEST))
+    return np.asarray((start > -MAX_TIME_NS) & (start <= end) & (end < MAX_TIME_NS))
 
 
-def impossible_times(noun: str, start: NDArray[Any], end: NDArray[Any]) -> Iterator[str]:
+def impossible_time_notes(noun: str, start: NDArray[Any], end: NDArray[Any]) -> Iterator[str]:
     """Notes about the rows, each a ``noun``, that are left out."""
-    unstarted = start == NO_TIME
-    unended = (end == NO_TIME) & ~unstarted
-    others = int((~possible_times(start, end) & ~unstarted & ~unended).sum())
-    if count := int(unended.sum()):
+    has_no_start = start == NO_TIME
+    has_no_end = (end == NO_TIME) & ~has_no_start
+    invalid = int((~possible_times(start, end) & ~has_no_start & ~has_no_end).sum())
+    if count := int(has_no_end.sum()):
         yield (
             f"{units.counted(count, noun)} excluded because the end is missing (still running when the recording ended)"
         )
-    if count := int(unstarted.sum()):
+    if count := int(has_no_start.sum()):
         yield f"{units.counted(count, noun)} excluded because the start is missing; export the report again"
-    if others:
-        why = "of impossible times (out of range, or an end before its start)"
-        yield f"{units.counted(others, noun)} excluded because {why}; export the report again"
+    if invalid:
+        reason = "of impossible times (out of range, or an end before its start)"
+        yield f"{units.counted(invalid, noun)} excluded because {reason}; export the report again"

@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_AT_ONCE: Final = 10_000
+_ROWS_PER_CHUNK: Final = 10_000
 """Rows that are read at a time."""
-_SMALL: Final = np.iinfo(np.int32)
+_INT32: Final = np.iinfo(np.int32)
 _JOURNAL_MARK: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 """Start of a journal that is in use; SQLite clears it after the change."""
-_LARGEST_GROWTH: Final = 4
+_MAX_TEXT_RATIO: Final = 4
 """Times the size of a file that the texts of one table may have: UTF-16 in the file grows to UTF-8, columns repeat."""
 
 
 class Cell(NamedTuple):
-    """A required column: it or one of ``others``, which also replace its NULL cells; then
+    """A required column: it or one of ``alternatives``, which also replace its NULL cells; then
     ``null`` does.
     """
 
     null: object
-    others: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
 
 
 class Tables:
@@ -53,13 +53,13 @@ class Tables:
     ) -> None:
         self.path = path
         self._size = size
-        self._texts = 0
+        self._text_bytes = 0
         """Bytes of text in the rows of the table that is being read."""
         self._progress = progress
-        self._read = self._expected = 0
+        self._rows_read = self._rows_expected = 0
         """Rows: those that were read, and those of all tables that will be."""
         self._connection = connection
-        connection.text_factory = self._text
+        connection.text_factory = self._decode_text
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         self.names = {str(name) for (name,) in tables}
 
@@ -73,70 +73,72 @@ class Tables:
         """Add the rows of tables that will be read to the total of the progress."""
         for table in self.names & {*tables}:
             with suppress(sqlite3.Error, TypeError):  # a table without row numbers
-                (last,) = self._connection.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()
-                self._expected += last or 0
+                (last_row,) = self._connection.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()
+                self._rows_expected += last_row or 0
 
-    def rows(self, table: str, wanted: Mapping[str, object], where: str = "") -> list[tuple[Any, ...]]:
+    def rows(self, table: str, defaults: Mapping[str, object], condition: str = "") -> list[tuple[Any, ...]]:
         """All rows of a table at the same time, as ``chunks`` yields them."""
-        return [*chain.from_iterable(self.chunks(table, wanted, where))]
+        return [*chain.from_iterable(self.chunks(table, defaults, condition))]
 
-    def chunks(self, table: str, wanted: Mapping[str, object], where: str = "") -> Iterator[list[tuple[Any, ...]]]:
-        """The rows of a table, some at a time: the columns ``wanted``, by name, with what stands for a missing one.
+    def chunks(
+        self, table: str, defaults: Mapping[str, object], condition: str = ""
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows of a table, some at a time: the columns ``defaults``, by name, with what stands for a missing one.
 
         ``...`` and a ``Cell`` mark a column that has to be there; without it ImportFileError names it. No table, no
-        rows. Their order is any; ``where`` is a condition of SQL.
+        rows. Their order is any; ``condition`` is a condition of SQL.
         """
         present = self.columns_of(table)
         if not present:
             return
-        values, standing_in = [], []
-        for column, default in wanted.items():
+        values, parameters = [], []
+        for column, default in defaults.items():
             cell = default if isinstance(default, Cell) else Cell(default)
-            names = [f'"{name}"' for name in (column, *cell.others) if name in present]
+            names = [f'"{name}"' for name in (column, *cell.alternatives) if name in present]
             if not names and (default is ... or cell is default):
                 raise ImportFileError(f"{self.path}: table {table} has no column {column}; export it with a newer nsys")
             values.append(names[0] if default is ... else f"coalesce({', '.join(names or ['NULL'])}, ?)")
-            standing_in += [] if default is ... else [cell.null]
-        condition = f" WHERE {where}" if where else ""
-        cursor = self._connection.execute(f'SELECT {", ".join(values)} FROM "{table}"{condition}', standing_in)
-        count = self._texts = 0
-        while rows := cursor.fetchmany(_AT_ONCE):
+            parameters += [] if default is ... else [cell.null]
+        where_clause = f" WHERE {condition}" if condition else ""
+        cursor = self._connection.execute(f'SELECT {", ".join(values)} FROM "{table}"{where_clause}', parameters)
+        count = self._text_bytes = 0
+        while rows := cursor.fetchmany(_ROWS_PER_CHUNK):
             count += len(rows)
             if count > self._size // BYTES_PER_ROW:
-                raise ImportFileError(self._damaged(table))
-            self._read += len(rows)
-            self._progress(min(1.0, self._read / max(self._expected, 1)))
+                raise ImportFileError(self._damage_text(table))
+            self._rows_read += len(rows)
+            self._progress(min(1.0, self._rows_read / max(self._rows_expected, 1)))
             yield rows
 
-    def integers(self, table: str, wanted: Mapping[str, object], where: str = "") -> dict[str, NDArray[Any]]:
+    def integers(self, table: str, defaults: Mapping[str, object], condition: str = "") -> dict[str, NDArray[Any]]:
         """Columns of integers by name: of 32 bits where all fit, which is most of a long table."""
-        parts: list[list[NDArray[Any]]] = [[] for _ in wanted]
-        for numbers in self.numbers(table, wanted, where):
+        parts: list[list[NDArray[Any]]] = [[] for _ in defaults]
+        for numbers in self.numbers(table, defaults, condition):
             for part, column in zip(parts, numbers.T, strict=True):
-                part.append(narrow(column))
-        return {name: _joined(parts[i]) for i, name in enumerate(wanted)}
+                part.append(narrow_column(column))
+        return {name: _concatenate(parts[i]) for i, name in enumerate(defaults)}
 
-    def numbers(self, table: str, wanted: Mapping[str, object], where: str = "") -> Iterator[NDArray[np.int64]]:
+    def numbers(self, table: str, defaults: Mapping[str, object], condition: str = "") -> Iterator[NDArray[np.int64]]:
         """The rows of a table of integers, some at a time: (rows, wanted)."""
-        for rows in self.chunks(table, wanted, where):
+        for rows in self.chunks(table, defaults, condition):
             try:
                 numbers = array("q", chain.from_iterable(rows))
             except (TypeError, ValueError, OverflowError) as error:
-                raise ImportFileError(self.no_number(table, error)) from error
-            yield np.frombuffer(numbers, dtype=np.int64).reshape(len(rows), len(wanted))
+                raise ImportFileError(self.not_integer_text(table, error)) from error
+            yield np.frombuffer(numbers, dtype=np.int64).reshape(len(rows), len(defaults))
 
-    def _text(self, raw: bytes) -> str:
-        self._texts += len(raw)
-        if self._texts > _LARGEST_GROWTH * self._size:
+    def _decode_text(self, raw: bytes) -> str:
+        self._text_bytes += len(raw)
+        if self._text_bytes > _MAX_TEXT_RATIO * self._size:
             raise sqlite3.DataError("its strings are longer than the file")
         return raw.decode("utf-8", "replace")
 
-    def _damaged(self, table: str) -> str:
+    def _damage_text(self, table: str) -> str:
         return (
             f"{self.path}: table {table} has more rows than fit into the file, so the file is damaged; export it again"
         )
 
-    def no_number(self, table: str, error: Exception) -> str:
+    def not_integer_text(self, table: str, error: Exception) -> str:
         """Return the error text for a table with a cell that should be a whole number and is not."""
         return (
             f"{self.path}: table {table} has a value that is not an integer ({error}), so the file is damaged or was"
@@ -147,7 +149,7 @@ class Tables:
 @contextmanager
 def open_tables(path: Path, progress: Callable[[float], object] = lambda _: None) -> Iterator[Tables]:
     """Open the tables of a file, for as long as the block lasts. The file has to stay as it is meanwhile."""
-    before = _refuse_unfinished(path)
+    status = _refuse_unfinished(path)
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     except (sqlite3.Error, ValueError) as error:
@@ -156,14 +158,14 @@ def open_tables(path: Path, progress: Callable[[float], object] = lambda _: None
         with closing(connection):
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, SQLITE_VALUE.most)
-            yield Tables(path, connection, before.st_size, progress)
+            yield Tables(path, connection, status.st_size, progress)
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
         # Where sqlite's own complaint quotes bytes of the file, Python raises UnicodeDecodeError instead of it.
-        _refuse_changed(path, before)
+        _refuse_changed(path, status)
         raise ImportFileError(
             f"{path}: not a readable sqlite export ({error}); make an export with nsys export --type sqlite REPORT"
         ) from error
-    _refuse_changed(path, before)
+    _refuse_changed(path, status)
 
 
 def _refuse_unfinished(path: Path) -> os.stat_result:
@@ -189,24 +191,28 @@ def _refuse_unfinished(path: Path) -> os.stat_result:
     )
 
 
-def _refuse_changed(path: Path, before: os.stat_result) -> None:
+def _refuse_changed(path: Path, status: os.stat_result) -> None:
     try:
-        now = path.stat()
+        new_status = path.stat()
     except OSError as error:
         raise ImportFileError(f"{path} was removed while it was being read ({error.strerror})") from error
-    if (now.st_ino, now.st_size, now.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns):
+    if (new_status.st_ino, new_status.st_size, new_status.st_mtime_ns) != (
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+    ):
         raise ImportFileError(f"{path}: changed while it was being read; import it again after the export has ended")
 
 
-def narrow(column: NDArray[np.int64]) -> NDArray[Any]:
+def narrow_column(column: NDArray[np.int64]) -> NDArray[Any]:
     """Return the numbers in 32 bits, if they fit."""
     if not len(column):
         return column
-    fits = _SMALL.min <= column.min() and column.max() <= _SMALL.max
+    fits = _INT32.min <= column.min() and column.max() <= _INT32.max
     return column.astype(np.int32) if fits else column.copy()
 
 
-def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+def _concatenate(parts: list[NDArray[Any]]) -> NDArray[Any]:
     """The parts as one column; the list is emptied, since both of a long table take much memory."""
     column = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
     parts.clear()

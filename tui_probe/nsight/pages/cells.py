@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.nsight.analysis.kernel_groups import Shape
     from tui_probe.nsight.importers.nsys_model import Stream
 
-_OF_KERNELS: Final = frozenset({"kernel", "after_name", "before_name"})
+_KERNEL_NAME_KEYS: Final = frozenset({"kernel", "after_name", "before_name"})
 """Keys of columns with names of kernels."""
 _KERNEL_PART: Final = 1 / 3
 _TEXT_PART: Final = 1 / 3
@@ -63,9 +63,9 @@ def moment(value: float | None, digits: int = 3) -> str:
 
 def show_moments(columns: Iterable[Column[Row]], starts: NDArray[Any]) -> tuple[Column[Row], ...]:
     """The columns, with starts in ns if two of them look alike in µs."""
-    shown = np.sort(starts)
-    different = shown[1:] != shown[:-1]
-    if not (different & (shown[1:] // 1000 == shown[:-1] // 1000)).any():
+    sorted_starts = np.sort(starts)
+    is_new = sorted_starts[1:] != sorted_starts[:-1]
+    if not (is_new & (sorted_starts[1:] // 1000 == sorted_starts[:-1] // 1000)).any():
         return tuple(columns)
     return tuple(_in_ns(column) if column.key == "start_ns" else column for column in columns)
 
@@ -77,9 +77,9 @@ def _in_ns(column: Column[Row]) -> Column[Row]:
 
 def quantity(value: float, unit: str) -> str:
     """A value in base units with its unit: ``264 GB/s``, ``6.36 MB``, ``2.34 µs``, ``25.57 %``, ``1 024 sector``."""
-    scaled = {"byte": units.size, "byte/s": units.rate, "ns": nanoseconds}.get(unit)
-    if scaled is not None and value >= 0:
-        return scaled(value)
+    formatter = {"byte": units.size, "byte/s": units.rate, "ns": nanoseconds}.get(unit)
+    if formatter is not None and value >= 0:
+        return formatter(value)
     number = units.count(int(value)) if value.is_integer() else units.decimal(value)
     return f"{number} {unit}".rstrip()
 
@@ -99,28 +99,29 @@ def shorten_names(
     columns: Iterable[Column[Row]], names: Iterable[str], part: float = _KERNEL_PART
 ) -> tuple[Column[Row], ...]:
     """The columns, with one shortening for all ``names`` of kernels, and ``part`` of the table for them."""
-    cut = shorten_apart(map(printable, names))
+    shorten_apart_names = shorten_apart(map(printable, names))
     return tuple(
-        replace(column, shorten=cut, readable=part) if column.key in _OF_KERNELS else column for column in columns
+        replace(column, shorten=shorten_apart_names, readable=part) if column.key in _KERNEL_NAME_KEYS else column
+        for column in columns
     )
 
 
 def cut_texts(columns: Iterable[Column[Row]], key: str, texts: Iterable[str]) -> tuple[Column[Row], ...]:
     """The columns; that of ``key`` cuts these texts so that no two look alike."""
-    cut = cut_apart(map(printable, texts))
+    cut_text = cut_apart(map(printable, texts))
     return tuple(
-        replace(column, shorten=cut, readable=_TEXT_PART) if column.key == key else column for column in columns
+        replace(column, shorten=cut_text, readable=_TEXT_PART) if column.key == key else column for column in columns
     )
 
 
 def shape_columns(columns: Iterable[Column[Row]], shapes: Iterable[tuple[str, Shape]]) -> tuple[Column[Row], ...]:
     """The columns; grid and block are in every table in which nothing else tells two rows of a file apart."""
-    several: set[str] = set()
-    seen: dict[tuple[str, str], Shape] = {}
+    varying_keys: set[str] = set()
+    first_shapes: dict[tuple[str, str], Shape] = {}
     for file, shape in shapes:
-        other = seen.setdefault((file, shape.kernel), shape)
-        several |= {side for side in ("grid", "block") if getattr(other, side) != getattr(shape, side)}
-    return tuple(replace(column, rank=0) if column.key in several else column for column in columns)
+        first_shape = first_shapes.setdefault((file, shape.kernel), shape)
+        varying_keys |= {side for side in ("grid", "block") if getattr(first_shape, side) != getattr(shape, side)}
+    return tuple(replace(column, rank=0) if column.key in varying_keys else column for column in columns)
 
 
 class ProcessNames:
@@ -128,12 +129,12 @@ class ProcessNames:
 
     def __init__(self, files: Sequence[str], streams: Sequence[Stream]) -> None:
         processes = {stream.process for stream in streams}
-        self.several = len(processes) > 1
+        self.has_several = len(processes) > 1
         """True if there are several processes."""
-        self.by_file = len(files) > 1 and len({*map(system_id, processes)}) < len(processes)
+        self.has_files = len(files) > 1 and len({*map(system_id, processes)}) < len(processes)
         """True if ids of the system do not distinguish them."""
         self._files = short_names(files)
-        self.cut = cut_apart(self._files)
+        self.cut_file = cut_apart(self._files)
 
     def file(self, stream: Stream | None) -> str | None:
         """The file of a stream's process."""
@@ -142,9 +143,9 @@ class ProcessNames:
 
     def label(self, stream: Stream) -> str:
         """The process of a stream in few cells, with a blank behind it; "" where there is one process."""
-        if not self.several:
+        if not self.has_several:
             return ""
-        if self.by_file and (file := self.file(stream)) is not None:
-            return f"{self.cut(file, _FILE_CELLS)} "
+        if self.has_files and (file := self.file(stream)) is not None:
+            return f"{self.cut_file(file, _FILE_CELLS)} "
         number = system_id(stream.process)
         return "" if number is None else f"{number} "

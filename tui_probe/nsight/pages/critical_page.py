@@ -10,16 +10,16 @@ from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.nsight.analysis.critical import (
-    Critical,
+    CriticalKernel,
     ExpectedTensor,
     bound_of,
     compare_sectors,
-    critical,
     data_type,
+    find_critical,
     operations_per_byte,
 )
 from tui_probe.nsight.analysis.kernel_groups import match_kernels
-from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics, counts_that_differ, metrics_of
+from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics, differing_counts, metrics_of
 from tui_probe.nsight.analysis.launch_means import durations
 from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan, iterated_shapes, select_launches
 from tui_probe.nsight.pages.cells import decimal, mean_count, percent, shape_columns, short_names, shorten_names, stem
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.ncu_table import NcuTable
 
-_MAY_LACK: Final = {
+_OPTIONAL_COLUMNS: Final = {
     **{
         name: name
         for name in ("verdict", "compute", "memory", "bound", "issued", "dram_bytes_per_second", "operations_per_byte")
@@ -40,23 +40,23 @@ _MAY_LACK: Final = {
 }
 """Columns that are left out of tables in which they would be empty, and whose values tell that."""
 PROBES: Final = "probes"
-_NEEDED: Final = {
+_BOUND_METRICS: Final = {
     "compute": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
     "memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
 }
 """Metrics without which there is no bound."""
-_TYPE_FROM: Final = "collect regex:sm__ops_path_tensor_src.*, or add a trace of a probe that counts tensor operations"
+_TYPE_ADVICE: Final = "collect regex:sm__ops_path_tensor_src.*, or add a trace of a probe that counts tensor operations"
 
 
 @dataclass(frozen=True, slots=True)
 class CriticalRow:
-    """A kernel of a program, as one tool saw it; ``other`` is the same kernel as the other tool saw it."""
+    """A kernel of a program, as one tool saw it; ``other_tool`` is the same kernel as the other tool saw it."""
 
     program: str
     metrics: KernelMetrics
     is_critical: bool
     tensor: ExpectedTensor | None
-    other: KernelMetrics | None = None
+    other_tool: KernelMetrics | None = None
 
     @property
     def type_name(self) -> str | None:
@@ -71,41 +71,41 @@ class CriticalRow:
     @property
     def differences(self) -> list[str] | None:
         """Names of values in which the two tools differ; None if there is nothing to compare."""
-        if self.other is None:
+        if self.other_tool is None:
             return None
-        counts = counts_that_differ(self.metrics, self.other)
-        types = [None if kind is None else kind.name for kind in map(data_type, (self.metrics, self.other))]
-        tensor = [self.metrics.uses_tensor_cores, self.other.uses_tensor_cores]
-        known: dict[str, list[Any]] = {"type": types, "tensor cores": tensor}
-        compared = {name: pair[0] != pair[1] for name, pair in known.items() if None not in pair}
-        if counts is None and not compared:
+        counts = differing_counts(self.metrics, self.other_tool)
+        types = [None if kind is None else kind.name for kind in map(data_type, (self.metrics, self.other_tool))]
+        tensor = [self.metrics.uses_tensor_cores, self.other_tool.uses_tensor_cores]
+        pairs: dict[str, list[Any]] = {"type": types, "tensor cores": tensor}
+        differs = {name: pair[0] != pair[1] for name, pair in pairs.items() if None not in pair}
+        if counts is None and not differs:
             return None
         return [
             *(name.replace("_", " ") for name in counts or ()),
-            *(name for name, unlike in compared.items() if unlike),
+            *(name for name, is_different in differs.items() if is_different),
         ]
 
 
-def columns_of(rows: Sequence[CriticalRow], *, several: bool) -> list[Column[CriticalRow]]:
+def columns_of(rows: Sequence[CriticalRow], *, has_programs: bool) -> list[Column[CriticalRow]]:
     """The columns, in tables without those that hold nothing; of several programs each row names its own."""
     values = {column.key: column.value for column in CRITICAL_COLUMNS if column.value is not None}
     columns = []
     for column in CRITICAL_COLUMNS:
-        value = values.get(_MAY_LACK.get(column.key, ""))
+        value = values.get(_OPTIONAL_COLUMNS.get(column.key, ""))
         if value is not None and rows and all(value(row) in (None, "") for row in rows):
             column = replace(column, text=None)
         if column.key == "program":
-            column = replace(column, rank=0) if several else replace(column, text=None)
+            column = replace(column, rank=0) if has_programs else replace(column, text=None)
         columns.append(column)
     return columns
 
 
-def _compared(row: CriticalRow) -> str:
+def _comparison_text(row: CriticalRow) -> str:
     """Name the differences from the other tool's counts of the same kernel."""
     differences = row.differences
-    if differences is None or row.other is None:
+    if differences is None or row.other_tool is None:
         return ""
-    return f"≠ {row.other.tool}: {', '.join(differences)}" if differences else f"= {row.other.tool}"
+    return f"≠ {row.other_tool.tool}: {', '.join(differences)}" if differences else f"= {row.other_tool.tool}"
 
 
 def _rate(row: CriticalRow) -> str:
@@ -168,55 +168,55 @@ CRITICAL_COLUMNS: Final[tuple[Column[CriticalRow], ...]] = (
     Column("dram_bytes_per_second", lambda r: r.metrics.dram_rate, "DRAM", _rate, rank=4),
     Column("operations_per_byte", lambda r: operations_per_byte(r.metrics), "op/B", _intensity, rank=4),
     Column("differences", lambda r: r.differences, nested=True),
-    Column("compared", title="other tool", text=_compared, right=False, narrow=12, rank=1),
+    Column("compared", title="other tool", text=_comparison_text, right=False, narrow=12, rank=1),
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class _Program:
     name: str
-    critical: Critical
+    critical: CriticalKernel
 
 
 def critical_page(
     table: NcuTable | None,
     head: Sequence[tuple[str, str]],
     notes: Sequence[str] = (),
-    probed: Sequence[KernelMetrics] = (),
+    probe_metrics: Sequence[KernelMetrics] = (),
     tensor: ExpectedTensor | None = None,
     plan: IterationPlan = AUTOMATIC,
 ) -> TablePage[CriticalRow]:
     """The kernels of every file, and of the traces together, the one with the most tensor work first."""
     programs = [] if table is None else _programs(table, tensor, plan)
-    probes = _Program(PROBES, critical(probed, tensor)) if probed else None
+    probes = _Program(PROBES, find_critical(probe_metrics, tensor)) if probe_metrics else None
     rows = _rows(programs, probes, tensor)
-    everything = [*programs, *([] if probes is None else [probes])]
-    results = [_critical_line(program) for program in everything]
+    all_programs = [*programs, *([] if probes is None else [probes])]
+    results = [_critical_line(program) for program in all_programs]
     results += [] if probes is None else _agreement(rows, programs, probes)
-    evidence = [line for program in everything for line in _evidence(program)]
+    evidence = [line for program in all_programs for line in _evidence(program)]
     texts = PageTexts(head, results, [*_missing_metrics(rows), *notes], EXPLANATIONS["critical"], evidence)
     names = (row.metrics.shape.kernel for row in rows)
     shapes = ((row.program, row.metrics.shape) for row in rows)
-    columns = shorten_names(shape_columns(columns_of(rows, several=len(everything) > 1), shapes), names, 1 / 4)
-    return TablePage("critical", "Critical kernel", columns, rows, texts, {"steps": _steps(everything)})
+    columns = shorten_names(shape_columns(columns_of(rows, has_programs=len(all_programs) > 1), shapes), names, 1 / 4)
+    return TablePage("critical", "Critical kernel", columns, rows, texts, {"steps": _steps(all_programs)})
 
 
 def _rows(programs: Sequence[_Program], probes: _Program | None, tensor: ExpectedTensor | None) -> list[CriticalRow]:
     """The kernels of every file, each with what the probes saw of it below; then those that only the probes saw."""
-    of_probes = [] if probes is None else list(probes.critical.ranked)
-    of_ncu = [kernel for program in programs for kernel in program.critical.ranked]
-    pairs = match_kernels(of_ncu, of_probes, lambda metrics: metrics.shape)
-    partner = {id(kernel): other for kernel, other in pairs if kernel is not None}
+    probe_kernels = [] if probes is None else list(probes.critical.ranking)
+    ncu_kernels = [kernel for program in programs for kernel in program.critical.ranking]
+    pairs = match_kernels(ncu_kernels, probe_kernels, lambda metrics: metrics.shape)
+    probe_kernel_of = {id(kernel): other for kernel, other in pairs if kernel is not None}
     rows = []
     for program in programs:
-        for kernel in program.critical.ranked:
-            other = partner[id(kernel)]
+        for kernel in program.critical.ranking:
+            other = probe_kernel_of[id(kernel)]
             rows.append(CriticalRow(program.name, kernel, kernel is program.critical.kernel, tensor, other))
             if other is not None and probes is not None:
                 rows.append(CriticalRow(PROBES, other, other is probes.critical.kernel, tensor, kernel))
     unpaired = [other for kernel, other in pairs if kernel is None and other is not None]
-    best = None if probes is None else probes.critical.kernel
-    return rows + [CriticalRow(PROBES, kernel, kernel is best, tensor) for kernel in unpaired]
+    critical_of_probes = None if probes is None else probes.critical.kernel
+    return rows + [CriticalRow(PROBES, kernel, kernel is critical_of_probes, tensor) for kernel in unpaired]
 
 
 def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes: _Program) -> list[str]:
@@ -227,7 +227,9 @@ def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes
         if critical_row is None or probes.critical.kernel is None:
             continue
         kernels = (
-            "the same critical kernel" if critical_row.other is probes.critical.kernel else "different critical kernels"
+            "the same critical kernel"
+            if critical_row.other_tool is probes.critical.kernel
+            else "different critical kernels"
         )
         agreements.append(f"{stem(program.name)} and the probes find {kernels}")
     return agreements
@@ -235,23 +237,24 @@ def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes
 
 def _missing_metrics(rows: Sequence[CriticalRow]) -> list[str]:
     """Return how to collect the metrics that are missing."""
-    of_ncu = [row.metrics for row in rows if row.metrics.tool == "ncu"]
-    if of_ncu and all(bound_of(metrics) is None for metrics in of_ncu):
-        return [f"the bound is unknown; to collect the metrics for it, use ncu --metrics {','.join(_NEEDED.values())}"]
+    ncu_metrics = [row.metrics for row in rows if row.metrics.tool == "ncu"]
+    if ncu_metrics and all(bound_of(metrics) is None for metrics in ncu_metrics):
+        metric_names = ",".join(_BOUND_METRICS.values())
+        return [f"the bound is unknown; to collect the metrics for it, use ncu --metrics {metric_names}"]
     return []
 
 
 def _programs(table: NcuTable, tensor: ExpectedTensor | None, plan: IterationPlan) -> list[_Program]:
     """Return the program of each file."""
     choice = select_launches(table, plan)
-    iterated = iterated_shapes(table, choice, durations(table), plan)
-    metrics = metrics_of(table, () if iterated is None else choice.measured)
+    shapes = iterated_shapes(table, choice, durations(table), plan)
+    metrics = metrics_of(table, () if shapes is None else choice.measured_launches)
     names = short_names([file.name for file in table.files])
-    listed = []
+    programs = []
     for name, file in zip(names, table.files, strict=True):
         file_metrics = [value for value in metrics if value.origin == file.name]
-        listed.append(_Program(name, critical(file_metrics, tensor, iterated)))
-    return listed
+        programs.append(_Program(name, find_critical(file_metrics, tensor, shapes)))
+    return programs
 
 
 def _critical_line(program: _Program) -> str:
@@ -281,11 +284,11 @@ def _facts(kernel: KernelMetrics) -> list[str]:
     if inferred is not None:
         facts.append(f"type: {inferred.name} ({inferred.evidence})")
     elif kernel.uses_tensor_cores:
-        facts.append(f"type not in the kernel's name; {_TYPE_FROM}")
+        facts.append(f"type not in the kernel's name; {_TYPE_ADVICE}")
     bound = bound_of(kernel)
     if bound is not None:
-        reached = f"compute {percent(kernel.compute)}, memory {percent(kernel.memory)} of peak"
-        facts.append(f"bound by: {bound} ({reached})")
+        utilization = f"compute {percent(kernel.compute)}, memory {percent(kernel.memory)} of peak"
+        facts.append(f"bound by: {bound} ({utilization})")
     if kernel.issued is not None:
         facts.append(f"instructions per active SM cycle: {decimal(kernel.issued)}")
     if kernel.dram_rate is not None:

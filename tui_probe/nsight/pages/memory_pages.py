@@ -13,9 +13,9 @@ from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.nsight.analysis.critical import ExpectedTensor, SectorMatch, compare_sectors
 from tui_probe.nsight.analysis.kernel_groups import match_kernels
-from tui_probe.nsight.analysis.kernel_metrics import COUNTED, KernelMetrics, counts_that_differ, metrics_of
+from tui_probe.nsight.analysis.kernel_metrics import COUNT_METRICS, KernelMetrics, differing_counts, metrics_of
 from tui_probe.nsight.analysis.launch_means import LEVELS, Level, Traffic, ratios, traffic
-from tui_probe.nsight.importers.ncu import COLD_CACHE
+from tui_probe.nsight.importers.ncu import COLD_CACHE_NOTE
 from tui_probe.nsight.pages.cells import decimal, mean_count, nanoseconds, stem
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.ncu_pages import file_head, file_notes
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.nsight.importers.ncu_table import NcuTable
     from tui_probe.nsight.pages.ncu_pages import NcuReport
 
-_NAMED: Final = 3
+_MAX_NAMED_KERNELS: Final = 3
 """Kernels of an iteration that are named."""
 _TITLES: Final[dict[Level, str]] = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
 _VERDICTS: Final[dict[SectorMatch, str]] = {
@@ -55,15 +55,15 @@ def traffic_page(report: NcuReport) -> TablePage[TrafficRow]:
     """The table of several programs."""
     choice = report.choice()
     rows = traffic_rows(report, choice)
-    notes = [*_traffic_notes(report, choice, rows), *choice.notes, COLD_CACHE, *file_notes(report)]
-    texts = PageTexts(file_head(report), _measured_kernels(rows), notes, EXPLANATIONS["traffic"])
+    notes = [*_traffic_notes(report, choice, rows), *choice.notes, COLD_CACHE_NOTE, *file_notes(report)]
+    texts = PageTexts(file_head(report), _loop_texts(rows), notes, EXPLANATIONS["traffic"])
     extra = {
-        "expected_missing": list(choice.missing),
+        "expected_missing": list(choice.missing_names),
         "dropped": [
             {"file": report.names[outcome.file], "kernel": outcome.shape.kernel, "launches": len(outcome.launches),
              "reason": outcome.reason}
             for outcome in choice.outcomes
-            if not outcome.kept
+            if not outcome.kept_launches
         ],
     }  # fmt: skip
     return TablePage("traffic", "Memory traffic per iteration", TRAFFIC_COLUMNS, rows, texts, extra)
@@ -74,8 +74,8 @@ def traffic_rows(report: NcuReport, choice: LaunchSelection) -> list[TrafficRow]
     by_level = {level: ratios(traffics, level) for level in LEVELS}
     names = _program_names(report, traffics)
     return [
-        TrafficRow(name, measured, {level: by_level[level][number] for level in LEVELS})
-        for number, (name, measured) in enumerate(zip(names, traffics, strict=True))
+        TrafficRow(name, program_traffic, {level: by_level[level][number] for level in LEVELS})
+        for number, (name, program_traffic) in enumerate(zip(names, traffics, strict=True))
     ]
 
 
@@ -86,59 +86,59 @@ def _program_names(report: NcuReport, traffics: list[Traffic]) -> list[str]:
     for program in traffics:
         loop = program.loop
         name = report.names[loop.file].removesuffix(".csv")
-        processes = {other.loop.process for other in traffics if other.loop.file == loop.file}
+        processes = {part.loop.process for part in traffics if part.loop.file == loop.file}
         if len(processes) > 1:
             name += f" ({loop.process})"
         names.append(f"{name} part {loop.part + 1}" if files[loop.file] > len(processes) else name)
     return names
 
 
-def _measured_kernels(rows: list[TrafficRow]) -> list[str]:
+def _loop_texts(rows: list[TrafficRow]) -> list[str]:
     """The kernels of each row."""
     lines = []
     for row in rows:
         loop = row.traffic.loop
-        how = "found in the launch sequence" if loop.detected else "as specified"
+        origin = "found in the launch sequence" if loop.is_detected else "as specified"
         warm_up = f", the first {loop.warm_up} dropped as warm-up" if loop.warm_up else ""
         times = units.counted(loop.times, "iteration")
-        if loop.whole:
+        if loop.is_whole_process:
             launches = units.counted(len(loop.launches), "launch")
             lines.append(f"{row.program}: {launches}, no warm-up removed; kernels: {_first_names(row.traffic.kernels)}")
             continue
-        lines.append(f"{row.program}: {times} {how}{warm_up}; kernels: {_first_names(row.traffic.kernels)}")
+        lines.append(f"{row.program}: {times} {origin}{warm_up}; kernels: {_first_names(row.traffic.kernels)}")
     return lines
 
 
 def _first_names(kernels: Sequence[str]) -> str:
     """The first kernels, and how many more; the page of kernels has them all."""
-    names = [shorten(kernel, 48) for kernel in kernels[:_NAMED]]
-    more = len(kernels) - len(names)
-    return ", ".join(names) + (f" and {units.counted(more, 'more kernel')}" if more else "")
+    names = [shorten(kernel, 48) for kernel in kernels[:_MAX_NAMED_KERNELS]]
+    unnamed = len(kernels) - len(names)
+    return ", ".join(names) + (f" and {units.counted(unnamed, 'more kernel')}" if unnamed else "")
 
 
 def _traffic_notes(report: NcuReport, choice: LaunchSelection, rows: list[TrafficRow]) -> Iterator[str]:
-    for name in choice.missing:
+    for name in choice.missing_names:
         yield f"no kernel with “{name}” in its name was launched, so the totals exclude it"
-    dropped: dict[tuple[int, str], list[str]] = {}
+    dropped_kernels: dict[tuple[int, str], list[str]] = {}
     for outcome in choice.outcomes:
-        if not outcome.kept:
-            dropped.setdefault((outcome.file, outcome.reason), []).append(shorten(outcome.shape.kernel, 48))
-    for (file, reason), kernels in dropped.items():
+        if not outcome.kept_launches:
+            dropped_kernels.setdefault((outcome.file, outcome.reason), []).append(shorten(outcome.shape.kernel, 48))
+    for (file, reason), kernels in dropped_kernels.items():
         yield f"dropped from {report.names[file]} ({reason}): {', '.join(kernels)}"
-    if any(how == "derived" for row in rows for how in row.traffic.how.values()):
+    if any(provenance == "derived" for row in rows for provenance in row.traffic.provenance.values()):
         yield "derived: throughput × duration, because no total was collected"
     for row in rows:
-        lacking = [_TITLES[level] for level in LEVELS if row.traffic.bytes[level] is None]
-        if lacking:
+        missing_levels = [_TITLES[level] for level in LEVELS if row.traffic.bytes[level] is None]
+        if missing_levels:
             yield (
-                f"{row.program}: bytes of {', '.join(lacking)} are missing; collect them with --metrics"
+                f"{row.program}: bytes of {', '.join(missing_levels)} are missing; collect them with --metrics"
                 " dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum"
                 " (the section Memory Workload Analysis has no totals)"
             )
 
 
 def _bytes(row: TrafficRow, level: Level) -> str:
-    return units.size(row.traffic.bytes[level]) + (" derived" if row.traffic.how[level] == "derived" else "")
+    return units.size(row.traffic.bytes[level]) + (" derived" if row.traffic.provenance[level] == "derived" else "")
 
 
 def _ratio(row: TrafficRow, level: Level) -> str:
@@ -150,7 +150,7 @@ def _level_columns(level: Level) -> tuple[Column[TrafficRow], ...]:
     title = _TITLES[level]
     return (
         Column(f"{level}_bytes", lambda r: r.traffic.bytes[level], title, lambda r: _bytes(r, level)),
-        Column(f"{level}_how", lambda r: r.traffic.how[level]),
+        Column(f"{level}_how", lambda r: r.traffic.provenance[level]),
         Column(f"{level}_ratio", lambda r: r.ratio[level], "of best", lambda r: _ratio(r, level)),
     )
 
@@ -159,7 +159,7 @@ TRAFFIC_COLUMNS: Final[tuple[Column[TrafficRow], ...]] = (
     Column("program", lambda r: r.program, "program", lambda r: r.program, right=False, narrow=24),
     Column("process", lambda r: r.traffic.loop.process),
     Column("iterations", lambda r: r.traffic.loop.times),
-    Column("iterations_found", lambda r: r.traffic.loop.detected),
+    Column("iterations_found", lambda r: r.traffic.loop.is_detected),
     Column("warm_up", lambda r: r.traffic.loop.warm_up),
     Column("runs", lambda r: r.traffic.loop.runs, "runs", lambda r: units.count(r.traffic.loop.runs), rank=2),
     Column(
@@ -175,10 +175,10 @@ TRAFFIC_COLUMNS: Final[tuple[Column[TrafficRow], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class SectorRow:
-    """A kernel as one tool saw it; ``other`` is the same kernel as the other tool saw it."""
+    """A kernel as one tool saw it; ``other_tool`` is the same kernel as the other tool saw it."""
 
     metrics: KernelMetrics
-    other: KernelMetrics | None
+    other_tool: KernelMetrics | None
     tensor: ExpectedTensor | None
 
     @property
@@ -188,22 +188,22 @@ class SectorRow:
     @property
     def differences(self) -> list[str] | None:
         """The counts in which the two tools differ; None where there is nothing to compare."""
-        return None if self.other is None else counts_that_differ(self.metrics, self.other)
+        return None if self.other_tool is None else differing_counts(self.metrics, self.other_tool)
 
 
 def pairs_of(
-    table: NcuTable | None, probed: Sequence[KernelMetrics]
+    table: NcuTable | None, probe_metrics: Sequence[KernelMetrics]
 ) -> list[tuple[KernelMetrics | None, KernelMetrics | None]]:
     """Kernels of ncu's files next to those of traces."""
-    return match_kernels([] if table is None else metrics_of(table), probed, lambda metrics: metrics.shape)
+    return match_kernels([] if table is None else metrics_of(table), probe_metrics, lambda metrics: metrics.shape)
 
 
 def sector_rows(
-    table: NcuTable | None, probed: Sequence[KernelMetrics], tensor: ExpectedTensor | None
+    table: NcuTable | None, probe_metrics: Sequence[KernelMetrics], tensor: ExpectedTensor | None
 ) -> list[SectorRow]:
     """Return a row per kernel and tool, the two tools one below the other."""
     rows = []
-    for ncu, probes in pairs_of(table, probed):
+    for ncu, probes in pairs_of(table, probe_metrics):
         rows += [SectorRow(ncu, probes, tensor)] if ncu is not None else []
         rows += [SectorRow(probes, ncu, tensor)] if probes is not None else []
     return rows
@@ -213,29 +213,29 @@ def sectors_page(
     table: NcuTable | None,
     head: Sequence[tuple[str, str]],
     notes: Sequence[str] = (),
-    probed: Sequence[KernelMetrics] = (),
+    probe_metrics: Sequence[KernelMetrics] = (),
     tensor: ExpectedTensor | None = None,
 ) -> TablePage[SectorRow]:
     """Means a launch of every kernel."""
-    rows = sector_rows(table, probed, tensor)
-    texts = PageTexts(head, _expectation(tensor), [*_sector_notes(rows), *notes], EXPLANATIONS["sectors"])
+    rows = sector_rows(table, probe_metrics, tensor)
+    texts = PageTexts(head, _expectation_lines(tensor), [*_sector_notes(rows), *notes], EXPLANATIONS["sectors"])
     extra: dict[str, Any] = {
         "expected_sectors": None if tensor is None else tensor.sectors,
         "most_sectors": None if tensor is None else tensor.elements,
     }
-    several = len({row.metrics.origin for row in rows}) > 1
+    has_origins = len({row.metrics.origin for row in rows}) > 1
     tools = {row.metrics.tool for row in rows}
-    empty = {"origin": not several, "tool": len(tools) < 2, "said": not any(map(_kernel_words, rows))}
-    columns = [replace(column, text=None) if empty.get(column.key) else column for column in SECTOR_COLUMNS]
+    is_empty = {"origin": not has_origins, "tool": len(tools) < 2, "said": not any(map(_verdict_text, rows))}
+    columns = [replace(column, text=None) if is_empty.get(column.key) else column for column in SECTOR_COLUMNS]
     return TablePage("sectors", "Requests and sectors", columns, rows, texts, extra)
 
 
-def _expectation(tensor: ExpectedTensor | None) -> list[str]:
+def _expectation_lines(tensor: ExpectedTensor | None) -> list[str]:
     if tensor is None:
         return []
     size = f"{tensor.batch} × {tensor.heads} × {tensor.length} × {tensor.width} {tensor.dtype}"
-    with_sums = tensor.sectors_with_row_sums
-    sums = "" if with_sums is None else f" {units.count(with_sums)} with row sums,"
+    sectors_with_sums = tensor.sectors_with_row_sums
+    sums = "" if sectors_with_sums is None else f" {units.count(sectors_with_sums)} with row sums,"
     return [
         f"expected stores of a {size} tensor: {units.count(tensor.sectors)} sectors of {SECTOR_BYTES} B,{sums}"
         f" {units.count(tensor.elements)} in the worst case (one per element)"
@@ -243,8 +243,8 @@ def _expectation(tensor: ExpectedTensor | None) -> list[str]:
 
 
 def _sector_notes(rows: Sequence[SectorRow]) -> Iterator[str]:
-    if rows and all(getattr(row.metrics, name) is None for row in rows for name in COUNTED):
-        yield f"no counts: collect them with ncu --metrics {','.join(COUNTED.values())}"
+    if rows and all(getattr(row.metrics, name) is None for row in rows for name in COUNT_METRICS):
+        yield f"no counts: collect them with ncu --metrics {','.join(COUNT_METRICS.values())}"
         probe = probe_option_for("load sectors")
         yield (
             f"or count without permission: tui-probe run {probe} -- COMMAND, then pass the trace of this run with"
@@ -252,15 +252,15 @@ def _sector_notes(rows: Sequence[SectorRow]) -> Iterator[str]:
         )
 
 
-def _kernel_words(row: SectorRow) -> str:
+def _verdict_text(row: SectorRow) -> str:
     verdicts = []
     if row.verdict is not None and row.tensor is not None:
         ratio = (row.metrics.store_sectors or 0) / row.tensor.sectors
         verdicts.append(_VERDICTS[row.verdict].format(ratio=ratio))
     differences = row.differences
-    if differences is not None and row.other is not None:
-        differing = [f"{name.replace('_', ' ')} differ from {row.other.tool}" for name in differences]
-        verdicts.append(", ".join(differing) if differing else f"= {row.other.tool}")
+    if differences is not None and row.other_tool is not None:
+        differing = [f"{name.replace('_', ' ')} differ from {row.other_tool.tool}" for name in differences]
+        verdicts.append(", ".join(differing) if differing else f"= {row.other_tool.tool}")
     return "; ".join(verdicts)
 
 
@@ -301,7 +301,7 @@ SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
     ),
     Column("verdict", lambda r: r.verdict),
     Column("differences", lambda r: r.differences, nested=True),
-    Column("said", title="vs. expected", text=_kernel_words, right=False, narrow=15),
+    Column("said", title="vs. expected", text=_verdict_text, right=False, narrow=15),
     Column(
         "kernel", lambda r: r.metrics.shape.kernel, "kernel", lambda r: r.metrics.shape.kernel, right=False,
         narrow=16, shorten=shorten,

@@ -14,7 +14,7 @@ from tui_probe.draw.table_content import PageTexts
 from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics, metrics_of
 from tui_probe.nsight.analysis.launch_means import TIME_METRIC, Average, averages
 from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan, LaunchSelection, select_launches
-from tui_probe.nsight.importers.ncu import COLD_CACHE
+from tui_probe.nsight.importers.ncu import COLD_CACHE_NOTE
 from tui_probe.nsight.pages.cells import (
     cut_texts,
     nanoseconds,
@@ -57,7 +57,7 @@ def file_head(report: NcuReport) -> list[tuple[str, str]]:
     table = report.table
     kernels = len({launch.kernel for launch in table.launches})
     processes = len({(launch.file, launch.process) for launch in table.launches})
-    seen = ", ".join(
+    contents = ", ".join(
         [
             units.counted(len(table.launches), "group" if table.is_summary else "launch"),
             units.counted(kernels, "kernel"),
@@ -65,7 +65,7 @@ def file_head(report: NcuReport) -> list[tuple[str, str]]:
             units.counted(processes, "process"),
         ]
     )
-    return [("files", ", ".join(report.names)), ("seen", seen)]
+    return [("files", ", ".join(report.names)), ("seen", contents)]
 
 
 def file_notes(report: NcuReport) -> Iterator[str]:
@@ -80,33 +80,33 @@ class KernelRow:
 
     file: str
     metrics: KernelMetrics
-    kept: int | None
+    kept_launches: int | None
     reason: str
 
 
 def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
     """Return the page of kernels: number of launches, share of the time, and whether it is one of the iterations."""
     choice = report.choice()
-    rows = sorted(_kernel_rows(report, choice), key=_place)
-    notes = [*_missing(choice), *choice.notes, *_untimed(rows), *file_notes(report)]
+    rows = sorted(_kernel_rows(report, choice), key=_sort_key)
+    notes = [*_missing_notes(choice), *choice.notes, *_untimed_notes(rows), *file_notes(report)]
     texts = PageTexts(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
-    extra = {"expected_missing": list(choice.missing)}
+    extra = {"expected_missing": list(choice.missing_names)}
     shapes = [(row.file, row.metrics.shape) for row in rows]
     columns = shorten_names(
         shape_columns(file_columns(KERNEL_COLUMNS, report), shapes), (shape.kernel for _, shape in shapes)
     )
-    return TablePage("kernels", "Kernels", columns, rows, texts, extra, narrows=_values, leads="metrics")
+    return TablePage("kernels", "Kernels", columns, rows, texts, extra, narrows=_metrics_of_row, leads="metrics")
 
 
-def _place(row: KernelRow) -> tuple[bool, float, float]:
+def _sort_key(row: KernelRow) -> tuple[bool, float, float]:
     """Order: kept kernels first, by kept time, then by time of all launches; without times in order of launching."""
-    return row.kept == 0, -(row.metrics.kept_time or 0.0), -(row.metrics.total or 0.0)
+    return row.kept_launches == 0, -(row.metrics.counted_time or 0.0), -(row.metrics.total or 0.0)
 
 
-def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
+def _untimed_notes(rows: Sequence[KernelRow]) -> Iterator[str]:
     """Yield a note on the files without times, and how to collect them."""
-    timed = {row.file for row in rows if row.metrics.total is not None}
-    files = list(dict.fromkeys(row.file for row in rows if row.file not in timed))
+    timed_files = {row.file for row in rows if row.metrics.total is not None}
+    files = list(dict.fromkeys(row.file for row in rows if row.file not in timed_files))
     if files:
         yield (
             f"{', '.join(files)}: launch times were not collected, so there are no shares and kernels are in launch"
@@ -114,7 +114,7 @@ def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
         )
 
 
-def _values(row: KernelRow) -> tuple[str, PagePart]:
+def _metrics_of_row(row: KernelRow) -> tuple[str, PagePart]:
     shape = row.metrics.shape
     return "metrics", PagePart("kernel", shape.kernel, key=(row.file, shape.grid, shape.block))
 
@@ -126,8 +126,8 @@ def file_columns(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[C
     return tuple(replace(column, rank=0) if column.key == "file" else column for column in columns)
 
 
-def _missing(choice: LaunchSelection) -> Iterator[str]:
-    for name in choice.missing:
+def _missing_notes(choice: LaunchSelection) -> Iterator[str]:
+    for name in choice.missing_names:
         yield f"no kernel with “{name}” in its name was launched, so all totals exclude it"
 
 
@@ -135,14 +135,14 @@ def loop_lines(choice: LaunchSelection, names: Sequence[str]) -> list[str]:
     """Describe the repeated parts, one line each."""
     lines = []
     for loop in choice.loops:
-        how = "found in the launch sequence" if loop.detected else "as specified"
+        origin = "found in the launch sequence" if loop.is_detected else "as specified"
         per_iteration, times = round(len(loop.launches) / loop.times), units.counted(loop.times, "iteration")
         process = f", process {loop.process}" if loop.process is not None else ""
         lines.append(
-            f"{names[loop.file]}{process}: {times} of {units.counted(per_iteration, 'launch')} each, {how};"
+            f"{names[loop.file]}{process}: {times} of {units.counted(per_iteration, 'launch')} each, {origin};"
             f" averages cover the last {units.counted(loop.runs, 'iteration')}"
         )
-    for loop in choice.whole:
+    for loop in choice.whole_processes:
         process = f", process {loop.process}" if loop.process is not None else ""
         lines.append(f"{names[loop.file]}{process}: {units.counted(len(loop.launches), 'launch')}, no warm-up removed")
     return lines
@@ -154,11 +154,11 @@ def _kernel_rows(report: NcuReport, choice: LaunchSelection) -> list[KernelRow]:
         outcomes.setdefault((outcome.file, outcome.shape), []).append(outcome)
     numbers = {file.name: number for number, file in enumerate(report.table.files)}
     rows = []
-    for metrics in metrics_of(report.table, choice.measured):
+    for metrics in metrics_of(report.table, choice.measured_launches):
         number = numbers[metrics.origin]
-        of_shape = outcomes.get((number, metrics.shape), [])
-        kept_launches = sum(outcome.kept for outcome in of_shape) if of_shape else None
-        reasons = dict.fromkeys(outcome.reason for outcome in of_shape)
+        shape_outcomes = outcomes.get((number, metrics.shape), [])
+        kept_launches = sum(outcome.kept_launches for outcome in shape_outcomes) if shape_outcomes else None
+        reasons = dict.fromkeys(outcome.reason for outcome in shape_outcomes)
         reason = "; ".join(reasons) or "this summary has no individual launches"
         rows.append(KernelRow(report.names[number], metrics, kept_launches, reason))
     return rows
@@ -173,13 +173,13 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
            right=False, rank=3, narrow=16, shorten=cut_middle),
     Column("launches", lambda r: r.metrics.launches, "launches",
         lambda r: units.count(r.metrics.launches)),
-    Column("kept", lambda r: r.kept, "kept", lambda r: units.count(r.kept)),
+    Column("kept", lambda r: r.kept_launches, "kept", lambda r: units.count(r.kept_launches)),
     Column("reason", lambda r: r.reason, "why", lambda r: r.reason, right=False, narrow=16),
     Column("total_ns", lambda r: r.metrics.total, "total",
         lambda r: nanoseconds(r.metrics.total), rank=3),
     Column(
-        "kept_time_ns", lambda r: r.metrics.kept_time, "kept time",
-        lambda r: nanoseconds(r.metrics.kept_time), rank=1
+        "kept_time_ns", lambda r: r.metrics.counted_time, "kept time",
+        lambda r: nanoseconds(r.metrics.counted_time), rank=1
     ),
     Column("time_ns", lambda r: r.metrics.time, "mean", lambda r: nanoseconds(r.metrics.time), rank=2),
     Column("p99_ns", lambda r: r.metrics.p99, "p99", lambda r: nanoseconds(r.metrics.p99), rank=2),
@@ -228,7 +228,7 @@ class MetricRows:
 
 def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
     """Everything that was measured, one row per value."""
-    texts = PageTexts(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
+    texts = PageTexts(file_head(report), (), [*file_notes(report), COLD_CACHE_NOTE], EXPLANATIONS["metrics"])
     rows: Any = MetricRows(report)
     columns = cut_texts(METRIC_COLUMNS, "metric", (metric.name for metric in report.table.metrics))
     names = (launch.kernel for launch in report.table.launches)
@@ -236,9 +236,9 @@ def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
     return TablePage("metrics", "Metrics", columns, rows, texts, is_in_part=_is_in_part)
 
 
-def _is_in_part(row: MetricRow, only: PagePart) -> bool:
+def _is_in_part(row: MetricRow, part: PagePart) -> bool:
     launch = row.launch
-    return launch.kernel == only.name and (row.file, launch.grid, launch.block) == only.key
+    return launch.kernel == part.name and (row.file, launch.grid, launch.block) == part.key
 
 
 def _value(row: MetricRow) -> str:
@@ -288,7 +288,7 @@ def averages_page(report: NcuReport) -> TablePage[AverageRow]:
     """Means over the measured launches of each kept kernel."""
     choice = report.choice()
     rows = [AverageRow(report.names[average.outcome.file], average) for average in averages(report.table, choice)]
-    notes = [*choice.notes, COLD_CACHE, *file_notes(report)]
+    notes = [*choice.notes, COLD_CACHE_NOTE, *file_notes(report)]
     texts = PageTexts(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["averages"])
     title = "Averages over the measured launches"
     names = (row.average.outcome.shape.kernel for row in rows)
@@ -300,13 +300,13 @@ def averages_page(report: NcuReport) -> TablePage[AverageRow]:
 def _average_columns(rows: Sequence[AverageRow]) -> tuple[Column[AverageRow], ...]:
     """The columns; those of section and process are in every table in which they tell two rows apart."""
     metrics = {row.average.metric for row in rows}
-    sections = len({metric.name for metric in metrics}) < len({(metric.name, metric.section) for metric in metrics})
-    processes = len({(row.file, row.average.outcome.process) for row in rows}) > len({row.file for row in rows})
+    has_sections = len({metric.name for metric in metrics}) < len({(metric.name, metric.section) for metric in metrics})
+    has_processes = len({(row.file, row.average.outcome.process) for row in rows}) > len({row.file for row in rows})
     columns = []
     for column in cut_texts(AVERAGE_COLUMNS, "metric", (metric.name for metric in metrics)):
-        if column.key == "section" and sections:
+        if column.key == "section" and has_sections:
             column = replace(column, rank=0)
-        elif column.key == "process" and processes:
+        elif column.key == "process" and has_processes:
             column = replace(column, title="process", text=lambda r: str(r.average.outcome.process or ""))
         columns.append(column)
     return tuple(columns)
@@ -344,6 +344,6 @@ AVERAGE_COLUMNS: Final[tuple[Column[AverageRow], ...]] = (
     ),
     Column("unit", lambda r: r.average.metric.unit),
     Column("mean", lambda r: r.average.mean, "mean", lambda r: _quantity(r, r.average.mean)),
-    Column("least", lambda r: r.average.least, "min", lambda r: _quantity(r, r.average.least), rank=3),
-    Column("most", lambda r: r.average.most, "max", lambda r: _quantity(r, r.average.most), rank=3),
+    Column("least", lambda r: r.average.minimum, "min", lambda r: _quantity(r, r.average.minimum), rank=3),
+    Column("most", lambda r: r.average.maximum, "max", lambda r: _quantity(r, r.average.maximum), rank=3),
 )  # fmt: skip

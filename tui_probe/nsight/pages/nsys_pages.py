@@ -32,10 +32,10 @@ from tui_probe.nsight.pages.nsys_rows import (
     GapBatch,
     NsysKernelRow,
     RowsOnDemand,
-    few_blocks,
+    count_few_blocks,
     in_batches,
     kernel_rows,
-    known,
+    known_number,
 )
 from tui_probe.pages.table_page import PagePart, TablePage
 
@@ -53,8 +53,8 @@ SUM_COLUMNS: Final[tuple[Column[KernelSum], ...]] = (
     Column("launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches)),
     Column("total_ns", lambda r: r.total, "total", lambda r: nanoseconds(r.total)),
     Column("median_ns", lambda r: r.median, "median", lambda r: nanoseconds(r.median)),
-    Column("least_ns", lambda r: r.least, "min", lambda r: nanoseconds(r.least), rank=1),
-    Column("most_ns", lambda r: r.most, "max", lambda r: nanoseconds(r.most), rank=1),
+    Column("least_ns", lambda r: r.minimum, "min", lambda r: nanoseconds(r.minimum), rank=1),
+    Column("most_ns", lambda r: r.maximum, "max", lambda r: nanoseconds(r.maximum), rank=1),
     Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, right=False, narrow=20, shorten=shorten),
     Column("mean_ns", lambda r: r.mean, "mean", lambda r: nanoseconds(r.mean), rank=1),
     Column("grid", lambda r: r.grid, "grid", lambda r: units.extent(r.grid), rank=2),
@@ -67,7 +67,7 @@ TOTAL_COLUMNS: Final[tuple[Column[TotalRow], ...]] = (
     Column("mean_ns", lambda r: r.total.mean, "mean", lambda r: nanoseconds(round(r.total.mean))),
     Column("median_ns", lambda r: r.total.median, "median", lambda r: nanoseconds(round(r.total.median)), rank=2),
     Column("p99_ns", lambda r: r.total.p99, "p99", lambda r: nanoseconds(r.total.p99), rank=1),
-    Column("most_ns", lambda r: r.total.most, "max", lambda r: nanoseconds(r.total.most), rank=3),
+    Column("most_ns", lambda r: r.total.maximum, "max", lambda r: nanoseconds(r.total.maximum), rank=3),
     Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, right=False, narrow=20, shorten=shorten),
 )
 RANGE_SUM_COLUMNS: Final[tuple[Column[RangeSum], ...]] = (
@@ -91,20 +91,24 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
         return _kernel_sums_page(sources)
     positions = np.flatnonzero(sources.matching)
     rows: Any = kernel_rows(sources, positions)
-    few = few_blocks(sources, positions)
-    findings = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
-    findings += [_traced(rows)] if sources.traces else []
+    few_count = count_few_blocks(sources, positions)
+    findings = (
+        [f"{units.count(few_count)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"]
+        if few_count
+        else []
+    )
+    findings += [_traced_text(rows)] if sources.traces else []
     texts = PageTexts(nsys_head(sources), findings, report.notes, EXPLANATIONS["nsys kernels"])
-    opens = _kernel_in_trace if sources.traces else None
+    opener = _kernel_in_trace if sources.traces else None
     return TablePage(
         "kernels",
         "Kernels",
         _kernel_columns(sources),
         rows,
         texts,
-        _searched(sources),
-        opens=opens,
-        page_of_part=_narrowed_page(kernels_page, sources),
+        _search_record(sources),
+        opens=opener,
+        page_of_part=_part_maker(kernels_page, sources),
         text_rows=MAX_TEXT_ROWS,
     )
 
@@ -115,15 +119,15 @@ def _kernel_sums_page(sources: NsysSources) -> TablePage[Any]:
     sums = [total for total in report.sums if sources.search.lower() in total.name.lower()]
     texts = PageTexts(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys kernels"])
     columns = shorten_names(SUM_COLUMNS, (total.name for total in sums))
-    return TablePage("kernels", "Kernels", columns, sums, texts, _searched(sources))
+    return TablePage("kernels", "Kernels", columns, sums, texts, _search_record(sources))
 
 
 def _kernel_columns(sources: NsysSources) -> Sequence[Column[Any]]:
     """Return the columns that the files have something for."""
     report = sources.report
-    shown = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
-    shown = in_batches(shown, KERNEL_VALUES)
-    columns = shorten_names(by_process(shown, sources, lambda row: row.at), report.kernels.names)
+    columns_of_files = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
+    columns_of_files = in_batches(columns_of_files, KERNEL_VALUES)
+    columns = shorten_names(by_process(columns_of_files, sources, lambda row: row.stream_place), report.kernels.names)
     columns = show_moments(columns, report.kernels.start)
     return columns if report.ranges is None else cut_texts(columns, "range", report.ranges.names)
 
@@ -137,17 +141,17 @@ def by_process(
     """
     report = sources.report
     names = ProcessNames(report.files, report.kernels.streams)
-    one_gpu = len({stream.device for stream in report.kernels.streams}) < 2 and len(report.devices) < 2
-    left_out = {*(() if names.several else ("process",)), *(("device",) if one_gpu else ())}
-    shown = [replace(column, text=None) if column.key in left_out else column for column in columns]
-    if len(report.files) > 1 and names.several:
+    has_one_gpu = len({stream.device for stream in report.kernels.streams}) < 2 and len(report.devices) < 2
+    hidden_keys = {*(() if names.has_several else ("process",)), *(("device",) if has_one_gpu else ())}
+    shown_columns = [replace(column, text=None) if column.key in hidden_keys else column for column in columns]
+    if len(report.files) > 1 and names.has_several:
 
         def file(row: Row) -> str | None:
             return names.file(stream_of(row))
 
-        text = (lambda row: file(row) or "") if names.by_file else None
-        shown.append(Column("file", file, "file", text, right=False, narrow=12, shorten=names.cut))
-    return shown
+        text = (lambda row: file(row) or "") if names.has_files else None
+        shown_columns.append(Column("file", file, "file", text, right=False, narrow=12, shorten=names.cut_file))
+    return shown_columns
 
 
 def _with_graphs(columns: Sequence[Column[Row]], sources: NsysSources) -> list[Column[Row]]:
@@ -156,31 +160,31 @@ def _with_graphs(columns: Sequence[Column[Row]], sources: NsysSources) -> list[C
     return [column if has_graphs or column.key != "graphs" else replace(column, text=None) for column in columns]
 
 
-def _searched(sources: NsysSources) -> dict[str, Any]:
+def _search_record(sources: NsysSources) -> dict[str, Any]:
     """Return the search and the ranges that it matches."""
     return {"search": sources.search, "ranges_meant": sources.matching_range_names} if sources.search else {}
 
 
-def _narrowed_page(
+def _part_maker(
     page: Callable[[NsysSources], TablePage[Any]], sources: NsysSources
 ) -> Callable[[PagePart | None], TablePage[Any]]:
     """Return a function that makes the page of a part of the profile."""
-    return lambda only: page(sources.filtered(only))
+    return lambda part: page(sources.limited_to(part))
 
 
-def _traced(rows: Iterable[NsysKernelRow]) -> str:
+def _traced_text(rows: Iterable[NsysKernelRow]) -> str:
     """Return a text with the number of kernels that are in the traces."""
-    traced = [row.traced is not None for row in rows]
-    return f"{units.count(sum(traced))} of {units.counted(len(traced), 'kernel')} found in the traces"
+    is_traced = [row.traced_kernel is not None for row in rows]
+    return f"{units.count(sum(is_traced))} of {units.counted(len(is_traced), 'kernel')} found in the traces"
 
 
 def _kernel_in_trace(row: NsysKernelRow) -> tuple[Path, int] | None:
-    kernel = row.traced
+    kernel = row.traced_kernel
     return None if kernel is None else (kernel.trace.directory, kernel.index)
 
 
 def _few_blocks_text(row: NsysKernelRow) -> str:
-    return "few blocks" if row.few_blocks else ""
+    return "few blocks" if row.has_few_blocks else ""
 
 
 NSYS_KERNEL_COLUMNS: Final[tuple[Column[NsysKernelRow], ...]] = (
@@ -192,15 +196,15 @@ NSYS_KERNEL_COLUMNS: Final[tuple[Column[NsysKernelRow], ...]] = (
     Column("grid", lambda r: r.grid, "grid", lambda r: units.extent(r.grid)),
     Column("block", lambda r: r.block, "block", lambda r: units.extent(r.block), rank=1),
     Column("blocks", lambda r: r.blocks),
-    Column("few_blocks", lambda r: r.few_blocks, "", _few_blocks_text, right=False, rank=1),
+    Column("few_blocks", lambda r: r.has_few_blocks, "", _few_blocks_text, right=False, rank=1),
     Column("registers", lambda r: r.registers, "regs", lambda r: units.count(r.registers), rank=4),
-    Column("shared_bytes", lambda r: r.shared, "shared", lambda r: units.size(r.shared), rank=5),
+    Column("shared_bytes", lambda r: r.shared_size, "shared", lambda r: units.size(r.shared_size), rank=5),
     Column("range", lambda r: r.range, "range", lambda r: r.range or "", right=False, rank=3, narrow=12),
     Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, right=False, narrow=20, shorten=shorten),
-    Column("probed", lambda r: r.probed, "probed", lambda r: r.probed or "", right=False, rank=3, narrow=12),
-    Column("process", lambda r: r.process, "process", lambda r: _id(r.process), rank=2),
+    Column("probed", lambda r: r.trace_label, "probed", lambda r: r.trace_label or "", right=False, rank=3, narrow=12),
+    Column("process", lambda r: r.process, "process", lambda r: _id_text(r.process), rank=2),
     Column("context", lambda r: r.context),
-    Column("graph", lambda r: known(r.graph)),
+    Column("graph", lambda r: known_number(r.graph)),
 )
 
 
@@ -230,9 +234,9 @@ def totals_page(sources: NsysSources) -> TablePage[Any]:
         shorten_names(TOTAL_COLUMNS, kernels.names),
         rows,
         texts,
-        _searched(sources),
+        _search_record(sources),
         narrows=_launches,
-        page_of_part=_narrowed_page(totals_page, sources),
+        page_of_part=_part_maker(totals_page, sources),
     )
 
 
@@ -242,11 +246,11 @@ def _launches(row: TotalRow) -> tuple[str, PagePart]:
 
 def _range_columns(sources: NsysSources) -> Sequence[Column[ProjectedRange]]:
     """Return the columns; range names are shortened so that no two look equal."""
-    shown = range_columns(sources.projected)
+    ranges = range_columns(sources.projected)
     columns = _with_graphs(by_process(RANGE_COLUMNS, sources, lambda row: row.stream), sources)
-    names, _ = distinct_rows((shown.level, shown.name))
-    texts = (_indented(shown.names[code], level) for level, code in names)
-    return show_moments(cut_texts(columns, "range", texts), shown.start)
+    names, _ = distinct_rows((ranges.level, ranges.name))
+    texts = (_indented(ranges.names[code], level) for level, code in names)
+    return show_moments(cut_texts(columns, "range", texts), ranges.start)
 
 
 def _indented(name: str, level: int) -> str:
@@ -263,7 +267,7 @@ def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
         _range_columns(sources),
         rows,
         texts,
-        _searched(sources),
+        _search_record(sources),
         narrows=_select_range if len(sources.report.kernels) else None,  # sums only are of no range
         leads="totals",
         text_rows=MAX_TEXT_ROWS,
@@ -276,21 +280,21 @@ def _select_range(row: ProjectedRange) -> tuple[str, PagePart]:
     )
 
 
-def _busy(row: ProjectedRange) -> float | None:
+def _busy_share(row: ProjectedRange) -> float | None:
     return row.busy / row.duration if row.busy is not None and row.duration else None
 
 
 def _stream_field(row: ProjectedRange, field: str) -> int | None:
     """Return a number of the range's stream; None if unknown."""
-    return None if row.stream is None else known(getattr(row.stream, field))
+    return None if row.stream is None else known_number(getattr(row.stream, field))
 
 
-def _id(value: int | None) -> str:
+def _id_text(value: int | None) -> str:
     """Format a process id: it is a name, without groups of digits."""
     return NOT_MEASURED if value is None else str(value)
 
 
-def _host(row: ProjectedRange) -> int | None:
+def _host_duration(row: ProjectedRange) -> int | None:
     """Return the host's time in the range; None if unknown."""
     return None if row.host_start is None or row.host_end is None else row.host_end - row.host_start
 
@@ -312,10 +316,10 @@ RANGE_COLUMNS: Final[tuple[Column[ProjectedRange], ...]] = (
     Column("duration_ns", lambda r: r.duration, "time", lambda r: nanoseconds(r.duration)),
     Column("kernels", lambda r: r.kernels, "kernels", lambda r: units.count(r.kernels)),
     Column("kernel_time_ns", lambda r: r.busy, "in kernels", lambda r: nanoseconds(r.busy), rank=1),
-    Column("busy", _busy, "busy", lambda r: units.share(_busy(r)), rank=1),
+    Column("busy", _busy_share, "busy", lambda r: units.share(_busy_share(r)), rank=1),
     Column("host_start_ns", lambda r: r.host_start),
-    Column("host_duration_ns", _host, "on host", lambda r: nanoseconds(_host(r)), rank=3),
-    Column("process", lambda r: r.process, "process", lambda r: _id(r.process), rank=3),
+    Column("host_duration_ns", _host_duration, "on host", lambda r: nanoseconds(_host_duration(r)), rank=3),
+    Column("process", lambda r: r.process, "process", lambda r: _id_text(r.process), rank=3),
     Column("context", lambda r: _stream_field(r, "context")),
     Column("graphs", lambda r: r.graphs, "graphs", lambda r: units.count(r.graphs), rank=1),
 )
@@ -324,8 +328,8 @@ RANGE_COLUMNS: Final[tuple[Column[ProjectedRange], ...]] = (
 def sums_page(sources: NsysSources) -> TablePage[RangeSum]:
     """Return the page of ranges summed by name, that with most time in kernels first."""
     report = sources.report
-    shown = range_columns(sources.matching_ranges)
-    shown_names = {shown.names[code] for code in np.unique(shown.name).tolist()}
+    ranges = range_columns(sources.matching_ranges)
+    shown_names = {ranges.names[code] for code in np.unique(ranges.name).tolist()}
     all_sums = range_sums(report.kernels, report.ranges, sources.projected)
     texts = PageTexts(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys sums"])
     return TablePage(
@@ -334,7 +338,7 @@ def sums_page(sources: NsysSources) -> TablePage[RangeSum]:
         cut_texts(_with_graphs(RANGE_SUM_COLUMNS, sources), "range", shown_names),
         [total for total in all_sums if total.name in shown_names],
         texts,
-        _searched(sources),
+        _search_record(sources),
         narrows=_select_name if len(report.kernels) else None,
         leads="totals",
     )
@@ -349,25 +353,25 @@ class GapRow:
     """A gap and the kernels around it."""
 
     gap: Gap
-    at: Stream
-    before_name: str
-    after_name: str
+    stream: Stream
+    previous_name: str
+    next_name: str
 
 
 def _gap_rows(shown: Gaps, kernels: Kernels) -> RowsOnDemand[GapRow]:
     """Return gaps as rows of a table."""
 
     def make(begin: int, end: int) -> list[GapRow]:
-        gaps = [*shown.chosen(slice(begin, end))]
+        gaps = [*shown.select(slice(begin, end))]
         befores, afters = (
             [kernels.names[code] for code in kernels.name[[getattr(gap, side) for gap in gaps]].tolist()]
-            for side in ("before", "after")
+            for side in ("previous_kernel", "next_kernel")
         )
         places = (kernels.streams[gap.queue] for gap in gaps)
         return [GapRow(*row) for row in zip(gaps, places, befores, afters, strict=True)]
 
     def batch(begin: int, end: int) -> GapBatch:
-        return GapBatch(kernels, shown.chosen(slice(begin, end)), lambda: make(begin, end))
+        return GapBatch(kernels, shown.select(slice(begin, end)), lambda: make(begin, end))
 
     return RowsOnDemand(len(shown), make, batch)
 
@@ -376,27 +380,31 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     """Return the page of gaps of streams between kernels, the longest first."""
     report, matching = sources.report, sources.matching
     all_gaps = gaps(report.kernels, report.copies)
-    shown = all_gaps.chosen(matching[all_gaps.before] | matching[all_gaps.after]) if sources.is_filtered else all_gaps
-    rows: Any = _gap_rows(shown, report.kernels)
-    where = "next to matches" if sources.is_filtered else "of all streams"
-    idle = nanoseconds(int(shown.length.sum()))
-    findings = [f"{idle} in {found_text(sources, len(shown), len(all_gaps), 'gap')} {where}"]
+    shown_gaps = (
+        all_gaps.select(matching[all_gaps.previous_kernel] | matching[all_gaps.next_kernel])
+        if sources.is_filtered
+        else all_gaps
+    )
+    rows: Any = _gap_rows(shown_gaps, report.kernels)
+    scope = "next to matches" if sources.is_filtered else "of all streams"
+    idle_time = nanoseconds(int(shown_gaps.length.sum()))
+    findings = [f"{idle_time} in {found_text(sources, len(shown_gaps), len(all_gaps), 'gap')} {scope}"]
     for cause, reason in GAP_CAUSE_TEXTS.items():
-        lengths = shown.length[shown.cause == GAP_CAUSES.index(cause)]
+        lengths = shown_gaps.length[shown_gaps.cause == GAP_CAUSES.index(cause)]
         if len(lengths):
             findings.append(f"  {reason}: {nanoseconds(int(lengths.sum()))} in {units.counted(len(lengths), 'gap')}")
-    texts = PageTexts(nsys_head(sources), findings if len(shown) else (), report.notes, EXPLANATIONS["nsys gaps"])
-    page_of_part = _narrowed_page(gaps_page, sources)
+    texts = PageTexts(nsys_head(sources), findings if len(shown_gaps) else (), report.notes, EXPLANATIONS["nsys gaps"])
+    page_of_part = _part_maker(gaps_page, sources)
     columns = in_batches(GAP_COLUMNS, GAP_VALUES)
     return TablePage(
         "gaps",
         "Gaps between kernels",
         show_moments(
-            shorten_names(by_process(columns, sources, lambda row: row.at), report.kernels.names), shown.start
+            shorten_names(by_process(columns, sources, lambda row: row.stream), report.kernels.names), shown_gaps.start
         ),
         rows,
         texts,
-        _searched(sources),
+        _search_record(sources),
         page_of_part=page_of_part,
         text_rows=MAX_TEXT_ROWS,
     )
@@ -405,9 +413,15 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
 GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
     Column("start_ns", lambda r: r.gap.start, "start", lambda r: moment(r.gap.start)),
     Column("length_ns", lambda r: r.gap.length, "gap", lambda r: nanoseconds(r.gap.length)),
-    Column("device", lambda r: r.at.device, "GPU", lambda r: units.count(r.at.device), rank=4),
-    Column("stream", lambda r: known(r.at.number), "stream", lambda r: units.count(known(r.at.number)), rank=2),
-    Column("launched_late_ns", lambda r: r.gap.late),
+    Column("device", lambda r: r.stream.device, "GPU", lambda r: units.count(r.stream.device), rank=4),
+    Column(
+        "stream",
+        lambda r: known_number(r.stream.number),
+        "stream",
+        lambda r: units.count(known_number(r.stream.number)),
+        rank=2,
+    ),
+    Column("launched_late_ns", lambda r: r.gap.delay),
     Column("why", lambda r: r.gap.cause),
     Column(
         "reason",
@@ -416,14 +430,26 @@ GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
         right=False,
         rank=1,
     ),
-    Column("after_kernel", lambda r: r.gap.before),
+    Column("after_kernel", lambda r: r.gap.previous_kernel),
     Column(
-        "after_name", lambda r: r.before_name, "after", lambda r: r.before_name, right=False, narrow=16, shorten=shorten
+        "after_name",
+        lambda r: r.previous_name,
+        "after",
+        lambda r: r.previous_name,
+        right=False,
+        narrow=16,
+        shorten=shorten,
     ),
-    Column("before_kernel", lambda r: r.gap.after),
+    Column("before_kernel", lambda r: r.gap.next_kernel),
     Column(
-        "before_name", lambda r: r.after_name, "before", lambda r: r.after_name, right=False, narrow=16, shorten=shorten
+        "before_name", lambda r: r.next_name, "before", lambda r: r.next_name, right=False, narrow=16, shorten=shorten
     ),
-    Column("process", lambda r: system_id(r.at.process), "process", lambda r: _id(system_id(r.at.process)), rank=3),
-    Column("context", lambda r: known(r.at.context)),
+    Column(
+        "process",
+        lambda r: system_id(r.stream.process),
+        "process",
+        lambda r: _id_text(system_id(r.stream.process)),
+        rank=3,
+    ),
+    Column("context", lambda r: known_number(r.stream.context)),
 )

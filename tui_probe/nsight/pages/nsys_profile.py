@@ -10,7 +10,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.nsight.analysis.kernel_groups import function_name, search_names
-from tui_probe.nsight.analysis.projection import Projection, enclosed, kernels_within, ranges_named, ranges_within
+from tui_probe.nsight.analysis.projection import Projection, are_enclosed, are_named, kernels_within, ranges_within
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange
 from tui_probe.nsight.pages.cells import nanoseconds, short_names
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.table_page import PagePart
     from tui_probe.trace.model import Kernel, Trace
 
-FROM_ZERO: Final = "times from the start of the capture"
+TIME_ZERO_NOTE: Final = "times from the start of the capture"
 """Note of the pages on their common time zero, which is that of the file."""
 _MAX_NAMES: Final = 6
 """Ranges that match a search and are named in text; in JSON all are."""
@@ -42,15 +42,15 @@ class NsysSources:
     traces: Sequence[Trace] = ()
     progress: Callable[[float], object] = lambda _: None
     """Called with the share of the ranges that is projected, on first use."""
-    only: PagePart | None = None
+    part: PagePart | None = None
     """The kernel or range to which everything is limited."""
-    _probed: dict[str, Kernel | None] = field(default_factory=dict, repr=False)
+    _traced_kernels: dict[str, Kernel | None] = field(default_factory=dict, repr=False)
     shared_projection: Projection | None = field(default=None, repr=False)
     """Projection of another part of the same profile; None: computed on first use."""
 
-    def filtered(self, only: PagePart | None) -> NsysSources:
+    def limited_to(self, part: PagePart | None) -> NsysSources:
         """Return the profile limited to a kernel or a range; without a limit for None."""
-        return replace(self, only=only, shared_projection=self._projection)
+        return replace(self, part=part, shared_projection=self._projection)
 
     @cached_property
     def _projection(self) -> Projection:
@@ -89,71 +89,71 @@ class NsysSources:
     @cached_property
     def matching_ranges(self) -> Sequence[ProjectedRange]:
         """Ranges that match the search and the selection, and those within them."""
-        selected = None if self.only is None else self.only.key
-        if isinstance(selected, str):
-            named = [row for row in self.projected if row.name == selected]
-            return ranges_within(self._ranges_within_searched, named)
-        if isinstance(selected, ProjectedRange):
-            return [
-                row for row in ranges_within(self._ranges_within_searched, [selected]) if row.queue == selected.queue
-            ]
-        return self._ranges_within_searched
+        selection = None if self.part is None else self.part.key
+        if isinstance(selection, str):
+            named_ranges = [row for row in self.projected if row.name == selection]
+            return ranges_within(self._ranges_in_search, named_ranges)
+        if isinstance(selection, ProjectedRange):
+            return [row for row in ranges_within(self._ranges_in_search, [selection]) if row.queue == selection.queue]
+        return self._ranges_in_search
 
     @cached_property
-    def _ranges_within_searched(self) -> Sequence[ProjectedRange]:
+    def _ranges_in_search(self) -> Sequence[ProjectedRange]:
         """Ranges that match the search, and those within them; all without a search."""
         if not self.search:
             return self.projected
-        named = [row for row in self.projected if row.name in self._matching_names]
-        return ranges_within(self.projected, named)
+        named_ranges = [row for row in self.projected if row.name in self._matching_names]
+        return ranges_within(self.projected, named_ranges)
 
     @cached_property
     def matching(self) -> NDArray[np.bool_]:
         """Mask of kernels that match the search and the selection."""
-        return self._matches_search() & self._selected(self.only)
+        return self._mask_of_search() & self._mask_of_part(self.part)
 
-    def _selected(self, only: PagePart | None) -> NDArray[np.bool_]:
+    def _mask_of_part(self, part: PagePart | None) -> NDArray[np.bool_]:
         """Return the mask of the kernels of a name, or of those that a range launched on its stream."""
         kernels, ranges = self.report.kernels, self.report.ranges
-        if only is None:
+        if part is None:
             return np.ones(len(kernels), dtype=np.bool_)
-        if only.kind == "kernel":
-            named = np.array([name == only.name for name in kernels.names], dtype=np.bool_)
-            return (named[kernels.name] if len(kernels) else named[:0]) & self._selected(only.within)
-        if isinstance(only.key, str):  # all ranges of a name
+        if part.kind == "kernel":
+            has_name = np.array([name == part.name for name in kernels.names], dtype=np.bool_)
+            return (has_name[kernels.name] if len(kernels) else has_name[:0]) & self._mask_of_part(part.within)
+        if isinstance(part.key, str):  # all ranges of a name
             if ranges is not None:
-                return kernels_within(kernels, ranges, ranges_named(ranges, only.key))
-            return self._in_times([row for row in self.projected if row.name == only.key])
-        if isinstance(only.key, ProjectedRange):
-            return self._in_range(only.key)
-        raise TypeError(f"{only.key!r} is neither a kernel nor a range, but a {only.kind}")
+                return kernels_within(kernels, ranges, are_named(ranges, part.key))
+            return self._mask_of_times([row for row in self.projected if row.name == part.key])
+        if isinstance(part.key, ProjectedRange):
+            return self._mask_of_range(part.key)
+        raise TypeError(f"{part.key!r} is neither a kernel nor a range, but a {part.kind}")
 
-    def _in_range(self, selected: ProjectedRange) -> NDArray[np.bool_]:
+    def _mask_of_range(self, selected: ProjectedRange) -> NDArray[np.bool_]:
         """Return the mask of kernels that a range launched on its stream; by time in a file without launch calls."""
         kernels, ranges = self.report.kernels, self.report.ranges
         if ranges is None or selected.row is None:
-            return self._in_times([selected])
-        chosen = np.zeros(len(ranges), dtype=np.bool_)
-        chosen[selected.row] = True
-        return np.asarray(kernels_within(kernels, ranges, chosen) & (kernels.queue == selected.queue))
+            return self._mask_of_times([selected])
+        is_selected = np.zeros(len(ranges), dtype=np.bool_)
+        is_selected[selected.row] = True
+        return np.asarray(kernels_within(kernels, ranges, is_selected) & (kernels.queue == selected.queue))
 
-    def _in_times(self, rows: Sequence[ProjectedRange]) -> NDArray[np.bool_]:
+    def _mask_of_times(self, rows: Sequence[ProjectedRange]) -> NDArray[np.bool_]:
         """Return the mask of kernels that ran within one of the ranges on its stream, or on any if it is unknown."""
         kernels = self.report.kernels
         is_within = np.zeros(len(kernels), dtype=np.bool_)
         for queue in {row.queue for row in rows}:
             on_queue = np.flatnonzero(kernels.queue == queue) if queue is not None else np.arange(len(kernels))
             times = np.array([(row.start, row.end) for row in rows if row.queue == queue], dtype=np.int64)
-            is_within[on_queue] |= enclosed(kernels.start[on_queue], kernels.end[on_queue], times[:, 0], times[:, 1])
+            is_within[on_queue] |= are_enclosed(
+                kernels.start[on_queue], kernels.end[on_queue], times[:, 0], times[:, 1]
+            )
         return is_within
 
-    def _matches_search(self) -> NDArray[np.bool_]:
+    def _mask_of_search(self) -> NDArray[np.bool_]:
         """Return the mask of kernels that match the search by name, or ran within a range that does."""
         kernels, ranges, needle = self.report.kernels, self.report.ranges, self.search.lower()
         if not needle:
             return np.ones(len(kernels), dtype=np.bool_)
-        named = np.array([needle in name.lower() for name in kernels.names], dtype=np.bool_)
-        matches = named[kernels.name] if len(kernels) else named[:0]
+        has_name = np.array([needle in name.lower() for name in kernels.names], dtype=np.bool_)
+        matches = has_name[kernels.name] if len(kernels) else has_name[:0]
         if ranges is not None and len(ranges):
             is_searched = np.array([name in self._matching_names for name in ranges.names], dtype=np.bool_)
             matches = matches | kernels_within(kernels, ranges, is_searched[ranges.name])
@@ -162,19 +162,19 @@ class NsysSources:
     @property
     def is_filtered(self) -> bool:
         """True if a search or selection limits the kernels."""
-        return bool(self.search) or self.only is not None
+        return bool(self.search) or self.part is not None
 
-    def traced(self, name: str, mangled: str) -> Kernel | None:
+    def traced_kernel(self, name: str, mangled: str) -> Kernel | None:
         """Return the kernel of the traces with this name: the first one that was probed, else the first."""
         if not self.traces:
             return None
         key = mangled or name
-        if key not in self._probed:
+        if key not in self._traced_kernels:
             kernels = (kernel for trace in self.traces for kernel in trace.kernels)
             matches = [kernel for kernel in kernels if _is_same_kernel(kernel, name, mangled)]
-            probed = (kernel for kernel in matches if kernel.status == "probed")
-            self._probed[key] = next(probed, matches[0] if matches else None)
-        return self._probed[key]
+            probed_kernels = (kernel for kernel in matches if kernel.status == "probed")
+            self._traced_kernels[key] = next(probed_kernels, matches[0] if matches else None)
+        return self._traced_kernels[key]
 
 
 def _is_same_kernel(kernel: Kernel, name: str, mangled: str) -> bool:
@@ -192,10 +192,10 @@ def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, st
         head.append(("device", f"{number}{device.name}, {sms}"))
     parts = _summary(sources)
     if timed and len(report.kernels):
-        parts.append(FROM_ZERO)
+        parts.append(TIME_ZERO_NOTE)
     head.append(("seen", ", ".join(parts)))
-    if sources.only is not None:
-        head.append(("only", sources.only.label(_NAME_CELLS)))
+    if sources.part is not None:
+        head.append(("only", sources.part.label(_NAME_CELLS)))
     if sources.search:
         head.append(("search", f"“{sources.search}”, {_search_text(sources)}"))
     return head
@@ -214,12 +214,12 @@ def _summary(sources: NsysSources) -> list[str]:
     parts.append(units.counted(len(np.unique(kernels.queue[matching])), "stream"))
     processes = {kernels.streams[queue].process for queue in np.unique(kernels.queue[matching]).tolist()}
     parts += [units.counted(len(processes), "process")] if len(processes) > 1 else []
-    if sources.only is None or sources.only.kind == "range":
+    if sources.part is None or sources.part.kind == "range":
         projected = sources.projected_counts.ranges
         of_these = len(sources.matching_ranges) if sources.is_filtered else projected
         parts.append(found_text(sources, of_these, projected, "projected range"))
     if report.ranges is not None and not sources.is_filtered:
-        host_only = len(report.ranges) - sources.projected_counts.on_host
+        host_only = len(report.ranges) - sources.projected_counts.host_ranges
         parts += [f"{units.counted(host_only, 'host-only range')} left out"] if host_only > 0 else []
     if matching.any():
         parts.append(nanoseconds(int(kernels.end[matching].max() - kernels.start[matching].min())))

@@ -32,13 +32,13 @@ _BATCH_ROWS: Final = 4096
 """Rows that are made at a time: numbers of a list are far quicker to ask for than those of an array."""
 
 
-def known_list(column: NDArray[Any]) -> list[int | None]:
+def known_numbers(column: NDArray[Any]) -> list[int | None]:
     """The numbers of a column; None for those that are not known."""
     numbers: list[int | None] = column.tolist()
     return [None if number == UNKNOWN else number for number in numbers] if UNKNOWN in numbers else numbers
 
 
-def known(number: int) -> int | None:
+def known_number(number: int) -> int | None:
     return None if number == UNKNOWN else number
 
 
@@ -48,21 +48,21 @@ class StreamValues:
     def __init__(self, streams: Sequence[Stream], queues: NDArray[Any]) -> None:
         self._streams, self._queues = streams, queues.tolist()
 
-    def of(self, value: Callable[[Stream], Any]) -> list[Any]:
+    def values_of(self, value: Callable[[Stream], Any]) -> list[Any]:
         values = [*map(value, self._streams)]
         return [values[queue] for queue in self._queues]
 
     def devices(self) -> list[Any]:
-        return self.of(lambda stream: stream.device)
+        return self.values_of(lambda stream: stream.device)
 
     def numbers(self) -> list[Any]:
-        return self.of(lambda stream: known(stream.number))
+        return self.values_of(lambda stream: known_number(stream.number))
 
     def processes(self) -> list[Any]:
-        return self.of(lambda stream: system_id(stream.process))
+        return self.values_of(lambda stream: system_id(stream.process))
 
     def contexts(self) -> list[Any]:
-        return self.of(lambda stream: known(stream.context))
+        return self.values_of(lambda stream: known_number(stream.context))
 
 
 class KernelBatch:
@@ -81,7 +81,7 @@ class KernelBatch:
     ) -> None:
         self.report, self.positions, self._innermost, self._make = report, positions, innermost, make
         self.kernels, self._traces = report.kernels, traces
-        self.at = StreamValues(self.kernels.streams, self.kernels.queue[positions])
+        self.stream_values = StreamValues(self.kernels.streams, self.kernels.queue[positions])
 
     @cached_property
     def rows(self) -> list[Any]:
@@ -89,9 +89,9 @@ class KernelBatch:
 
     def numbers(self, name: str) -> list[int | None]:
         """A column of integers."""
-        return known_list(getattr(self.kernels, name)[self.positions])
+        return known_numbers(getattr(self.kernels, name)[self.positions])
 
-    def starts(self) -> list[int]:
+    def start_times(self) -> list[int]:
         starts: list[int] = self.kernels.start[self.positions].tolist()
         return starts
 
@@ -117,9 +117,9 @@ class KernelBatch:
         """Grid, block and blocks, made once for each shape."""
         rows = np.ascontiguousarray(self.kernels.shape[self.positions])
         keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel().tolist()
-        first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-        made = {key: _shape(tuple(rows[place].tolist())) for key, place in first.items()}
-        return [made[key] for key in keys]
+        first_positions = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+        shapes = {key: _shape(tuple(rows[position].tolist())) for key, position in first_positions.items()}
+        return [shapes[key] for key in keys]
 
     def grids(self) -> list[Any]:
         return [shape[0] for shape in self._shapes]
@@ -130,15 +130,17 @@ class KernelBatch:
     def blocks(self) -> list[int | None]:
         return [shape[2] for shape in self._shapes]
 
-    def few_blocks(self) -> list[bool | None]:
+    def have_few_blocks(self) -> list[bool | None]:
         """Return whether there are fewer blocks than SMs; None if either is not known."""
         devices = self.report.devices
-        sms = self.at.of(lambda stream: None if stream.device not in devices else devices[stream.device].sms)
+        sms = self.stream_values.values_of(
+            lambda stream: None if stream.device not in devices else devices[stream.device].sms
+        )
         pairs = zip(self.blocks(), sms, strict=True)
-        return [None if blocks is None or most is None else blocks < most for blocks, most in pairs]
+        return [None if blocks is None or sm_count is None else blocks < sm_count for blocks, sm_count in pairs]
 
-    def probed(self) -> list[str | None]:
-        return [row.probed for row in self.rows] if self._traces else [None] * len(self.positions)
+    def trace_labels(self) -> list[str | None]:
+        return [row.trace_label for row in self.rows] if self._traces else [None] * len(self.positions)
 
 
 def _shape(sides: tuple[int, ...]) -> tuple[Any, Any, int | None]:
@@ -151,7 +153,7 @@ class GapBatch:
 
     def __init__(self, kernels: Kernels, gaps: Gaps, make: Callable[[], list[Any]]) -> None:
         self.kernels, self.gaps, self._make = kernels, gaps, make
-        self.at = StreamValues(kernels.streams, gaps.queue)
+        self.stream_values = StreamValues(kernels.streams, gaps.queue)
 
     @cached_property
     def rows(self) -> list[Any]:
@@ -161,12 +163,12 @@ class GapBatch:
         numbers: list[int] = getattr(self.gaps, name).tolist()
         return numbers
 
-    def late(self) -> list[int | None]:
+    def launch_delays(self) -> list[int | None]:
         """Return the time from the beginning of each gap to the launch of the next kernel."""
         gaps = self.gaps
-        late = (gaps.launched - gaps.start).tolist()
-        launched = gaps.launched.tolist()
-        return [None if call == UNKNOWN else time for call, time in zip(launched, late, strict=True)]
+        delays = (gaps.launch_start - gaps.start).tolist()
+        launch_starts = gaps.launch_start.tolist()
+        return [None if call == UNKNOWN else time for call, time in zip(launch_starts, delays, strict=True)]
 
     def causes(self) -> list[str | None]:
         return [GAP_CAUSES[code] for code in self.gaps.cause.tolist()]
@@ -178,36 +180,36 @@ class GapBatch:
 
 KERNEL_VALUES: Final[Mapping[str, Callable[[KernelBatch], Sequence[Any]]]] = {
     "number": lambda batch: batch.positions.tolist(),
-    "start_ns": lambda batch: batch.starts(),
+    "start_ns": lambda batch: batch.start_times(),
     "duration_ns": lambda batch: batch.durations(),
-    "device": lambda batch: batch.at.devices(),
-    "stream": lambda batch: batch.at.numbers(),
+    "device": lambda batch: batch.stream_values.devices(),
+    "stream": lambda batch: batch.stream_values.numbers(),
     "grid": lambda batch: batch.grids(),
     "block": lambda batch: batch.thread_blocks(),
     "blocks": lambda batch: batch.blocks(),
-    "few_blocks": lambda batch: batch.few_blocks(),
+    "few_blocks": lambda batch: batch.have_few_blocks(),
     "registers": lambda batch: batch.numbers("registers"),
     "shared_bytes": lambda batch: batch.numbers("shared"),
     "range": lambda batch: batch.ranges(),
     "kernel": lambda batch: batch.names(),
-    "probed": lambda batch: batch.probed(),
-    "process": lambda batch: batch.at.processes(),
-    "context": lambda batch: batch.at.contexts(),
+    "probed": lambda batch: batch.trace_labels(),
+    "process": lambda batch: batch.stream_values.processes(),
+    "context": lambda batch: batch.stream_values.contexts(),
     "graph": lambda batch: batch.numbers("graph"),
 }
 GAP_VALUES: Final[Mapping[str, Callable[[GapBatch], Sequence[Any]]]] = {
     "start_ns": lambda batch: batch.numbers("start"),
     "length_ns": lambda batch: batch.numbers("length"),
-    "device": lambda batch: batch.at.devices(),
-    "stream": lambda batch: batch.at.numbers(),
-    "launched_late_ns": lambda batch: batch.late(),
+    "device": lambda batch: batch.stream_values.devices(),
+    "stream": lambda batch: batch.stream_values.numbers(),
+    "launched_late_ns": lambda batch: batch.launch_delays(),
     "why": lambda batch: batch.causes(),
-    "after_kernel": lambda batch: batch.numbers("before"),
-    "after_name": lambda batch: batch.names("before"),
-    "before_kernel": lambda batch: batch.numbers("after"),
-    "before_name": lambda batch: batch.names("after"),
-    "process": lambda batch: batch.at.processes(),
-    "context": lambda batch: batch.at.contexts(),
+    "after_kernel": lambda batch: batch.numbers("previous_kernel"),
+    "after_name": lambda batch: batch.names("previous_kernel"),
+    "before_kernel": lambda batch: batch.numbers("next_kernel"),
+    "before_name": lambda batch: batch.names("next_kernel"),
+    "process": lambda batch: batch.stream_values.processes(),
+    "context": lambda batch: batch.stream_values.contexts(),
 }
 
 
@@ -229,7 +231,7 @@ class NsysKernelRow:
     number: int
     start: int
     duration: int
-    at: Stream
+    stream_place: Stream
     name: str
     mangled: str
     shape: Sequence[int]
@@ -239,27 +241,27 @@ class NsysKernelRow:
 
     @property
     def device(self) -> int:
-        return self.at.device
+        return self.stream_place.device
 
     @property
     def stream(self) -> int | None:
-        return known(self.at.number)
+        return known_number(self.stream_place.number)
 
     @property
     def process(self) -> int | None:
-        return system_id(self.at.process)
+        return system_id(self.stream_place.process)
 
     @property
     def context(self) -> int | None:
-        return known(self.at.context)
+        return known_number(self.stream_place.context)
 
     @property
     def registers(self) -> int | None:
-        return known(self.registers_used)
+        return known_number(self.registers_used)
 
     @property
-    def shared(self) -> int | None:
-        return known(self.shared_bytes)
+    def shared_size(self) -> int | None:
+        return known_number(self.shared_bytes)
 
     @property
     def grid(self) -> tuple[int, ...] | None:
@@ -275,7 +277,7 @@ class NsysKernelRow:
         return None if grid is None else grid[0] * grid[1] * grid[2]
 
     @property
-    def few_blocks(self) -> bool | None:
+    def has_few_blocks(self) -> bool | None:
         """True if there are fewer blocks than SMs; None if either is not known."""
         device = self.sources.report.devices.get(self.device)
         sms = None if device is None else device.sms
@@ -286,14 +288,14 @@ class NsysKernelRow:
         return self.sources.range_name(self.number)
 
     @property
-    def traced(self) -> Kernel | None:
+    def traced_kernel(self) -> Kernel | None:
         """Kernel of a trace with the same name; None if there is none."""
-        return self.sources.traced(self.name, self.mangled)
+        return self.sources.traced_kernel(self.name, self.mangled)
 
     @property
-    def probed(self) -> str | None:
+    def trace_label(self) -> str | None:
         """Trace, number and status of the same kernel in the traces."""
-        kernel = self.traced
+        kernel = self.traced_kernel
         return None if kernel is None else f"{kernel.trace.directory.name} #{kernel.index} {kernel.status}"
 
 
@@ -302,14 +304,14 @@ class RowsOnDemand(Generic[Row]):
 
     def __init__(self, count: int, make: Callable[[int, int], list[Row]], batch: Callable[[int, int], Batch]) -> None:
         self._count, self._make, self._batch = count, make, batch
-        self._part: tuple[int | None, list[Row]] = None, []
+        self._last_part: tuple[int | None, list[Row]] = None, []
         """The part that was made last, None before, and its rows."""
 
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, place: int) -> Row:
-        part, offset = divmod(range(self._count)[place], _BATCH_ROWS)
+    def __getitem__(self, index: int) -> Row:
+        part, offset = divmod(range(self._count)[index], _BATCH_ROWS)
         return self._rows(part)[offset]
 
     def __iter__(self) -> Iterator[Row]:
@@ -321,10 +323,10 @@ class RowsOnDemand(Generic[Row]):
             yield self._batch(begin, min(begin + _BATCH_ROWS, self._count))
 
     def _rows(self, part: int) -> list[Row]:
-        number, rows = self._part
+        number, rows = self._last_part
         if number != part:
             rows = self._make(part * _BATCH_ROWS, min(self._count, (part + 1) * _BATCH_ROWS))
-            self._part = part, rows
+            self._last_part = part, rows
         return rows
 
 
@@ -332,12 +334,12 @@ def kernel_rows(sources: NsysSources, positions: NDArray[np.int64]) -> RowsOnDem
     """Return the rows of the kernels at some positions."""
 
     def batch(begin: int, end: int) -> KernelBatch:
-        of_batch = positions[begin:end]
+        batch_positions = positions[begin:end]
         return KernelBatch(
             sources.report,
-            of_batch,
+            batch_positions,
             lambda: sources.innermost,
-            lambda: _make_rows(sources, of_batch),
+            lambda: _make_rows(sources, batch_positions),
             traces=bool(sources.traces),
         )
 
@@ -363,15 +365,17 @@ def _make_rows(sources: NsysSources, positions: NDArray[np.int64]) -> list[NsysK
     ]  # fmt: skip
 
 
-def few_blocks(sources: NsysSources, positions: NDArray[np.int64]) -> int:
+def count_few_blocks(sources: NsysSources, positions: NDArray[np.int64]) -> int:
     """Count the kernels with fewer blocks than their GPU has SMs."""
     kernels = sources.report.kernels
-    sms = np.array([_sms(sources, stream) for stream in kernels.streams], dtype=np.int64)
+    sms = np.array([_sm_count(sources, stream) for stream in kernels.streams], dtype=np.int64)
     grids = kernels.shape[positions][:, :3].astype(np.int64)
-    few = (grids > 0).all(axis=1) & (grids.prod(axis=1) < sms[kernels.queue[positions]]) if len(grids) else grids[:, 0]
-    return int(few.sum())
+    has_few_blocks = (
+        (grids > 0).all(axis=1) & (grids.prod(axis=1) < sms[kernels.queue[positions]]) if len(grids) else grids[:, 0]
+    )
+    return int(has_few_blocks.sum())
 
 
-def _sms(sources: NsysSources, stream: Stream) -> int:
+def _sm_count(sources: NsysSources, stream: Stream) -> int:
     device = sources.report.devices.get(stream.device)
     return 0 if device is None or device.sms is None else device.sms

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tui_probe.draw.printable import shell_word
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan
-from tui_probe.nsight.importers.file_kinds import chrome_files, code_file_advice, json_advice, json_file, tool_of
+from tui_probe.nsight.importers.file_kinds import are_chrome, code_file_advice, json_advice, json_file, tool_of
 from tui_probe.nsight.importers.file_reading import first_bytes
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.pages.critical_page import critical_page
@@ -51,7 +51,7 @@ class NcuSources:
 def ncu_page(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
     """Return a page. Raises ImportFileError if it needs files of ncu and there are none."""
     if name in ("sectors", "critical"):
-        return _compared(name, sources)
+        return _comparison_page(name, sources)
     if sources.table is None:
         raise ImportFileError(
             f"page {name} needs a file from ncu; only the pages 'sectors' and 'critical' also accept traces"
@@ -68,7 +68,7 @@ def ncu_page(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
     return kernels_page(report) if name == "kernels" else metrics_page(report)
 
 
-def _compared(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
+def _comparison_page(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
     """The pages that show what ncu and the probes say side by side."""
     head: list[tuple[str, str]] = []
     notes: list[str] = []
@@ -80,18 +80,18 @@ def _compared(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
         head.append(("traces", ", ".join(str(trace.directory) for trace in sources.traces)))
         if any(trace.state.simulated for trace in sources.traces):
             notes.append("one trace is from the simulated GPU: counts are exact, times are missing")
-    probed = metrics_of_traces(sources.traces)
-    if sources.traces and not probed:
-        wanted = " or ".join(
+    probe_metrics = metrics_of_traces(sources.traces)
+    if sources.traces and not probe_metrics:
+        options = " or ".join(
             probe_option_for(quantity) for quantity in ("load sectors", "tensor operations", "fp32 instructions")
         )
         notes.append(
-            f"the traces have no counts: run the program with {wanted}; some kernels cannot be probed (see tui-probe"
+            f"the traces have no counts: run the program with {options}; some kernels cannot be probed (see tui-probe"
             " report TRACE)"
         )
     if name == "sectors":
-        return sectors_page(sources.table, head, notes, probed, sources.tensor)
-    return critical_page(sources.table, head, notes, probed, sources.tensor, sources.plan)
+        return sectors_page(sources.table, head, notes, probe_metrics, sources.tensor)
+    return critical_page(sources.table, head, notes, probe_metrics, sources.tensor, sources.plan)
 
 
 def open_imported(
@@ -104,7 +104,7 @@ def open_imported(
     ``traces`` are of the same program.
     """
     title = ", ".join(path.name for path in paths)
-    if chrome_files(paths):
+    if are_chrome(paths):
         return PageSet(title, _nsys_pages(paths, traces))
     first_bytes(paths[0])  # raises an error for a file that is packed or cannot be read
     if _is_bandwidth(paths):
@@ -136,10 +136,10 @@ def _is_bandwidth(paths: Sequence[Path]) -> bool:
         if kind not in ("bandwidth", "chrome"):
             raise ImportFileError(f"{path}: {json_advice(path)}")
         if len(paths) > 1:
-            what = "a bandwidth result cannot be opened together with other files"
+            problem = "a bandwidth result cannot be opened together with other files"
             if kind == "chrome":
-                what = "a Chrome trace cannot be opened with other kinds of files"
-            raise ImportFileError(f"{path}: {what}; use tui-probe open {shell_word(path)}")
+                problem = "a Chrome trace cannot be opened with other kinds of files"
+            raise ImportFileError(f"{path}: {problem}; use tui-probe open {shell_word(path)}")
     return bool(kinds)
 
 

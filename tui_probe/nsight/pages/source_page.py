@@ -11,7 +11,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
-from tui_probe.nsight.analysis.launch_means import SourceCounts, by_instruction, by_line
+from tui_probe.nsight.analysis.launch_means import SourceCounts, counts_by_instruction, counts_by_line
 from tui_probe.nsight.analysis.probed_counts import (
     CountedLine,
     ProbedAccess,
@@ -42,7 +42,7 @@ _NO_COUNTERS: Final = (
 _LINE_OPTIONS: Final = (
     "build the program with nvcc -lineinfo, and record it with ncu -o FILE --set full --import-source yes COMMAND"
 )
-_COUNTS: Final[tuple[Column[SourceRow], ...]] = (
+_COUNT_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
     Column("samples", lambda r: r.counts.samples, "stalls", lambda r: mean_count(r.counts.samples)),
     Column(
         "stall_reason",
@@ -59,7 +59,7 @@ _COUNTS: Final[tuple[Column[SourceRow], ...]] = (
     Column("ideal", lambda r: r.counts.ideal, "ideal", lambda r: mean_count(r.counts.ideal), rank=1),
     Column("stalls", lambda r: dict(r.counts.stalls), nested=True),
 )
-_KERNEL: Final[tuple[Column[SourceRow], ...]] = (
+_KERNEL_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
     Column("grid", lambda r: r.counts.shape.grid, "grid", lambda r: units.extent(r.counts.shape.grid), rank=5),
     Column("block", lambda r: r.counts.shape.block, "block", lambda r: units.extent(r.counts.shape.block), rank=5),
     Column(
@@ -91,10 +91,10 @@ def _access(line: KernelLine) -> ProbedAccess:
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A line or an instruction; ``probed`` is None where no trace knows the line."""
+    """A line or an instruction; ``probe_counts`` is None where no trace knows the line."""
 
     counts: SourceCounts
-    probed: ProbedCounts | None = None
+    probe_counts: ProbedCounts | None = None
 
     @property
     def place(self) -> str | None:
@@ -105,18 +105,18 @@ class SourceRow:
     @property
     def differences(self) -> list[str] | None:
         """Names of counts in which the two tools differ; None if there is nothing to compare."""
-        if self.probed is None:
+        if self.probe_counts is None:
             return None
-        pairs = {name: (getattr(self.counts, name), getattr(self.probed, name)) for name in ProbedCounts._fields}
-        known = {name: pair for name, pair in pairs.items() if None not in pair}
-        if not known:
+        pairs = {name: (getattr(self.counts, name), getattr(self.probe_counts, name)) for name in ProbedCounts._fields}
+        known_pairs = {name: pair for name, pair in pairs.items() if None not in pair}
+        if not known_pairs:
             return None
-        return [name for name, (reported, probed) in known.items() if abs(reported - probed) >= _TOLERANCE]
+        return [name for name, (reported, probed) in known_pairs.items() if abs(reported - probed) >= _TOLERANCE]
 
 
 def lines_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRow]:
     """Return the page of source lines, the one with most stalls first."""
-    lines = by_line(report.table)
+    lines = counts_by_line(report.table)
     rows = [*map(SourceRow, lines, counts_of_lines(lines, probed_accesses(traces)))]
     rows.sort(key=lambda row: (-row.counts.samples, -(row.counts.sectors or 0), row.place or "", row.counts.offset))
     return _page("lines", "Lines of source", report, rows, traces)
@@ -124,7 +124,7 @@ def lines_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRo
 
 def sass_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRow]:
     """Return the page of instructions, in the order of the code."""
-    instructions = by_instruction(report.table)
+    instructions = counts_by_instruction(report.table)
     rows = [*map(SourceRow, instructions, counts_of_instructions(instructions, probed_accesses(traces)))]
     return _page("sass", "Instructions", report, rows, traces)
 
@@ -132,16 +132,16 @@ def sass_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRow
 def _page(
     name: str, title: str, report: NcuReport, rows: list[SourceRow], traces: Sequence[Trace]
 ) -> TablePage[SourceRow]:
-    compared = [row for row in rows if row.differences is not None]
-    unlike = sum(bool(row.differences) for row in compared)
+    compared_rows = [row for row in rows if row.differences is not None]
+    different = sum(bool(row.differences) for row in compared_rows)
     noun = "line" if name == "lines" else "instruction"
-    findings = [f"{units.counted(len(compared), noun)} compared with a probe, {units.count(unlike)} differ"]
-    missing = list(_notes(name, rows, traces))
-    notes = [*file_notes(report), *missing] if rows else [*missing, *file_notes(report)]
+    findings = [f"{units.counted(len(compared_rows), noun)} compared with a probe, {units.count(different)} differ"]
+    missing_notes = list(_notes(name, rows, traces))
+    notes = [*file_notes(report), *missing_notes] if rows else [*missing_notes, *file_notes(report)]
     head = [*file_head(report), *([("traces", ", ".join(str(trace.directory) for trace in traces))] if traces else [])]
-    texts = PageTexts(head, findings if compared else (), notes, EXPLANATIONS[name])
-    shown = LINE_COLUMNS if name == "lines" else SASS_COLUMNS
-    columns = shape_columns(shown, ((row.place or row.counts.text, row.counts.shape) for row in rows))
+    texts = PageTexts(head, findings if compared_rows else (), notes, EXPLANATIONS[name])
+    all_columns = LINE_COLUMNS if name == "lines" else SASS_COLUMNS
+    columns = shape_columns(all_columns, ((row.place or row.counts.text, row.counts.shape) for row in rows))
     return TablePage(name, title, shorten_names(columns, (row.counts.shape.kernel for row in rows)), rows, texts)
 
 
@@ -153,56 +153,58 @@ def _notes(name: str, rows: Sequence[SourceRow], traces: Sequence[Trace]) -> Ite
     kernels = {row.counts.shape.kernel for row in rows}
     unknown = kernels - {row.counts.shape.kernel for row in rows if row.place is not None}
     if unknown:
-        several = "" if unknown == kernels else f" for {units.count(len(unknown))} of {len(kernels)} kernels"
-        yield f"the report has no source lines{several}: {_LINE_OPTIONS}"
+        scope = "" if unknown == kernels else f" for {units.count(len(unknown))} of {len(kernels)} kernels"
+        yield f"the report has no source lines{scope}: {_LINE_OPTIONS}"
     if not traces:
         return
-    compared = [row for row in rows if row.probed is not None]
-    if not compared:
+    compared_rows = [row for row in rows if row.probe_counts is not None]
+    if not compared_rows:
         yield (
             "nothing to compare: no memory access in the report was found in the traces. Build the same program with"
             " -lineinfo and run it with tui-probe run; its default probes count accesses by line"
         )
-    elif name == "sass" and (left := sum(row.counts.requests is not None and row.probed is None for row in rows)):
+    elif name == "sass" and (
+        uncompared := sum(row.counts.requests is not None and row.probe_counts is None for row in rows)
+    ):
         yield (
-            f"{units.counted(left, 'access')} not compared: the line has several accesses of one kind, or the trace has"
-            " no counts of the line; --page lines compares whole lines"
+            f"{units.counted(uncompared, 'access')} not compared: the line has several accesses of one kind, or the"
+            " trace has no counts of the line; --page lines compares whole lines"
         )
 
 
-def _compared(row: SourceRow) -> str:
+def _comparison_text(row: SourceRow) -> str:
     differences = row.differences
     return "" if differences is None else f"≠ {', '.join(differences)}" if differences else "same"
 
 
-_PROBED: Final[tuple[Column[SourceRow], ...]] = (
+_PROBE_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
     Column(
-        "probe_requests", lambda r: r.probed and r.probed.requests, "by probe",
-        lambda r: mean_count(r.probed and r.probed.requests), rank=1,
+        "probe_requests", lambda r: r.probe_counts and r.probe_counts.requests, "by probe",
+        lambda r: mean_count(r.probe_counts and r.probe_counts.requests), rank=1,
     ),
     Column(
-        "probe_sectors", lambda r: r.probed and r.probed.sectors, "sectors by probe",
-        lambda r: mean_count(r.probed and r.probed.sectors),
+        "probe_sectors", lambda r: r.probe_counts and r.probe_counts.sectors, "sectors by probe",
+        lambda r: mean_count(r.probe_counts and r.probe_counts.sectors),
     ),
-    Column("differences", lambda r: r.differences, "compared", _compared, right=False, nested=True),
+    Column("differences", lambda r: r.differences, "compared", _comparison_text, right=False, nested=True),
 )  # fmt: skip
 LINE_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
     Column("place", lambda r: r.place, "line", lambda r: r.place or "", right=False, narrow=16, shorten=cut_middle),
     Column("file", lambda r: r.counts.file),
     Column("source_line", lambda r: r.counts.line),
-    *_COUNTS,
-    *_PROBED,
-    *_KERNEL,
+    *_COUNT_COLUMNS,
+    *_PROBE_COLUMNS,
+    *_KERNEL_COLUMNS,
 )  # fmt: skip
 SASS_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
     Column("offset", lambda r: r.counts.offset, "offset", lambda r: f"{r.counts.offset:04x}"),
     Column("instruction", lambda r: r.counts.text, "instruction", lambda r: r.counts.text, right=False, narrow=24),
-    *_COUNTS,
+    *_COUNT_COLUMNS,
     Column(
         "place", lambda r: r.place, "line", lambda r: r.place or "", right=False, rank=1, narrow=16, shorten=cut_middle
     ),
     Column("file", lambda r: r.counts.file),
     Column("source_line", lambda r: r.counts.line),
-    *_KERNEL,
-    *_PROBED,
+    *_KERNEL_COLUMNS,
+    *_PROBE_COLUMNS,
 )

@@ -11,7 +11,7 @@ import numpy as np
 from tui_probe.nsight.analysis.critical import matrix_types_of
 from tui_probe.nsight.analysis.kernel_groups import Shape, function_name
 from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics
-from tui_probe.nsight.analysis.launch_means import bytes_of
+from tui_probe.nsight.analysis.launch_means import level_bytes
 from tui_probe.probekit.measured import analyse_results, mean_quantities
 from tui_probe.verdicts.limiter import NcuBytes
 
@@ -30,12 +30,12 @@ _ARITHMETIC: Final = ("fp32", "fp64", "fp16", "bf16")
 
 def metrics_of_traces(traces: Iterable[Trace]) -> list[KernelMetrics]:
     """The kernels of traces, by name, grid and block; traces of several probes complete each other."""
-    merged: dict[Shape, KernelMetrics] = {}
+    metrics_by_shape: dict[Shape, KernelMetrics] = {}
     for trace in traces:
         for metrics in _kernel_metrics(trace):
-            before = merged.get(metrics.shape)
-            merged[metrics.shape] = metrics if before is None else _completed(before, metrics)
-    return _with_shares(list(merged.values()))
+            earlier = metrics_by_shape.get(metrics.shape)
+            metrics_by_shape[metrics.shape] = metrics if earlier is None else _merge_metrics(earlier, metrics)
+    return _with_shares(list(metrics_by_shape.values()))
 
 
 def _kernel_metrics(trace: Trace) -> Iterator[KernelMetrics]:
@@ -55,27 +55,27 @@ def _shape(kernel: Kernel, result: AnalysedResult) -> Shape:
 
 def _mean_results(trace: Trace, kernel: Kernel, shape: Shape, results: Sequence[AnalysedResult]) -> KernelMetrics:
     """The means of results of one probe."""
-    means = mean_quantities(results)
-    fields: dict[str, Any] = {name.replace(" ", "_"): means.get(name) for name in _SECTORS}
-    fields["tensor_operations"] = means.get("tensor operations")
+    mean_of = mean_quantities(results)
+    fields: dict[str, Any] = {name.replace(" ", "_"): mean_of.get(name) for name in _SECTORS}
+    fields["tensor_operations"] = mean_of.get("tensor operations")
     if fields["tensor_operations"]:
         fields["matrix_types"] = matrix_types_of(kernel.folder)
     fields["time"] = None if kernel.time_ms is None else kernel.time_ms * 1e6
-    counted = {name: means.get(f"{name} instructions") for name in _ARITHMETIC}
-    fields["arithmetic"] = {name: mean for name, mean in counted.items() if mean is not None}
-    if "bytes read" in means and "bytes written" in means:
-        fields["requested_bytes"] = means["bytes read"] + means["bytes written"]
+    instructions = {name: mean_of.get(f"{name} instructions") for name in _ARITHMETIC}
+    fields["arithmetic"] = {name: mean for name, mean in instructions.items() if mean is not None}
+    if "bytes read" in mean_of and "bytes written" in mean_of:
+        fields["requested_bytes"] = mean_of["bytes read"] + mean_of["bytes written"]
     return KernelMetrics(shape, "probes", str(trace.directory), len(results), **fields)
 
 
-def _completed(first: KernelMetrics, second: KernelMetrics) -> KernelMetrics:
+def _merge_metrics(metrics: KernelMetrics, added: KernelMetrics) -> KernelMetrics:
     """Return the values that either has, the first one's where both have one."""
-    lacking = {
-        name: getattr(second, name)
+    missing = {
+        name: getattr(added, name)
         for name in KernelMetrics.__slots__
-        if getattr(first, name) in (None, {}) and getattr(second, name) not in (None, {})
+        if getattr(metrics, name) in (None, {}) and getattr(added, name) not in (None, {})
     }
-    return replace(first, **lacking)
+    return replace(metrics, **missing)
 
 
 def _with_shares(kernels: list[KernelMetrics]) -> list[KernelMetrics]:
@@ -87,8 +87,8 @@ def _with_shares(kernels: list[KernelMetrics]) -> list[KernelMetrics]:
     return [replace(kernel, share=_ratio(time, total)) for kernel, time in zip(kernels, times, strict=True)]
 
 
-def _ratio(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
+def _ratio(part: float, total: float) -> float | None:
+    return part / total if total else None
 
 
 def counters_of(table: NcuTable) -> Callable[[Kernel], NcuBytes | None]:
@@ -96,22 +96,22 @@ def counters_of(table: NcuTable) -> Callable[[Kernel], NcuBytes | None]:
 
     Bytes are means over launches; None where the table does not have the kernel.
     """
-    dram, l2 = (bytes_of(table, level).values for level in ("dram", "l2"))
+    dram, l2 = (level_bytes(table, level).values for level in ("dram", "l2"))
     launches: defaultdict[str, list[int]] = defaultdict(list)
     for position, launch in enumerate(table.launches):
         for name in {launch.kernel, function_name(launch.kernel)}:
             launches[name].append(position)
 
-    def counted(kernel: Kernel) -> NcuBytes | None:
+    def kernel_counters(kernel: Kernel) -> NcuBytes | None:
         names = (kernel.name, kernel.demangled, function_name(kernel.demangled))
         rows = next((launches[name] for name in names if name in launches), [])
         bytes_ = NcuBytes(_mean_counter(dram, rows), _mean_counter(l2, rows))
         return None if bytes_ == NcuBytes() else bytes_
 
-    return counted
+    return kernel_counters
 
 
 def _mean_counter(values: NDArray[np.float64], rows: Sequence[int]) -> float | None:
-    known = values[list(rows)]
-    known = known[~np.isnan(known)]
-    return float(known.mean()) if len(known) else None
+    row_values = values[list(rows)]
+    row_values = row_values[~np.isnan(row_values)]
+    return float(row_values.mean()) if len(row_values) else None
