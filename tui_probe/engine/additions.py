@@ -188,8 +188,8 @@ class Summation:
             lane_lines, widening, operand = (
                 self._sum_over_lanes(field, value, number) if is_by_one_lane else ([], *self._widen(field, value))
             )
-            place = address + (f"+{field.offset}" if field.offset else "")
-            addition = f"red.global.add.u{FIELD_BYTES[field.type] * 8} [{place}], {operand};"
+            field_address = address + (f"+{field.offset}" if field.offset else "")
+            addition = f"red.global.add.u{FIELD_BYTES[field.type] * 8} [{field_address}], {operand};"
             sums.append(_FieldSum(lane_lines, widening, addition, is_by_one_lane))
         return sums
 
@@ -345,11 +345,11 @@ class SparseSummation:
     def _add_pair(self, address: str, offset: int, low_word: str | None, high_word: str | None) -> list[str]:
         """Return the lines that add two fields; one of them may be missing."""
         pair, zero_register = self._names.temporary("sum", "b64"), self._b32("nothing")
-        place = f"{address}+{offset}" if offset else address
+        pair_address = f"{address}+{offset}" if offset else address
         return [
             *([] if low_word and high_word else [f"mov.u32 {zero_register}, 0;"]),
             f"mov.b64 {pair}, {{{low_word or zero_register}, {high_word or zero_register}}};",
-            f"red.global.add.u64 [{place}], {pair};",
+            f"red.global.add.u64 [{pair_address}], {pair};",
         ]
 
     def _b32(self, name: str) -> str:

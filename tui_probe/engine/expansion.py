@@ -340,9 +340,9 @@ class Expander:
     def _record_address(self, own_map: Map) -> list[str]:
         """Return lines that find the record to add to."""
         if own_map.resident:
-            lines, place = self._recording.resident_place(own_map)
+            lines, offset = self._recording.find_resident_record(own_map)
             address = self._addressing.address
-            return [*lines, *([f"add.u64 {address}, {address}, {place};"] if place else [])]
+            return [*lines, *([f"add.u64 {address}, {address}, {offset};"] if offset else [])]
         slot = self._addressing.folded_slot() if own_map.folded else self._addressing.slot(own_map.level)
         return [*slot, *self._addressing.pointer(self._names.parameter("map", own_map.name), own_map.slot_bytes)]
 
@@ -394,8 +394,8 @@ class Expander:
             lines += pair_lines
             for offset, suffix, operand in stores:
                 unit_offset = column % storage.unit + offset
-                place = target.offset + column // storage.unit * (target.pitch or storage.unit) + unit_offset
-                address = target.address + (f"+{place}" if place else "")
+                address_offset = target.offset + column // storage.unit * (target.pitch or storage.unit) + unit_offset
+                address = target.address + (f"+{address_offset}" if address_offset else "")
                 lines.append(f"{guard}st{space}.{suffix} [{address}], {operand};")
         return lines
 

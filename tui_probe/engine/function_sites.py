@@ -123,7 +123,7 @@ class RetryLoops:
 
 
 def source_runs(kernel: Kernel, function: Function, source_range: SourceRange) -> Iterator[list[Instruction]]:
-    """Return the runs of a kernel or of a function of it, in its order; none where nothing tells its lines.
+    """Yield the runs of a kernel, or of a function of it, in order; none for code without source lines.
 
     A run is a longest sequence of instructions that came from these lines within a basic block: it is entered at its
     first and left behind its last one, no matter what branches do. A branch at its end stays outside, since nothing
@@ -147,18 +147,17 @@ def source_names(kernel: Kernel, phases: Sequence[tuple[str, SourceRange]]) -> C
     was inlined without a record of the call.
     """
     sources = SiteSources(kernel, kernel.image)
-    outermost = sorted(phases, key=lambda phase: phase[1].first - phase[1].last)
+    outermost = sorted(phases, key=lambda phase: phase[1].first - phase[1].last)  # the longest range first
 
     def phase_name(instruction: Instruction) -> str | None:
         chain = sources.source_chain(kernel.line_of(instruction))
-        if not any(source_range.is_of(place.file) for place in chain for _, source_range in phases):
+        if not any(source_range.is_of(source.file) for source in chain for _, source_range in phases):
             return None
-        callers_first = reversed(chain)
         names = (
             name
-            for place in callers_first
+            for source in reversed(chain)  # callers first
             for name, phase_range in outermost
-            if phase_range.holds(place.file, place.line)
+            if phase_range.holds(source.file, source.line)
         )
         return "/".join(dict.fromkeys(names))
 
@@ -166,7 +165,7 @@ def source_names(kernel: Kernel, phases: Sequence[tuple[str, SourceRange]]) -> C
 
 
 def _is_from(sources: SiteSources, line: int, source_range: SourceRange) -> bool:
-    return any(source_range.holds(place.file, place.line) for place in sources.source_chain(line))
+    return any(source_range.holds(source.file, source.line) for source in sources.source_chain(line))
 
 
 def _sum_of_classes(counts: Counter[str], position_classes: Sequence[Collection[str]]) -> int:

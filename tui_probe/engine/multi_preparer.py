@@ -144,7 +144,7 @@ class MultiPreparer:
         return fuse(self._parts), fused_options
 
     @property
-    def grafts_counting(self) -> bool:
+    def can_graft_counting(self) -> bool:
         """Return whether counting probes may be put into SASS next to others, so that a process for them helps."""
         _, options = self._probes[0]
         can_graft = options.load == "bin" and options.machine_code != "off"
@@ -195,12 +195,12 @@ class MultiPreparer:
         late_indices = self._late_indices(answers)
         if fused_answer is not None and indices[-1] not in late_indices:
             answers |= self._answers_of_parts(fused_answer.result(), directory, submit)
-        for place in indices:
-            yield LATER_ANSWER if place in late_indices else answers[place].result()
+        for index in indices:
+            yield LATER_ANSWER if index in late_indices else answers[index].result()
         if fused_answer is not None and indices[-1] in late_indices:
             answers |= self._answers_of_parts(fused_answer.result(), directory, submit)
-        for place in late_indices:
-            yield answers[place].result()
+        for index in late_indices:
+            yield answers[index].result()
 
     def _late_indices(self, answers: Mapping[int, Future[Answer]]) -> list[int]:
         """Return the indices of the probes that are answered later, in order: those not ready in time next to one that
@@ -223,8 +223,8 @@ class MultiPreparer:
         if fused_answer.outcome != "ok":
             return {index: submit(index) for index in self._fused}
         return {
-            place: self._pool.submit(self._hand_out, part, directory, fused_answer)
-            for place, part in zip(self._fused, self._parts, strict=True)
+            index: self._pool.submit(self._hand_out, part, directory, fused_answer)
+            for index, part in zip(self._fused, self._parts, strict=True)
         }
 
     def work_ahead(self) -> None:
@@ -255,10 +255,10 @@ class MultiPreparer:
         indices = [index for index in range(len(self._preparers)) if index not in self._fused]
         if self.ahead_steps > 1:
             indices = indices[-1:] if step else indices[:-1]
-        futures = [submit(place) for place in indices]
+        futures = [submit(index) for index in indices]
         answers = [future.result() for future in futures]
         if self._fused and step == self.ahead_steps - 1 and answers[-1].code not in (None, "being-prepared"):
-            parts = [submit(place) for place in self._fused]
+            parts = [submit(index) for index in self._fused]
             answers += [part.result() for part in parts]
         for preparer in self._preparers:
             preparer.wait_for_stores()

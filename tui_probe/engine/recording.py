@@ -69,13 +69,13 @@ class SlotRecords(MapRecords):
 
         On an H200 a kernel whose time is that of memory took 1.09 times as long without that, and 1.05 times with it.
         """
-        place = f"{self._addressing.address}+{self._storage.record_bytes}"
+        mark_address = f"{self._addressing.address}+{self._storage.record_bytes}"
         units = self._storage.unit // MARK_BYTES
         if self._tail_in_use or units == 1:
-            return [f"st.global.u32 [{place}], 1;"]
+            return [f"st.global.u32 [{mark_address}], 1;"]
         zero = self._b32("zero")
         values = ", ".join(["1", *[zero] * (units - 1)])
-        return [f"mov.u32 {zero}, 0;", f"st.global.v{units}.u32 [{place}], {{{values}}};"]
+        return [f"mov.u32 {zero}, 0;", f"st.global.v{units}.u32 [{mark_address}], {{{values}}};"]
 
 
 class ResidentRecords(MapRecords):
@@ -109,7 +109,7 @@ class ResidentRecords(MapRecords):
         lane = [] if self._has_elect else [self._addressing.lane_bit]
         return [*self._addressing.resident_halves, *lane]
 
-    def place(self) -> tuple[list[str], int]:
+    def find_slot(self) -> tuple[list[str], int]:
         """Return the lines that set the address for the record, and its offset from there."""
         if self._elects:
             return [self._addressing.resident_pointer()], resident_offset(self._probe, self._map)
@@ -120,7 +120,7 @@ class ResidentRecords(MapRecords):
         """Return the place for one active lane: 16 bytes of each lane are four wavefronts, even if
         all are to one address.
         """
-        lines, offset = self.place()
+        lines, offset = self.find_slot()
         if not self._elects:
             return lines, RecordAddress(self._addressing.address, offset, 0)
         lanes, lowest_bit, is_chosen = self._b32("lanes"), self._b32("lower"), self._predicate("first")
@@ -226,11 +226,11 @@ class Recording:
         assert isinstance(records, QueueRecords)
         return records.complete()
 
-    def resident_place(self, own_map: Map) -> tuple[list[str], int]:
+    def find_resident_record(self, own_map: Map) -> tuple[list[str], int]:
         """Return the lines that set the address for the record of a resident map, and its offset from there."""
         records = self._records[own_map.name]
         assert isinstance(records, ResidentRecords)
-        return records.place()
+        return records.find_slot()
 
     def _counted_records(self) -> list[tuple[Map, CountedRecords]]:
         """Return the maps of several records per slot, with their code."""

@@ -98,7 +98,9 @@ class EngineServer:
                 for answers in (self._launch_replies, self._ahead_replies)
             )
             counting_task = (
-                WorkerTask(self._counting_replies, self._preparers.close) if self._preparers.grafts_counting else None
+                WorkerTask(self._counting_replies, self._preparers.close)
+                if self._preparers.can_graft_counting
+                else None
             )
             self._workers = Workers(self._max_workers, launch_task, self._max_ahead, ahead_task, counting_task)
             if counting_task and self._max_workers:

@@ -87,8 +87,12 @@ class SiteSources:
 
     def program_source(self, line: int) -> str:
         """Return the source of a line's instruction; if it is in a header of the CUDA Toolkit, that of the call."""
-        program_lines = (place for place in self.source_chain(line) if place.line and not is_of_toolkit(place.file))
-        return next((self._source_text(*place) for place in program_lines), self.source_of(line))
+        program_lines = (
+            source_line
+            for source_line in self.source_chain(line)
+            if source_line.line and not is_of_toolkit(source_line.file)
+        )
+        return next((self._source_text(*source_line) for source_line in program_lines), self.source_of(line))
 
     def call_source(self, line: int) -> str:
         """Return the program's call that inlined an instruction from a header of the CUDA Toolkit; "" for others."""

@@ -114,9 +114,9 @@ class SiteRecords:
         ]
 
     def _addition_lines(
-        self, address: str, place: int, widened: Sequence[str], operand: str, operation: str = "add"
+        self, address: str, offset: int, widening: Sequence[str], operand: str, operation: str = "add"
     ) -> list[str]:
-        return [*widened, f"red.global.{operation}.u64 [{address}{f'+{place}' if place else ''}], {operand};"]
+        return [*widening, f"red.global.{operation}.u64 [{address}{f'+{offset}' if offset else ''}], {operand};"]
 
     def _widen(self, value: str, probe_registers: dict[str, str]) -> tuple[list[str], str]:
         """Return the lines and the register of a lane's value with 64 bits."""
