@@ -17,7 +17,7 @@ from tests.ptx.images import zstd_frame
 from tui_probe.binaries import elf
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.fatbin import FATBIN_MAGIC, fatbin_entries
-from tui_probe.binaries.line_tables import line_tables, source_places
+from tui_probe.binaries.line_tables import line_tables, source_locations
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import ptx_texts
 from tui_probe.simgpu.registers import register_counts
@@ -107,7 +107,7 @@ def test_compressed_images_of_compilers_are_read() -> None:
     ("name", "read"),
     [
         (b".debug_line", line_tables),
-        (b".debug_line", lambda image: source_places(image, "k", 1 << 20)),
+        (b".debug_line", lambda image: source_locations(image, "k", 1 << 20)),
         (b".nv_debug_line_sass", line_tables),
         (b".symtab", register_counts),
         (b".text.k", lambda image: list(elf.section_slices(image))),

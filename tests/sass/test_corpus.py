@@ -6,7 +6,7 @@ import pytest
 
 from tests.sass.corpus import ARCHITECTURES, NAMES, cubin
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.binaries.line_tables import cut_table, line_tables, source_places
+from tui_probe.binaries.line_tables import cut_table, line_tables, source_locations
 from tui_probe.ptx.images import ptx_texts
 from tui_probe.sass.prune import prune_cubin
 
@@ -44,8 +44,8 @@ def test_source_places_are_those_of_the_kernel(name: str) -> None:
     cubin_file = Cubin.read(cubin(name))
     for kernel in cubin_file.kernels:
         size = cubin_file.section(f".text.{kernel}").size
-        places = source_places(cubin_file.image, kernel, size)
+        places = source_locations(cubin_file.image, kernel, size)
         assert len(places) == size // 16
         if name.startswith("lines"):
             assert {line for file, line in places.values() if file.endswith("lines.cu")} <= LINES[kernel]
-        assert source_places(prune_cubin(cubin_file, kernel, cut_table).image, kernel, size) == places
+        assert source_locations(prune_cubin(cubin_file, kernel, cut_table).image, kernel, size) == places

@@ -102,7 +102,7 @@ def test_a_damaged_cubin_is_an_error_that_says_so(
 
 @given(st.sampled_from(IMAGES), st.integers(0, 2000), st.integers(0, 255))
 def test_damaged_section_headers(image: bytes, place: int, value: int) -> None:
-    at = Cubin.read(image).header.sections_at
+    at = Cubin.read(image).header.sections_offset
     damaged = bytearray(image)
     damaged[min(at + place, len(image) - 1)] = value
     read_all(bytes(damaged))
@@ -115,8 +115,10 @@ def test_memory_without_initial_values_takes_nothing_of_the_file(
     cubin = assembled(VARIABLES, 90)
     (empty,) = [section for section in cubin.sections if section.name == ".nv.global"]
     image = bytearray(cubin.image)
-    at = cubin.header.sections_at + empty.number * SECTION_HEADER.size
-    image[at : at + SECTION_HEADER.size] = SECTION_HEADER.pack(empty.name_at, kind, *empty[4:7], 1 << 30, *empty[8:])
+    at = cubin.header.sections_offset + empty.number * SECTION_HEADER.size
+    image[at : at + SECTION_HEADER.size] = SECTION_HEADER.pack(
+        empty.name_offset, kind, *empty[4:7], 1 << 30, *empty[8:]
+    )
     assert Cubin.read(bytes(image)).kernels == cubin.kernels
     read_all(bytes(image))
 

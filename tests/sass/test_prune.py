@@ -14,7 +14,7 @@ import pytest
 from tests.sass.kernels import LINKED, MANY_PARAMETERS, OWN_TABLE, SAXPY, SEVERAL
 from tests.turns import due
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.binaries.line_tables import cut_table, source_places
+from tui_probe.binaries.line_tables import cut_table, source_locations
 from tui_probe.errors import ImageError
 from tui_probe.sass import nv_info
 from tui_probe.sass.excerpt import KeptWholeError
@@ -250,8 +250,8 @@ def test_lines_of_the_kernel_stay(tmp_path: Path) -> None:
     unpruned = Cubin.read(binary.read_bytes())
     for name, lines in (("saxpy", {12, 7}), ("many", {40})):
         pruned, size = prune_cubin(unpruned, name, cut_table), unpruned.kernel_symbol(name).size
-        places = source_places(pruned.image, name, size)
-        assert places == source_places(unpruned.image, name, size)
+        places = source_locations(pruned.image, name, size)
+        assert places == source_locations(unpruned.image, name, size)
         assert {line for _, line in places.values()} == lines
         assert pruned.section(".debug_line").size < unpruned.section(".debug_line").size
 

@@ -70,7 +70,7 @@ def test_finding_names_the_line_that_spills_most(
     in_loop = {
         access.offset: ("src/k.cu", 7) for access in stack_accesses(GraftTarget.from_cubin(cubin, "k")) if access.depth
     }
-    monkeypatch.setattr(line_tables, "source_places", lambda *_: in_loop)
+    monkeypatch.setattr(line_tables, "source_locations", lambda *_: in_loop)
     writer = TraceWriter(tmp_path / "trace")
     writer.start()
     folder = writer.kernel(0, "k", spills=(368, 368))

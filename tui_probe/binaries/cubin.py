@@ -23,7 +23,7 @@ SYMBOL: Final = struct.Struct("<IBBHQQ")
 CODE_PREFIX: Final = ".text."
 _CUDA_MACHINE: Final = 190
 """EM_CUDA."""
-_ABI_AT: Final = 8
+_ABI_OFFSET: Final = 8
 """Offset of the ABI's version in the header of an ELF file."""
 _NEW_ABI: Final = 8
 _SYMBOL_TABLE: Final = 2
@@ -80,11 +80,11 @@ class Cubin:
 
     @classmethod
     def read(cls, image: bytes) -> Cubin:
-        """Raise ImageError for what is not a cubin, is damaged or cut off."""
+        """Read a cubin. Raises ImageError for what is not a cubin, is damaged or cut off."""
         header = read_header(image)
         if header.machine != _CUDA_MACHINE or header.section_size != SECTION_HEADER.size:
             raise ImageError(_DAMAGED_TEXT.format("not an ELF file for CUDA"))
-        return cls(image, header, tuple(_sections(image, header)))
+        return cls(image, header, tuple(_checked_sections(image, header)))
 
     @cached_property
     def arch(self) -> int:
@@ -95,19 +95,19 @@ class Cubin:
     @property
     def is_new_abi(self) -> bool:
         """True if it is of version 8, not 7."""
-        return self.header.ident[_ABI_AT] >= _NEW_ABI
+        return self.header.ident[_ABI_OFFSET] >= _NEW_ABI
 
     def content(self, section: Section) -> bytes:
-        """The bytes of a section in the file."""
+        """Return the bytes of a section in the file."""
         return self.image[section.offset : section.end]
 
-    def find(self, name: str) -> Section | None:
-        """The section of that name, None if there is none."""
+    def find_section(self, name: str) -> Section | None:
+        """Return the section of that name, None if there is none."""
         return next((section for section in self.sections if section.name == name), None)
 
     def section(self, name: str) -> Section:
-        """The section of that name. Raises ImageError."""
-        section = self.find(name)
+        """Return the section of that name. Raises ImageError."""
+        section = self.find_section(name)
         if section is None:
             raise ImageError(_DAMAGED_TEXT.format(f"no section {name}"))
         return section
@@ -129,7 +129,7 @@ class Cubin:
         names, content = NameTable(self.content(self.sections[table.link])), self.content(table)
         complete = content[: len(content) // SYMBOL.size * SYMBOL.size]
         return tuple(
-            Symbol(index, names.at(name).decode("latin-1"), info & 0xF, info >> 4, other, section, value, size)
+            Symbol(index, names.name_at(name).decode("latin-1"), info & 0xF, info >> 4, other, section, value, size)
             for index, (name, info, other, section, value, size) in enumerate(SYMBOL.iter_unpack(complete))
         )
 
@@ -139,20 +139,20 @@ class Cubin:
         return tuple(symbol.name for symbol in self.symbols if symbol.is_kernel)
 
     def kernel_symbol(self, name: str) -> Symbol:
-        """The symbol of a kernel. Raises ImageError."""
+        """Return the symbol of a kernel. Raises ImageError."""
         for symbol in self.symbols:
             if symbol.name == name and symbol.is_kernel:
                 return symbol
         raise ImageError(f"the cubin has no kernel {name}")
 
     def symbol(self, index: int) -> Symbol:
-        """The symbol of that number. Raises ImageError."""
+        """Return the symbol of that number. Raises ImageError."""
         if index >= len(self.symbols):
             raise ImageError(_DAMAGED_TEXT.format(f"no symbol {index}"))
         return self.symbols[index]
 
     def relocation_sections(self) -> Iterator[Section]:
-        """The sections that hold relocations; ``info`` of each is the number of the section that they are for."""
+        """Yield the sections that hold relocations; ``info`` of each is the number of the section that they are for."""
         for section in self.sections:
             if section.type in (_REL, _RELA) and section.name.startswith((".rel.", ".rela.")):
                 yield section
@@ -174,22 +174,22 @@ def is_cubin(image: bytes) -> bool:
 
 
 def arch_of(image: bytes) -> int:
-    """The architecture of a cubin, by its head only."""
+    """Return the architecture of a cubin, by its head only."""
     return Cubin(image, read_header(image), ()).arch
 
 
 def relocation_bytes(relocations: list[Relocation]) -> bytes:
-    """Relocations as a section holds them."""
+    """Return relocations as a section holds them."""
     return b"".join(
         _REL_ENTRY.pack(*relocation[:3]) if relocation.addend is None else _RELA_ENTRY.pack(*relocation)
         for relocation in relocations
     )
 
 
-def _sections(image: bytes, header: Header) -> Iterator[Section]:
-    left = _MAX_SECTION_OVERLAP * len(image)
+def _checked_sections(image: bytes, header: Header) -> Iterator[Section]:
+    remaining_bytes = _MAX_SECTION_OVERLAP * len(image)
     for section in read_sections(image, header):
-        left -= section.end - section.offset
-        if left < 0:
+        remaining_bytes -= section.end - section.offset
+        if remaining_bytes < 0:
             raise ImageError(_DAMAGED_TEXT.format("overlapping sections"))
         yield section

@@ -37,15 +37,15 @@ class Header(NamedTuple):
     machine: int
     version: int
     entry: int
-    segments_at: int
-    sections_at: int
+    segments_offset: int
+    sections_offset: int
     flags: int
     size: int
     segment_size: int
-    segments: int
+    segment_count: int
     section_size: int
-    sections: int
-    names: int
+    section_count: int
+    names_index: int
 
 
 class Section(NamedTuple):
@@ -53,7 +53,7 @@ class Section(NamedTuple):
 
     number: int
     name: str
-    name_at: int
+    name_offset: int
     type: int
     flags: int
     address: int
@@ -83,19 +83,19 @@ class Sections(Mapping[str, bytes]):
 
     def __init__(self, image: bytes) -> None:
         self._image = image
-        self._places = dict(section_slices(image))
+        self._slices = dict(section_slices(image))
 
     def __getitem__(self, name: str) -> bytes:
-        return self._image[self._places[name]]
+        return self._image[self._slices[name]]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._slices)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._slices)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self._slices
 
 
 class NameTable:
@@ -103,14 +103,17 @@ class NameTable:
 
     def __init__(self, table: bytes) -> None:
         self._table = table
-        self._left = _MAX_NAME_OVERLAP * len(table)
+        self._remaining_bytes = _MAX_NAME_OVERLAP * len(table)
 
-    def at(self, place: int) -> bytes:
-        """The name that begins there. ImageError for more names than a table of that size can have."""
-        end = self._table.find(b"\0", place)
-        text = self._table[place : end if end >= 0 else len(self._table)]
-        self._left -= len(text)
-        if self._left < 0:
+    def name_at(self, offset: int) -> bytes:
+        """Return the name that begins at an offset.
+
+        Raises ImageError for more names than a table of that size can have.
+        """
+        end = self._table.find(b"\0", offset)
+        text = self._table[offset : end if end >= 0 else len(self._table)]
+        self._remaining_bytes -= len(text)
+        if self._remaining_bytes < 0:
             raise ImageError("corrupt ELF image: a name is not terminated; extract or record the image again")
         return text
 
@@ -132,21 +135,21 @@ def read_sections(image: bytes, header: Header) -> Iterator[Section]:
 
     Raises ImageError for a file that is cut off or damaged.
     """
-    table, entry_size = header.sections_at, header.section_size
+    table, entry_size = header.sections_offset, header.section_size
     if table == 0:
         return
     if entry_size < SECTION_HEADER.size:
         raise ImageError(f"corrupt ELF image: section headers of {entry_size} bytes are too short")
-    first = Section(0, "", *_fields_at(image, table))
-    count = header.sections or first.size  # more sections than 16 bits count: the first header tells
-    names_index = first.link if header.names == _EXTENDED_INDEX else header.names
+    null_section = Section(0, "", *_fields_at(image, table))
+    count = header.section_count or null_section.size  # more sections than 16 bits count: the first header tells
+    names_index = null_section.link if header.names_index == _EXTENDED_INDEX else header.names_index
     if table + count * entry_size > len(image):
         raise _cut_off_error("its section table")
-    named = Section(names_index, "", *_fields_at(image, table + names_index * entry_size))
-    names = NameTable(image[named.offset : _checked_end(image, named)])
+    name_section = Section(names_index, "", *_fields_at(image, table + names_index * entry_size))
+    names = NameTable(image[name_section.offset : _checked_end(image, name_section)])
     for number in range(count):  # cubins of libraries have thousands
         fields = SECTION_HEADER.unpack_from(image, table + number * entry_size)
-        section = Section(number, names.at(fields[0]).decode("latin-1"), *fields)
+        section = Section(number, names.name_at(fields[0]).decode("latin-1"), *fields)
         _checked_end(image, section)
         yield section
 
@@ -166,13 +169,13 @@ def wanted_section_slices(image: bytes, is_wanted: Callable[[str], object]) -> I
 
     Raises ImageError where they share bytes: the reader's work would not be bounded by the size of the file.
     """
-    left = len(image)
-    for name, place in section_slices(image):
+    remaining_bytes = len(image)
+    for name, content_slice in section_slices(image):
         if is_wanted(name):
-            left -= place.stop - place.start
-            if left < 0:
+            remaining_bytes -= content_slice.stop - content_slice.start
+            if remaining_bytes < 0:
                 raise ImageError(f"sections {name} of the ELF image overlap: extract or record the image again")
-            yield name, place
+            yield name, content_slice
 
 
 def _fields_at(image: bytes, offset: int) -> tuple[int, ...]:

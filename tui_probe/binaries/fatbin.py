@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 FATBIN_MAGIC: Final = 0xBA55ED50.to_bytes(4, "little")
 _CONTAINER: Final = struct.Struct("<IHHQ")
 _ENTRY: Final = struct.Struct("<HHIQIIHHIIIQQQ")
-_MIN_ENTRY: Final = 48  # up to and with the flags; the uncompressed size is there for compressed entries
+_MIN_HEADER_BYTES: Final = 48  # up to and with the flags; the uncompressed size is there for compressed entries
 _LZ4: Final = 0x2000
 _ZSTD: Final = 0x8000
-_SPECIFIC: Final = 0x100000
-_OF_FAMILY: Final = 0x200000
-_FAMILY: Final = 10
-_RATIO: Final = 64
-"""Bytes more for each byte of the file: compilers' output shrinks to a fifth to a twentieth."""
-_CUT_OFF: Final = "fatbin truncated: {} bytes are needed, but only {} exist; extract or record the image again"
+_ARCH_SPECIFIC: Final = 0x100000
+_FAMILY_SPECIFIC: Final = 0x200000
+_GENERATION: Final = 10  # architectures 90 to 99 are one
+_MAX_COMPRESSION_RATIO: Final = 64
+"""Maximum decompressed bytes for each byte of the file: compilers' output shrinks to a fifth to a twentieth."""
+_TRUNCATED_TEXT: Final = "fatbin truncated: {} bytes are needed, but only {} exist; extract or record the image again"
 
 
 # Both implementations of Zstandard take a limit: a small frame may claim any size, but an entry states its size.
@@ -108,24 +108,24 @@ class FatbinEntry:
         """Return whether a device of ``arch`` (90) runs machine code of this entry: ``sm_90a`` on 9.0 only, others on
         later devices of the same generation, too.
         """
-        if self.flags & _SPECIFIC:
+        if self.flags & _ARCH_SPECIFIC:
             return self.arch == arch
-        return self.arch <= arch and self.arch // _FAMILY == arch // _FAMILY
+        return self.arch <= arch and self.arch // _GENERATION == arch // _GENERATION
 
     @property
     def suffix(self) -> str:
         """Return what its target has behind the number: ``a`` for ``sm_90a``, ``f`` for ``sm_100f``, or ""."""
-        return "a" if self.flags & _SPECIFIC else "f" if self.flags & _OF_FAMILY else ""
+        return "a" if self.flags & _ARCH_SPECIFIC else "f" if self.flags & _FAMILY_SPECIFIC else ""
 
     @property
     def rank(self) -> tuple[int, bool, bool]:
         """The larger, the rather the driver takes it, of several that a device runs: what is for the newest
         architecture, and of that what is only for it (``sm_100a``) before its family (``sm_100f``) and others.
         """
-        return self.arch, bool(self.flags & _SPECIFIC), bool(self.flags & _OF_FAMILY)
+        return self.arch, bool(self.flags & _ARCH_SPECIFIC), bool(self.flags & _FAMILY_SPECIFIC)
 
     def content(self) -> bytes:
-        """The payload, decompressed. Raises ImageError."""
+        """Return the payload, decompressed. Raises ImageError."""
         if not self.flags & (_LZ4 | _ZSTD):
             return self.payload
         if self.size <= 0:
@@ -152,44 +152,44 @@ def _zstd_content(payload: bytes, size: int) -> bytes:
     return zstd_decompress(payload, size)
 
 
-def fatbin_entries(image: bytes, place: slice | None = None) -> Iterator[FatbinEntry]:
-    """Yield the entries of all containers in ``image``, or in a ``place`` of it, in order. Raises as
+def fatbin_entries(image: bytes, region: slice | None = None) -> Iterator[FatbinEntry]:
+    """Yield the entries of all containers in ``image``, or in a ``region`` of it, in order. Raises as
     ``container_entries``.
     """
-    for container in container_entries(image, place):
+    for container in container_entries(image, region):
         yield from container
 
 
-def container_entries(image: bytes, place: slice | None = None) -> Iterator[list[FatbinEntry]]:
-    """Yield the entries of each container in ``image``, or in a ``place`` of it, in order.
+def container_entries(image: bytes, region: slice | None = None) -> Iterator[list[FatbinEntry]]:
+    """Yield the entries of each container in ``image``, or in a ``region`` of it, in order.
 
     Raises ImageError if it is damaged or cut off, or if its entries together tell sizes that no compiler's output has:
     so all of them can be decompressed.
     """
-    start, stop, _ = (place or slice(None)).indices(len(image))
-    most = UNPACKED_IMAGES.most + _RATIO * (stop - start)
-    declared = 0
-    for first, end in _container_ranges(image, start, stop):
-        held = []
-        for entry in _read_entries(image, first, end):
-            declared += entry.size
-            if declared > most:
+    start, stop, _ = (region or slice(None)).indices(len(image))
+    max_bytes = UNPACKED_IMAGES.most + _MAX_COMPRESSION_RATIO * (stop - start)
+    declared_bytes = 0
+    for entries_start, entries_end in _entry_ranges(image, start, stop):
+        entries = []
+        for entry in _read_entries(image, entries_start, entries_end):
+            declared_bytes += entry.size
+            if declared_bytes > max_bytes:
                 raise ImageError(
-                    f"corrupt fatbin of {stop - start} bytes: its decompressed entries exceed {most} bytes"
+                    f"corrupt fatbin of {stop - start} bytes: its decompressed entries exceed {max_bytes} bytes"
                 )
-            held.append(entry)
-        yield held
+            entries.append(entry)
+        yield entries
 
 
-def _container_ranges(image: bytes, position: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Start and end of the entries of each container."""
+def _entry_ranges(image: bytes, position: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the entries of each container."""
     while image.startswith(FATBIN_MAGIC, position, stop):
         if position + _CONTAINER.size > stop:
-            raise ImageError(_CUT_OFF.format(_CONTAINER.size, stop - position))
+            raise ImageError(_TRUNCATED_TEXT.format(_CONTAINER.size, stop - position))
         _, _, header_size, size = _CONTAINER.unpack_from(image, position)
         end = position + header_size + size
         if header_size < _CONTAINER.size or end > stop:
-            raise ImageError(_CUT_OFF.format(header_size + size, stop - position))
+            raise ImageError(_TRUNCATED_TEXT.format(header_size + size, stop - position))
         yield position + header_size, end
         position = _skip_padding(image, end, stop)
 
@@ -201,15 +201,15 @@ def _skip_padding(image: bytes, position: int, stop: int) -> int:
 
 
 def _read_entries(image: bytes, position: int, end: int) -> Iterator[FatbinEntry]:
-    while position + _MIN_ENTRY <= end:
+    while position + _MIN_HEADER_BYTES <= end:
         header = image[position : position + _ENTRY.size].ljust(_ENTRY.size, b"\0")
         kind, _, header_size, payload_size, compressed_size, _, _, _, arch, _, _, flags, _, size = _ENTRY.unpack(header)
         start = position + header_size
         position = start + payload_size
-        if header_size < _MIN_ENTRY or position > end:
-            raise ImageError(_CUT_OFF.format(header_size + payload_size, end - start + header_size))
+        if header_size < _MIN_HEADER_BYTES or position > end:
+            raise ImageError(_TRUNCATED_TEXT.format(header_size + payload_size, end - start + header_size))
         if compressed_size > payload_size:
             raise ImageError("corrupt fatbin entry: the entry is shorter than its compressed content")
-        compressed = flags & (_LZ4 | _ZSTD)
-        content_end = start + (compressed_size if compressed else payload_size)
-        yield FatbinEntry(kind, arch, flags, size if compressed else 0, image, start, content_end)
+        is_compressed = flags & (_LZ4 | _ZSTD)
+        content_end = start + (compressed_size if is_compressed else payload_size)
+        yield FatbinEntry(kind, arch, flags, size if is_compressed else 0, image, start, content_end)

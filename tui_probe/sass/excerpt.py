@@ -121,11 +121,11 @@ class _ExcerptWriter:
         segments_at = len(image)
         segments = self._segments(sections, contents, segments_at)
         image += b"".join(segments)
-        names = self._section(header.names, "the file's head")
+        names = self._section(header.names_index, "the file's head")
         new_header = header._replace(
-            segments_at=segments_at, sections_at=sections_at, sections=len(sections), names=names
+            segments_offset=segments_at, sections_offset=sections_at, section_count=len(sections), names_index=names
         )
-        HEADER.pack_into(image, 0, *new_header._replace(segments=len(segments), flags=self._flags()))
+        HEADER.pack_into(image, 0, *new_header._replace(segment_count=len(segments), flags=self._flags()))
         return bytes(image)
 
     def _flags(self) -> int:
@@ -177,7 +177,7 @@ class _ExcerptWriter:
         """Return the symbols and both tables of names, which the other contents have added to."""
         cubin = self._cubin
         symbols = cubin.symbol_section
-        if symbols.link == cubin.header.names:
+        if symbols.link == cubin.header.names_index:
             raise KeptWholeError("sections and symbols share a string table")
         raw = cubin.content(symbols)
         entries = []
@@ -191,7 +191,7 @@ class _ExcerptWriter:
         return {
             symbols.number: b"".join(entries),
             symbols.link: bytes(self._names.content),
-            cubin.header.names: bytes(self._section_names.content),
+            cubin.header.names_index: bytes(self._section_names.content),
         }
 
     def _attributes(self, content: bytes, referrer: str, *, of_module: bool) -> Iterable[Attribute]:
@@ -239,13 +239,13 @@ class _ExcerptWriter:
 
     def _header(self, section: Section, content: bytes | None) -> bytes:
         new_header = section._replace(
-            name_at=self._section_names.add(section.name),
+            name_offset=self._section_names.add(section.name),
             offset=self._offsets[section.number],
             size=section.size if content is None else len(content),
             link=self._section(section.link, section.name),
             info=self._info(section),
         )
-        return SECTION_HEADER.pack(new_header.name_at, *new_header[3:])
+        return SECTION_HEADER.pack(new_header.name_offset, *new_header[3:])
 
     def _info(self, section: Section) -> int:
         """Return the ``info`` that a section's header holds besides: the number of a section, of a symbol, or of
@@ -264,16 +264,17 @@ class _ExcerptWriter:
     def _segments(self, taken_sections: list[Section], contents: Mapping[int, bytes], table_at: int) -> list[bytes]:
         """Return the program headers: the contents of each that were taken."""
         header, image = self._cubin.header, self._cubin.image
-        if header.segments and header.segment_size != SEGMENT.size:
+        if header.segment_count and header.segment_size != SEGMENT.size:
             raise KeptWholeError(f"the file has program headers of {header.segment_size} bytes")
-        if header.segments_at + header.segments * SEGMENT.size > len(image):
+        if header.segments_offset + header.segment_count * SEGMENT.size > len(image):
             raise KeptWholeError("the program headers are truncated")
         program_headers = [
-            SEGMENT.unpack_from(image, header.segments_at + index * SEGMENT.size) for index in range(header.segments)
+            SEGMENT.unpack_from(image, header.segments_offset + index * SEGMENT.size)
+            for index in range(header.segment_count)
         ]
         members = [
             None
-            if offset == header.segments_at
+            if offset == header.segments_offset
             else [section for section in taken_sections if _is_in_segment(section, offset, in_file, in_memory)]
             for _, _, offset, _, _, in_file, in_memory, _ in program_headers
         ]

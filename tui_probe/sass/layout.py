@@ -46,22 +46,22 @@ def lay_out(
     """
     growths = _growths(cubin, contents)
     image = _grown_image(cubin, contents, growths)
-    count = cubin.header.sections if section_count is None else section_count
+    count = cubin.header.section_count if section_count is None else section_count
     header = cubin.header._replace(
-        segments_at=_moved_start(growths, cubin.header.segments_at),
-        sections_at=_moved_start(growths, cubin.header.sections_at),
-        sections=count,
+        segments_offset=_moved_start(growths, cubin.header.segments_offset),
+        sections_offset=_moved_start(growths, cubin.header.sections_offset),
+        section_count=count,
     )
     HEADER.pack_into(image, 0, *header)
     for section in cubin.sections[:count]:
-        entry_offset = header.sections_at + section.number * SECTION_HEADER.size
+        entry_offset = header.sections_offset + section.number * SECTION_HEADER.size
         moved_section = section._replace(
             offset=_moved_start([growth for growth in growths if growth.section != section.number], section.offset),
             size=len(contents.get(section.number, b"")) if section.number in contents else section.size,
             info=(infos or {}).get(section.number, section.info),
         )
-        SECTION_HEADER.pack_into(image, entry_offset, moved_section.name_at, *moved_section[3:])
-    _move_segments(cubin, growths, image, header.segments_at)
+        SECTION_HEADER.pack_into(image, entry_offset, moved_section.name_offset, *moved_section[3:])
+    _move_segments(cubin, growths, image, header.segments_offset)
     return bytes(image)
 
 
@@ -101,8 +101,8 @@ def _refuse_overlap(cubin: Cubin, grown_section: Section) -> None:
     header = cubin.header
     tables = [
         (0, HEADER.size),
-        (header.sections_at, header.sections_at + header.sections * SECTION_HEADER.size),
-        (header.segments_at, header.segments_at + header.segments * SEGMENT.size),
+        (header.sections_offset, header.sections_offset + header.section_count * SECTION_HEADER.size),
+        (header.segments_offset, header.segments_offset + header.segment_count * SEGMENT.size),
     ]
     other_ranges = [
         (candidate.offset, candidate.end) for candidate in cubin.sections if candidate.number != grown_section.number
@@ -124,9 +124,9 @@ def _moved_end(growths: list[_Growth], position: int) -> int:
 
 def _move_segments(cubin: Cubin, growths: list[_Growth], image: bytearray, table: int) -> None:
     header = cubin.header
-    if header.segments and header.segment_size != SEGMENT.size:
+    if header.segment_count and header.segment_size != SEGMENT.size:
         raise ImageError(f"the cubin has program headers of {header.segment_size} bytes, so it is corrupt")
-    for index in range(header.segments):
+    for index in range(header.segment_count):
         entry_offset = table + index * SEGMENT.size
         if entry_offset + SEGMENT.size > len(image):
             raise ImageError("cubin truncated in its program headers: extract or record it again")

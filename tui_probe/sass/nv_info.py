@@ -175,7 +175,7 @@ class CallGraph:
 
 def grouped_calls(cubin: Cubin) -> Iterator[tuple[int, int, int]]:
     """Yield the pairs of a call graph, each behind the mark of its group, 0 for one before the first mark."""
-    section = cubin.find(CALL_GRAPH_SECTION)
+    section = cubin.find_section(CALL_GRAPH_SECTION)
     mark = 0
     for caller, callee in read_pairs(cubin.content(section)) if section else ():
         if callee >= FIRST_MARK:

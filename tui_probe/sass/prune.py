@@ -215,7 +215,7 @@ class _Pruner:
 
     def _with_lines(self, sections: list[int]) -> list[int]:
         """Return the sections, and the line table with the lines of the taken code only, if there are any."""
-        lines = self.cubin.find(_LINE_SECTION)
+        lines = self.cubin.find_section(_LINE_SECTION)
         tables = [table for table in self.cubin.relocation_sections() if lines and table.info == lines.number]
         if lines is None or len(tables) != 1:
             return sections

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import CODE_PREFIX
-from tui_probe.binaries.line_tables import call_chains, source_places
+from tui_probe.binaries.line_tables import call_chains, source_locations
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
@@ -106,7 +106,7 @@ class GraftTarget:
     def source_lines(self) -> dict[int, tuple[str, int]]:
         """Return source file and line by byte offset in the kernel; {} without a readable line table."""
         try:
-            return source_places(self.cubin.image, self.name, self.code.size)
+            return source_locations(self.cubin.image, self.name, self.code.size)
         except ImageError:
             return {}
 
@@ -120,7 +120,7 @@ class GraftTarget:
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory that a block has by its declarations."""
-        section = self.cubin.find(f".nv.shared.{self.name}")
+        section = self.cubin.find_section(f".nv.shared.{self.name}")
         return section.size if section else 0
 
     @property

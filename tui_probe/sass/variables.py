@@ -186,7 +186,7 @@ class _KernelRelocations:
         return variable, offset - variable.value
 
     def _constants(self) -> Iterator[tuple[str, int]]:
-        section = self._cubin.find(CONSTANT_SECTION)
+        section = self._cubin.find_section(CONSTANT_SECTION)
         if section is None or not self._reaches_constants():
             return
         for symbol in self._cubin.symbols:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.fatbin import EntryKind
-from tui_probe.binaries.line_tables import call_chains, line_tables, source_places
+from tui_probe.binaries.line_tables import call_chains, line_tables, source_locations
 from tui_probe.errors import ImageError, PtxError, TraceError
 from tui_probe.input_limits import CUBIN, PTX_TEXT, SOURCE_FILE
 from tui_probe.ptx.images import cubin_with_ptx, image_entries
@@ -117,7 +117,7 @@ def _lines_of_sass(folder: Path) -> dict[int, SourceLine]:
         info = read_kernel_info(folder / "kernel.info")
         if info.graft is None:
             return {}
-        places = source_places(read_within(folder / "pruned.bin", CUBIN), info.name, info.graft.appended_offset)
+        places = source_locations(read_within(folder / "pruned.bin", CUBIN), info.name, info.graft.appended_offset)
     except (OSError, ImageError, TraceError):
         return {}
     return {Offset(offset): SourceLine(*place) for offset, place in places.items()}
@@ -131,7 +131,7 @@ def call_lines(folder: Path) -> dict[int, SourceLine]:
         info = read_kernel_info(folder / "kernel.info")
         image = read_within(folder / "pruned.bin", CUBIN)
         size = info.graft.appended_offset if info.graft else 0
-        places = source_places(image, info.name, size)
+        places = source_locations(image, info.name, size)
         chains = call_chains(image, info.name, size)
     except (OSError, ImageError, TraceError):
         return {}

@@ -106,13 +106,13 @@ def worst_spill(kernel: KernelFacts) -> SpillLine | None:
 def _spill_lines(path: Path, changed: int, kernel: str) -> list[SpillLine]:
     # The model of SASS; most kernels spill no registers.
     from tui_probe.binaries.cubin import Cubin
-    from tui_probe.binaries.line_tables import source_places
+    from tui_probe.binaries.line_tables import source_locations
     from tui_probe.sass.accesses import spills_by_line, stack_accesses
     from tui_probe.sass.target import GraftTarget
 
     del changed
     target = GraftTarget.from_cubin(Cubin.read(read_within(path, CUBIN)), kernel)
-    return spills_by_line(stack_accesses(target), source_places(target.cubin.image, target.name, target.code.size))
+    return spills_by_line(stack_accesses(target), source_locations(target.cubin.image, target.name, target.code.size))
 
 
 def spill_text(line: SpillLine) -> str:
