@@ -21,7 +21,7 @@ class SimulatedGpu(Gpu):
 
 def main() -> None:
     gpu = SimulatedGpu(Path(sys.argv[1]))
-    with gpu.memory(ROOM) as buffer:
+    with gpu.device_memory(ROOM) as buffer:
         bench = GpuBench(gpu, 1, buffer, ROOM)
         rates = [*bench.measure_memory(), *(bench.measure_to_shared(2, stages) for stages in STAGES[:3])]
         content = np.empty(ROOM // 4, np.uint32)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.bandwidth.measure import CHUNK, DeviceProperties, bus_bandwidth, measure_disk
+from tui_probe.bandwidth.measure import CHUNK_BYTES, DeviceProperties, bus_bandwidth, measure_disk
 from tui_probe.bandwidth.rates import Bandwidth, Rate
 from tui_probe.cli.bandwidth import lines
 from tui_probe.cli.main import main
@@ -70,15 +70,15 @@ def test_page_explains_itself() -> None:
 
 
 def test_disk_writes_and_reads_and_leaves_nothing(tmp_path: Path) -> None:
-    written, read = measure_disk(tmp_path, 2 * CHUNK, 1)
-    assert (written.size, read.size) == (2 * CHUNK, 2 * CHUNK)
+    written, read = measure_disk(tmp_path, 2 * CHUNK_BYTES, 1)
+    assert (written.size, read.size) == (2 * CHUNK_BYTES, 2 * CHUNK_BYTES)
     assert read.bytes_per_second > 0
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(BandwidthError, match="--disk"):
-        list(measure_disk(tmp_path / "none", CHUNK, 1))
+        list(measure_disk(tmp_path / "none", CHUNK_BYTES, 1))
 
 
 def test_only_the_disk_needs_no_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

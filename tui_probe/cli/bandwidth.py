@@ -111,10 +111,10 @@ def real_driver(chosen: Path | None) -> Path:
 
 def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, bool]]:
     """Yield every rate of the GPU, and whether it is one of the sweep."""
-    from tui_probe.bandwidth.measure import GpuBench, buffer_bytes, sweep
+    from tui_probe.bandwidth.measure import GpuBench, buffer_bytes, sweep_points
 
     room = buffer_bytes(gpu)
-    with gpu.memory(room) as buffer:
+    with gpu.device_memory(room) as buffer:
         bench = GpuBench(gpu, arguments.repeats, buffer, room)
         if "memory" in arguments.only:
             inform("measuring device memory")
@@ -123,7 +123,7 @@ def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, b
             yield bench.measure_cache(), False
         if "shared" in arguments.only:
             blocks = arguments.blocks or 2 * gpu.properties.sms
-            pairs = sweep(gpu) if arguments.auto else [(blocks, USUAL_STAGES)]
+            pairs = sweep_points(gpu) if arguments.auto else [(blocks, USUAL_STAGES)]
             inform(f"measuring transfers from device to shared memory: {len(pairs)} configurations")
             measured = [bench.measure_to_shared(*pair) for pair in pairs]
             yield max(measured, key=lambda rate: rate.bytes_per_second), False
