@@ -26,7 +26,7 @@ from contextlib import ContextDecorator
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from .lines import TensorLines
-from .look import Look, start_watching, stop_watching
+from .look import TensorWriter, start_watching, stop_watching
 
 if TYPE_CHECKING:
     from typing import Self
@@ -40,7 +40,7 @@ class _State:
     """State of the watch: ``depth`` blocks have begun and not ended."""
 
     depth = 0
-    look: Look | None = None
+    writer: TensorWriter | None = None
 
 
 class TensorTrace(ContextDecorator):
@@ -51,8 +51,8 @@ class TensorTrace(ContextDecorator):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if _State.look is not None:  # what the last statement of the block made
-            _State.look(sys._getframe(1))
+        if _State.writer is not None:  # what the last statement of the block made
+            _State.writer(sys._getframe(1))
         end()
 
 
@@ -68,18 +68,18 @@ def begin(everywhere: bool = False) -> None:
     if _State.depth > 1 or not root:
         return
     lines = TensorLines(root)
-    _State.look = Look(lines)
+    _State.writer = TensorWriter(lines)
     atexit.register(stop_watching)  # before Python takes itself apart
-    if not start_watching(_State.look, everywhere):
-        lines.say("another Python profiler is active in this program, so tensors cannot be named")
-        _State.look = None
+    if not start_watching(_State.writer, everywhere):
+        lines.write_line("another Python profiler is active in this program, so tensors cannot be named")
+        _State.writer = None
 
 
 def end() -> None:
-    """The end of what ``begin`` began."""
+    """Stop watching where the first ``begin`` has its ``end``."""
     _State.depth -= 1
-    if _State.depth == 0 and _State.look is not None:
+    if _State.depth == 0 and _State.writer is not None:
         stop_watching()
         atexit.unregister(stop_watching)
-        _State.look.close()
-        _State.look = None
+        _State.writer.close()
+        _State.writer = None

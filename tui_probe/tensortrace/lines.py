@@ -15,14 +15,14 @@ import time
 from collections import deque
 from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Set, Tuple
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Byte limit of the file of one process."""
-_ALIASES = 8
+_MAX_ALIASES = 8
 """Names of one address that are remembered as written: those of a caller and those of a callee take turns."""
 _TICK = 1.0
 """Seconds by which times of files may be off."""
 _DESCRIPTORS = "/proc/self/fd"
-_WAITING = 4096
+_MAX_PENDING_LINES = 4096
 """Lines that are kept until the process has launched a kernel, and thus has a trace; the last ones."""
 
 
@@ -32,58 +32,58 @@ class TensorLines:
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
         self._stamp = os.environ.get("TUI_PROBE_STAMP", "")
-        self._begin()
+        self._reset()
         atexit.register(self.flush)
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._pid = os.getpid()
         self._folder = ""
-        self._watched = self._root, os.path.join(self._root, f"{self._stamp}_{self._pid}")
+        self._watched_folders = self._root, os.path.join(self._root, f"{self._stamp}_{self._pid}")
         """Directories that change when the trace begins; the launcher makes the second, of the first trace, before."""
-        self._looked: Tuple[int, ...] = ()
+        self._seen_change_times: Tuple[int, ...] = ()
         """Times of their last change when the trace was looked for, in ns since 1970."""
-        self._waiting: Deque[str] = deque(maxlen=_WAITING)
-        self._named: Dict[int, Tuple[object, Set[str]]] = {}
-        self._left = MOST_BYTES
+        self._pending_lines: Deque[str] = deque(maxlen=_MAX_PENDING_LINES)
+        self._names_by_address: Dict[int, Tuple[object, Set[str]]] = {}
+        self._remaining_bytes = MAX_BYTES
 
     def add(self, array: Array, name: str, function: str, file: str, line: int) -> None:
         """Write that a variable holds an array, once per name as long as arrays of the same form are at its address."""
         if self._pid != os.getpid():
-            self._begin()
+            self._reset()
         form = (array.shape, array.strides, array.dtype)
-        known, names = self._named.get(array.start, (None, set()))
-        if known != form or len(names) >= _ALIASES:
-            self._named[array.start] = form, (names := set())
-        if name in names or self._left <= 0:
+        last_form, names = self._names_by_address.get(array.start, (None, set()))
+        if last_form != form or len(names) >= _MAX_ALIASES:
+            self._names_by_address[array.start] = form, (names := set())
+        if name in names or self._remaining_bytes <= 0:
             return
         names.add(name)
         shape = f"torch.Size({list(array.shape)})"
-        place = f"{_one_field(file)}:{line}"
-        fields = (time.time_ns(), shape, array.size, array.start, _one_field(name), _one_field(function), place)
-        more = (_one_field(array.dtype), array.itemsize, array.strides, array.storage)
-        self.say("  ".join(map(str, ("[call]", *fields, *more))), tag="")
+        location = f"{_one_field(file)}:{line}"
+        fields = (time.time_ns(), shape, array.size, array.start, _one_field(name), _one_field(function), location)
+        extra_fields = (_one_field(array.dtype), array.itemsize, array.strides, array.storage)
+        self.write_line("  ".join(map(str, ("[call]", *fields, *extra_fields))), tag="")
 
-    def say(self, text: str, tag: str = "[info]  ") -> None:
-        """Write a line of another kind."""
-        self._waiting.append(f"{tag}{text}\n")
+    def write_line(self, text: str, tag: str = "[info]  ") -> None:
+        """Write a line: an ``[info]`` line, or one of another ``tag``."""
+        self._pending_lines.append(f"{tag}{text}\n")
         self.flush()
 
     def close(self) -> None:
         """Write what waits once the process ends, if it has a trace then; nothing comes after this."""
         self.flush()
-        if not self._waiting:
+        if not self._pending_lines:
             atexit.unregister(self.flush)
 
     def flush(self) -> None:
         """Write what waits, if the process has a trace. The file is not kept open: the program may close any."""
-        if not self._waiting or self._pid != os.getpid() or not self._has_trace():
+        if not self._pending_lines or self._pid != os.getpid() or not self._has_trace():
             return
-        text = "".join(self._waiting)
-        self._waiting.clear()
+        text = "".join(self._pending_lines)
+        self._pending_lines.clear()
         data = text.encode("utf-8", "surrogateescape")
-        self._left -= len(data)
-        if self._left <= 0:
-            data += f"[info]  further tensor names were not recorded: limit of {MOST_BYTES} bytes\n".encode()
+        self._remaining_bytes -= len(data)
+        if self._remaining_bytes <= 0:
+            data += f"[info]  further tensor names were not recorded: limit of {MAX_BYTES} bytes\n".encode()
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             file = os.open(os.path.join(self._folder, "tensor.trace"), flags, 0o644)
@@ -100,17 +100,17 @@ class TensorLines:
         """True if the process has a trace. Looks only if a directory of traces has changed since the last look."""
         if self._folder:
             return True
-        changed = tuple(_changed(folder) for folder in self._watched)
-        if changed == self._looked:
+        change_times = tuple(_change_time(folder) for folder in self._watched_folders)
+        if change_times == self._seen_change_times:
             return False
-        if time.time_ns() - max(changed) > _TICK * 1e9:
-            self._looked = changed
+        if time.time_ns() - max(change_times) > _TICK * 1e9:
+            self._seen_change_times = change_times
         self._folder = _trace_of_process(self._root)
         return bool(self._folder)
 
 
-def _changed(folder: str) -> int:
-    """The time of a directory's last change, in ns since 1970; 0 if it is not there."""
+def _change_time(folder: str) -> int:
+    """Return the time of a directory's last change, in ns since 1970; 0 if it is not there."""
     try:
         return os.stat(folder).st_mtime_ns
     except OSError:
@@ -140,7 +140,7 @@ def _trace_of_process(root: str) -> str:
 
 
 def _one_field(text: str) -> str:
-    """A text in which nothing ends a field or a line."""
+    """Return a text in which nothing ends a field or a line."""
     return " ".join(text.split()) if text.split() else "?"
 
 
@@ -169,25 +169,25 @@ class Frameworks:
         self.readers: Dict[type, Reader] = {}
         self.folders: Tuple[str, ...] = ()
         """Directories of the frameworks' own code, with a slash at the end."""
-        self.are_coming = False
+        self.is_importing = False
         """True while one is being imported."""
-        self._missing = dict(_FRAMEWORKS)
+        self._not_imported = dict(_FRAMEWORKS)
 
-    def learn(self) -> bool:
+    def find_imported(self) -> bool:
         """Look for frameworks imported since the last call; return True if there is one."""
-        has_new = self.are_coming = False
-        for name, (place, types, reader) in list(self._missing.items()):
-            module = sys.modules.get(place)
-            kinds = [getattr(module, type_name, None) for type_name in types]
+        has_new = self.is_importing = False
+        for name, (module_name, types, reader) in list(self._not_imported.items()):
+            module = sys.modules.get(module_name)
+            array_types = [getattr(module, type_name, None) for type_name in types]
             if module is None:
                 continue
-            if not all(isinstance(kind, type) for kind in kinds):
-                self.are_coming = True
+            if not all(isinstance(array_type, type) for array_type in array_types):
+                self.is_importing = True
                 continue
-            del self._missing[name]
+            del self._not_imported[name]
             if reader is not None:
-                self.readers.update(dict.fromkeys((kind for kind in kinds if isinstance(kind, type)), reader))
-            self.folders += _folder_of(name)
+                self.readers.update(dict.fromkeys((kind for kind in array_types if isinstance(kind, type)), reader))
+            self.folders += _package_folder(name)
             has_new = True
         return has_new
 
@@ -203,12 +203,12 @@ class Frameworks:
         return array if array is not None and array.start > 0 and array.size > 0 else None
 
 
-def _folder_of(name: str) -> Tuple[str, ...]:
+def _package_folder(name: str) -> Tuple[str, ...]:
     file = getattr(sys.modules.get(name), "__file__", None)
     return (os.path.dirname(file) + os.sep,) if file else ()
 
 
-def _of_torch(value: Any) -> Array | None:
+def _torch_array(value: Any) -> Array | None:
     torch = sys.modules["torch"]
     # A mode that the program has entered would see what is asked here.
     with torch._C.DisableTorchFunction():
@@ -218,15 +218,15 @@ def _of_torch(value: Any) -> Array | None:
         itemsize = int(value.element_size())
         offset = int(value.storage_offset()) * itemsize
         # The address by ``data_ptr`` would copy a tensor that is only copied when it is written to.
-        ask = getattr(torch._C, "_data_address", None)
-        start = int(value.data_ptr() if ask is None else ask(value))
+        data_address = getattr(torch._C, "_data_address", None)
+        start = int(value.data_ptr() if data_address is None else data_address(value))
         return Array(
             start, int(storage.nbytes()), tuple(map(int, value.shape)), str(value.dtype), itemsize,
             tuple(map(int, value.stride())), start - offset,
         )  # fmt: skip
 
 
-def _of_cupy(value: Any) -> Array:
+def _cupy_array(value: Any) -> Array:
     itemsize = int(value.itemsize)
     strides = tuple(int(stride) // itemsize for stride in value.strides)
     return Array(
@@ -235,23 +235,23 @@ def _of_cupy(value: Any) -> Array:
     )  # fmt: skip
 
 
-def _of_jax(value: Any) -> Array | None:
+def _jax_array(value: Any) -> Array | None:
     devices = list(value.devices())
     if value.is_deleted() or len(devices) != 1 or devices[0].platform not in ("gpu", "cuda"):
         return None
     start, shape, strides, count = int(value.unsafe_buffer_pointer()), tuple(map(int, value.shape)), [], 1
-    for side in reversed(shape):
+    for extent in reversed(shape):
         strides.append(count)
-        count *= side
+        count *= extent
     itemsize = int(value.dtype.itemsize)
     return Array(start, int(value.nbytes), shape, str(value.dtype), itemsize, tuple(reversed(strides)), start)
 
 
 _FRAMEWORKS: Dict[str, Tuple[str, Tuple[str, ...], Optional[Reader]]] = {
-    "torch": ("torch", ("Tensor",), _of_torch),
-    "torch.nn": ("torch.nn", ("Parameter",), _of_torch),
-    "cupy": ("cupy", ("ndarray",), _of_cupy),
-    "jax": ("jax._src.array", ("ArrayImpl",), _of_jax),
+    "torch": ("torch", ("Tensor",), _torch_array),
+    "torch.nn": ("torch.nn", ("Parameter",), _torch_array),
+    "cupy": ("cupy", ("ndarray",), _cupy_array),
+    "jax": ("jax._src.array", ("ArrayImpl",), _jax_array),
     "triton": ("triton", (), None),
     "numpy": ("numpy", (), None),
 }

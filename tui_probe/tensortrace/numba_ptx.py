@@ -22,18 +22,18 @@ class NumbaFinder:
     """Finder that is on ``sys.meta_path`` until numba-cuda is imported, which it never imports itself."""
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The spec that others find for numba-cuda's driver, so that it is changed once it was executed."""
+        """Return the spec that others find for numba-cuda's driver, so that it is changed once it was executed."""
         if name != DRIVER:
             return None
         sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
         specs = (finder.find_spec(name, path, target) for finder in sys.meta_path)
         spec = next((candidate for candidate in specs if candidate is not None), None)
         if spec is not None and spec.loader is not None:
-            _then_keep_ptx(spec.loader)
+            _keep_ptx_after_execution(spec.loader)
         return spec
 
 
-def _then_keep_ptx(loader: Any) -> None:
+def _keep_ptx_after_execution(loader: Any) -> None:
     execute = loader.exec_module
 
     def execute_and_change(module: ModuleType) -> None:
@@ -47,25 +47,25 @@ def keep_ptx(driver: ModuleType) -> None:
     """Make each linker of the module write line tables."""
     for name, value in list(vars(driver).items()):
         if name.endswith("Linker") and isinstance(value, type) and "__init__" in vars(value):
-            _ask_for_lines(value)
+            _request_line_tables(value)
 
 
-def _ask_for_lines(linker: Any) -> None:
+def _request_line_tables(linker: Any) -> None:
     from functools import wraps
     from inspect import signature
 
-    make = linker.__init__
-    form = signature(make)
-    if "lineinfo" not in form.parameters:
+    initialize = linker.__init__
+    initializer_signature = signature(initialize)
+    if "lineinfo" not in initializer_signature.parameters:
         return
 
-    @wraps(make)
-    def make_with_lines(self: Any, *arguments: Any, **options: Any) -> None:
-        given = form.bind(self, *arguments, **options)
-        given.arguments["lineinfo"] = True
-        make(*given.args, **given.kwargs)
+    @wraps(initialize)
+    def initialize_with_lines(self: Any, *arguments: Any, **options: Any) -> None:
+        bound = initializer_signature.bind(self, *arguments, **options)
+        bound.arguments["lineinfo"] = True
+        initialize(*bound.args, **bound.kwargs)
 
-    linker.__init__ = make_with_lines
+    linker.__init__ = initialize_with_lines
 
 
 def begin() -> None:

@@ -19,7 +19,7 @@ LOADED_BY = os.environ.get("LD_PRELOAD", "") + os.environ.get("LD_AUDIT", "")
 
 def load(name, path, folders):
     # type: (str, str, List[str]) -> Any
-    """A module by its place: the program's Python need not have it installed."""
+    """Load a module by its path: the program's Python need not have it installed."""
     from importlib.util import module_from_spec, spec_from_file_location
 
     spec = spec_from_file_location(name, path, submodule_search_locations=folders)
@@ -32,7 +32,7 @@ def load(name, path, folders):
 
 def keep_ptx(path):
     # type: (str) -> None
-    """Load this one without importlib.util, which takes its time, in each Python that starts."""
+    """Load numba_ptx without importlib.util, which takes its time, in each Python that starts."""
     from importlib.machinery import SourceFileLoader
 
     name = "_tui_probe_numba_ptx"
@@ -44,8 +44,8 @@ def keep_ptx(path):
 def watch_tensors(package):
     # type: (str) -> None
     """Name the tensors of the whole program."""
-    place = os.path.join(package, "__init__.py")
-    load("_tui_probe_tensortrace", place, [package]).begin(everywhere=True)
+    path = os.path.join(package, "__init__.py")
+    load("_tui_probe_tensortrace", path, [package]).begin(everywhere=True)
 
 
 def start():
@@ -59,17 +59,17 @@ def start():
         attempt("tensor names were not recorded", lambda: watch_tensors(package))
 
 
-def attempt(lost, step):
+def attempt(failure_text, step):
     # type: (str, Callable[[], None]) -> None
     """Run a step. If it fails, the program runs without it, and its trace names what is missing, and why."""
     try:
         step()
     except Exception as error:  # noqa: BLE001 - after any error the program runs
-        message = " ".join(("%s: %s: %s" % (lost, type(error).__name__, error)).split())
-        tell_at_end("[init] python %s\n" % message)
+        message = " ".join(("%s: %s: %s" % (failure_text, type(error).__name__, error)).split())
+        log_at_exit("[init] python %s\n" % message)
 
 
-def tell_at_end(line):
+def log_at_exit(line):
     # type: (str) -> None
     """Add a line to event.log as the process ends: it has no trace yet, and has one then if it launched a kernel."""
     import atexit
@@ -79,17 +79,19 @@ def tell_at_end(line):
     atexit.register(add_to_log, root, time() - 1, line.encode("utf-8", "backslashreplace"))
 
 
-def add_to_log(root, since, line):
+def add_to_log(root, start_time, line):
     # type: (str, float, bytes) -> None
-    """A line to the log of this process, if it has one: a child has its own, an earlier process had the same number."""
+    """Add a line to the log of this process, if it has one since ``start_time``: a child has its own, an earlier
+    process had the same number.
+    """
     try:
         logs = [
             os.path.join(root, name, "event.log") for name in os.listdir(root) if name.endswith("_%d" % os.getpid())
         ]
-        newest = max(logs, key=os.path.getmtime)
-        if os.path.getmtime(newest) < since:
+        newest_log = max(logs, key=os.path.getmtime)
+        if os.path.getmtime(newest_log) < start_time:
             return
-        log = os.open(newest, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        log = os.open(newest_log, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (OSError, ValueError):  # no kernel was launched
         return
     try:

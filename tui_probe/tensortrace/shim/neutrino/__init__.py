@@ -11,10 +11,10 @@ from importlib.util import module_from_spec
 from typing import Any
 
 
-def _other() -> Any:
-    """Return the module that would be imported if this folder were not there."""
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    path = [entry for entry in sys.path if os.path.abspath(entry) != here]
+def _shadowed_spec() -> Any:
+    """Return the spec of the module that would be imported if this folder were not there; None without one."""
+    own_folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    path = [entry for entry in sys.path if os.path.abspath(entry) != own_folder]
     for finder in sys.meta_path:
         spec = finder.find_spec(__name__, path if finder is PathFinder else None)
         if spec is not None:
@@ -22,9 +22,9 @@ def _other() -> Any:
     return None
 
 
-_found = _other()
-if _found is not None and _found.origin is not None and _found.loader is not None:
-    sys.modules[__name__] = _module = module_from_spec(_found)
-    _found.loader.exec_module(_module)
-elif _found is not None:
-    __path__[:0] = list(_found.submodule_search_locations)
+_spec = _shadowed_spec()
+if _spec is not None and _spec.origin is not None and _spec.loader is not None:
+    sys.modules[__name__] = _module = module_from_spec(_spec)
+    _spec.loader.exec_module(_module)
+elif _spec is not None:
+    __path__[:0] = list(_spec.submodule_search_locations)

@@ -1,4 +1,7 @@
-"""``TensorTrace`` of tui-probe under the name that existing programs import it by."""
+"""``TensorTrace`` of tui-probe under the name that existing programs import it by.
+
+The package is loaded by its path: the Python of the program need not have tui-probe installed.
+"""
 
 import os
 import sys
