@@ -15,7 +15,7 @@ import pytest
 
 from tests.patience import HANG
 from tui_probe.integrations import child_process
-from tui_probe.integrations.child_process import Finished, announced_traces, run_tui_probe
+from tui_probe.integrations.child_process import CommandResult, announced_traces, run_tui_probe
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
@@ -149,10 +149,10 @@ async def test_program_is_ended_when_its_time_is_over(tmp_path: Path, monkeypatc
         await file_with(tmp_path / "pid")
         return False
 
-    monkeypatch.setattr(child_process, "_wait", until_it_runs)
+    monkeypatch.setattr(child_process, "_wait_for_end", until_it_runs)
     async with client_of(tmp_path) as client:
         with monkeypatch.context() as only_profile:
-            only_profile.setattr("tui_probe.integrations.mcp_server.Tools._read", brief)
+            only_profile.setattr("tui_probe.integrations.mcp_server.Tools._run_command", brief)
             text, failed = await call(client, "profile", command=[sys.executable, "-c", STORES], simulate=True)
     assert not failed, text
     assert re.fullmatch(r"the program was ended at its time limit of 600 s; trace \S+\n\nbrief", text)
@@ -182,7 +182,7 @@ def test_messages_of_a_failed_program_leave_room_for_the_brief(tmp_path: Path, m
     from tui_probe.integrations.mcp_server import outcome_text
 
     (tmp_path / "stderr.log").write_text("\x1b[31mline\n" * 1000 + "RuntimeError: no\n")
-    text = outcome_text(Finished(1, "", ""), 600, tmp_path, max_chars)
+    text = outcome_text(CommandResult(1, "", ""), 600, tmp_path, max_chars)
     assert text.startswith(f"exit status 1; trace {tmp_path}\n")
     assert text.endswith("RuntimeError: no\n\n")
     assert len(text) <= max_chars + 1

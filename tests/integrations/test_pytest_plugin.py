@@ -15,7 +15,7 @@ import pytest
 from tests.patience import HANG
 from tests.turns import due
 from tui_probe.errors import UsageError
-from tui_probe.integrations.launched_kernels import LaunchedKernel, LaunchedKernels, exceeded
+from tui_probe.integrations.launched_kernels import LaunchedKernel, LaunchedKernels, exceeded_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,18 +114,20 @@ def kernel(registers: int | None = 40, spills: int | None = 0, reason: str | Non
     ],
 )
 def test_limit_compares_the_extreme_of_all_launches(limits: dict[str, float], problems: list[str]) -> None:
-    assert exceeded(Launched(kernel()), limits) == problems
+    assert exceeded_limits(Launched(kernel()), limits) == problems
 
 
 def test_limit_that_cannot_be_checked_fails() -> None:
-    assert exceeded(Launched(), {"no_spills": True}) == ["gpu_probe: the test launched no kernel"]
+    assert exceeded_limits(Launched(), {"no_spills": True}) == ["gpu_probe: the test launched no kernel"]
     unprobed = LaunchedKernel("gemm", 1, None, None, {}, "no PTX in image", "")
-    assert exceeded(Launched(unprobed), {"max_conflicts": 1}) == [
+    assert exceeded_limits(Launched(unprobed), {"max_conflicts": 1}) == [
         "gpu_probe: conflicts was not measured (no PTX in image)"
     ]
-    assert exceeded(Launched(unprobed), {"no_spills": True}) == ["gpu_probe: spills was not measured (no PTX in image)"]
+    assert exceeded_limits(Launched(unprobed), {"no_spills": True}) == [
+        "gpu_probe: spills was not measured (no PTX in image)"
+    ]
     with pytest.raises(UsageError, match="has no limit conflicts"):
-        exceeded(Launched(kernel()), {"conflicts": 1})
+        exceeded_limits(Launched(kernel()), {"conflicts": 1})
     for limit in ("ten", None, math.nan):
         with pytest.raises(UsageError, match=f"max_conflicts={limit!r} is not a number"):
-            exceeded(Launched(kernel()), {"max_conflicts": cast("Any", limit)})
+            exceeded_limits(Launched(kernel()), {"max_conflicts": cast("Any", limit)})

@@ -35,7 +35,7 @@ def test_shaker_reduces_delays_to_one_instruction() -> None:
     shaker = Delays((), ("program",), ())
     race = shaker.find(range(1, 51), [].append)
     assert race is not None
-    assert (race.seed, race.sites, race.shown, race.tried) == (4, (Delays.guilty,), 3, 3)
+    assert (race.seed, race.sites, race.differing_runs, race.tried_runs) == (4, (Delays.guilty,), 3, 3)
     assert shaker.runs < 40
     assert Delays((), (), ()).find(range(1, 4), [].append) is None
 
@@ -55,7 +55,7 @@ def test_shaker_names_the_last_instruction_whose_delay_shows_a_race() -> None:
 
 def test_shaker_refuses_output_that_varies_without_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     outputs = iter(b"12")
-    monkeypatch.setattr(Shaker, "_run", lambda *_: RunOutcome({"output": bytes([next(outputs)])}))
+    monkeypatch.setattr(Shaker, "_run_program", lambda *_: RunOutcome({"output": bytes([next(outputs)])}))
     with pytest.raises(UsageError, match=r"line 1 is '2'; in the first run, it was '1'"):
         Shaker((), ("program",), ()).find(range(1, 3), [].append)
 

@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import UsageError
-from tui_probe.integrations.baselines import assembles_alike, find_baseline, save_baseline, tools_of
+from tui_probe.integrations.baselines import find_baseline, have_same_assembler, save_baseline, tools_of
 from tui_probe.integrations.child_process import profiled_run
 from tui_probe.nvml import IDLE, open_nvml, sample_all
 from tui_probe.pages.gate_report import (
@@ -151,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
         clocks: dict[str, Clocks | str] = {}
         if baseline is not None:
             trace = _counted(arguments, Path(folder))
-            alike = assembles_alike(baseline.tools, tools_of(trace))
+            alike = have_same_assembler(baseline.tools, tools_of(trace))
             judgements += judge_counts(baseline.runs, trace, arguments.metric, same_tools=alike)
             head = {"baseline_commit": baseline.commit, "baseline_tools": baseline.tools, "tools": tools_of(trace)}
         if arguments.against:

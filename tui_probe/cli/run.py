@@ -282,6 +282,7 @@ def _shake_options(arguments: argparse.Namespace) -> list[str]:
 
 def _race_lines(race: Race) -> Iterator[str]:
     yield f"seed {race.seed} changes the results of the program: {race.difference}"
-    yield f"{race.shown} of {race.tried} runs that delay only these instructions had different results, too:"
+    counts = f"{race.differing_runs} of {race.tried_runs}"
+    yield f"{counts} runs that delay only these instructions had different results, too:"
     for site in race.sites:
         yield f"  {site.kernel}: PTX line {site.line} {site.text}"

@@ -54,9 +54,9 @@ def tools_of(trace: Trace) -> dict[str, str]:
     }
 
 
-def assembles_alike(first: dict[str, str], other: dict[str, str]) -> bool:
+def have_same_assembler(baseline: dict[str, str], candidate: dict[str, str]) -> bool:
     """Return whether registers and instructions of two runs may be compared."""
-    return all(first.get(key) == other.get(key) for key in ("capability", "ptxas"))
+    return all(baseline.get(key) == candidate.get(key) for key in ("capability", "ptxas"))
 
 
 def save_baseline(directory: Path, name: str, command: Sequence[str], traces: Sequence[Trace]) -> Path:
@@ -96,8 +96,11 @@ def read_baseline(path: Path) -> Baseline:
         if (document["schema"], document["version"]) != (SCHEMA, VERSION):
             raise ValueError(f"schema {document['schema']!r} version {document['version']!r}")
         runs = tuple(
-            {str(name): {str(key): float(value) for key, value in counts.items()} for name, counts in run.items()}
-            for run in document["runs"]
+            {
+                str(name): {str(key): float(value) for key, value in counts.items()}
+                for name, counts in run_counts.items()
+            }
+            for run_counts in document["runs"]
         )
         tools = {str(key): str(value) for key, value in document["tools"].items()}
         return Baseline(path.stem, tuple(map(str, document["command"])), tools, runs)
@@ -110,15 +113,15 @@ def head_commit() -> str:
     return next(iter(history(1)), NO_COMMIT)
 
 
-def history(most: int = MAX_COMMITS) -> list[str]:
+def history(max_commits: int = MAX_COMMITS) -> list[str]:
     """Return the newest commits of HEAD's history, the newest first; none without git."""
     try:
-        done = subprocess.run(
-            ["git", "rev-list", f"--max-count={most}", "HEAD"], capture_output=True, text=True, check=False
+        process = subprocess.run(
+            ["git", "rev-list", f"--max-count={max_commits}", "HEAD"], capture_output=True, text=True, check=False
         )
     except OSError:
         return []
-    return done.stdout.split() if done.returncode == 0 else []
+    return process.stdout.split() if process.returncode == 0 else []
 
 
 def _folder(directory: Path, name: str) -> Path:

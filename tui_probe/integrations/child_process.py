@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 MAX_OUTPUT: Final = 4 << 20
 """Bytes of a command's output that are read; the rest is dropped."""
-GRACE: Final = 5.0
+GRACE_SECONDS: Final = 5.0
 """Seconds between SIGTERM and SIGKILL to a process group."""
-TICK: Final = 2.0
+TICK_SECONDS: Final = 2.0
 """Seconds between two calls of ``on_tick``."""
-_ANNOUNCED: Final = "[info] trace in "
+_TRACE_PREFIX: Final = "[info] trace in "
 
 
 @dataclass(frozen=True)
-class Finished:
+class CommandResult:
     """A command that has ended: its exit status (negative: the signal that ended it), output, and messages."""
 
     status: int
@@ -53,7 +53,7 @@ async def run_tui_probe(
     keeps_output: bool = True,
     traces: Path | None = None,
     on_tick: Callable[[float], Awaitable[None]] | None = None,
-) -> Finished:
+) -> CommandResult:
     """Run a command in ``directory`` for at most ``limit`` seconds.
 
     Its process group gets SIGTERM after that time, or when the calling task is cancelled, and SIGKILL after ``GRACE``
@@ -66,30 +66,30 @@ async def run_tui_probe(
         start_new_session=True,
         stdout=asyncio.subprocess.PIPE if keeps_output else asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
-    readers = [asyncio.ensure_future(_read(stream)) for stream in (process.stdout, process.stderr)]
+    readers = [asyncio.ensure_future(_read_text(stream)) for stream in (process.stdout, process.stderr)]
     timed_out = False
     try:
-        timed_out = not await _wait(process, limit, on_tick)
+        timed_out = not await _wait_for_end(process, limit, on_tick)
     finally:
         if process.returncode is None:
             await asyncio.shield(_end_group(process))
     output, messages = [await reader for reader in readers]
-    return Finished(process.returncode or 0, output, messages, timed_out)
+    return CommandResult(process.returncode or 0, output, messages, timed_out)
 
 
-async def _wait(
+async def _wait_for_end(
     process: asyncio.subprocess.Process, limit: float, on_tick: Callable[[float], Awaitable[None]] | None
 ) -> bool:
     """Return whether the process ended within ``limit`` seconds."""
-    passed = 0.0
-    while passed < limit:
-        step = min(TICK, limit - passed)
+    elapsed = 0.0
+    while elapsed < limit:
+        step = min(TICK_SECONDS, limit - elapsed)
         try:
             await asyncio.wait_for(process.wait(), step)
         except TimeoutError:
-            passed += step
+            elapsed += step
             if on_tick is not None:
-                await on_tick(passed)
+                await on_tick(elapsed)
         else:
             return True
     return process.returncode is not None
@@ -97,16 +97,16 @@ async def _wait(
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
     """End all processes of the command: first with SIGTERM, so that the trace is completed."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+            os.killpg(process.pid, signal_number)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), GRACE)
+            await asyncio.wait_for(process.wait(), GRACE_SECONDS)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)  # what outlived the command
 
 
-async def _read(stream: asyncio.StreamReader | None) -> str:
+async def _read_text(stream: asyncio.StreamReader | None) -> str:
     """Return the text of a stream as printable lines, up to ``MAX_OUTPUT`` bytes."""
     if stream is None:
         return ""
@@ -157,8 +157,8 @@ def announced_traces(messages: str) -> tuple[tuple[Path, ...], str]:
     line is sure to be ours, so a trace elsewhere than that is not one of this run.
     """
     lines = messages.splitlines()
-    announced = [Path(line.removeprefix(_ANNOUNCED)) for line in lines if line.startswith(_ANNOUNCED)]
-    others = "\n".join(line for line in lines if not line.startswith(_ANNOUNCED))
+    announced = [Path(line.removeprefix(_TRACE_PREFIX)) for line in lines if line.startswith(_TRACE_PREFIX)]
+    other_messages = "\n".join(line for line in lines if not line.startswith(_TRACE_PREFIX))
     return tuple(
         trace for trace in dict.fromkeys(announced) if trace.parent == announced[0].parent and is_trace(trace)
-    ), others.strip()
+    ), other_messages.strip()

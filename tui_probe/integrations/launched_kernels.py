@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tui_probe.api.results import Launch
     from tui_probe.api.traces import Kernel
 
-PATIENCE: Final = 20.0
+MAX_WAIT_SECONDS: Final = 20.0
 """Seconds for results to be written after a test; the hook writes them when its buffers are idle for 50 ms."""
-SETTLED: Final = 0.2
+SETTLE_SECONDS: Final = 0.2
 """Seconds without a new result after which no more are expected."""
-_STEP: Final = 0.05
+_POLL_SECONDS: Final = 0.05
 """Seconds between two looks at the trace."""
 _STATIC: Final = ("registers", "spills")
 
@@ -53,9 +53,9 @@ class LaunchedKernel:
 
 @dataclass
 class LaunchedKernels:
-    """The kernels that were launched since ``begun`` (ns since 1970)."""
+    """The kernels that were launched since ``begin_ns`` (ns since 1970)."""
 
-    begun: int
+    begin_ns: int
     _kernels: list[LaunchedKernel] | None = field(default=None, repr=False)
 
     @classmethod
@@ -65,32 +65,34 @@ class LaunchedKernels:
 
     def __iter__(self) -> Iterator[LaunchedKernel]:
         """Yield the kernels, after the results of all probed launches are written."""
-        end, deadline = time.time_ns(), time.monotonic() + PATIENCE
-        seen, since = -1, time.monotonic()
+        end, deadline = time.time_ns(), time.monotonic() + MAX_WAIT_SECONDS
+        last_results, last_change = -1, time.monotonic()
         while True:
-            kernels, results, complete = self._read(end)
-            if results != seen:
-                seen, since = results, time.monotonic()
-            settled = complete and time.monotonic() - since >= SETTLED  # of one launch, results come one by one
-            if settled or time.monotonic() > deadline:
+            kernels, results, is_complete = self._read_kernels(end)
+            if results != last_results:
+                last_results, last_change = results, time.monotonic()
+            is_settled = (
+                is_complete and time.monotonic() - last_change >= SETTLE_SECONDS
+            )  # of one launch, results come one by one
+            if is_settled or time.monotonic() > deadline:
                 return iter(kernels)
-            time.sleep(_STEP)
+            time.sleep(_POLL_SECONDS)
 
-    def _read(self, end: int) -> tuple[list[LaunchedKernel], int, bool]:
+    def _read_kernels(self, end: int) -> tuple[list[LaunchedKernel], int, bool]:
         """Return the kernels so far, the number of their results, and whether each probed launch has one."""
         try:
             trace = tui_probe.open(trace_of_process())
         except TraceError:
             return [], 0, True
-        kernels, results, complete = [], 0, True
+        kernels, results, is_complete = [], 0, True
         for kernel in trace.kernels:
-            launched = [launch for launch in kernel.launches if _is_within(launch, self.begun, end)]
-            rows = _rows(kernel, self.begun, end)
+            test_launches = [launch for launch in kernel.launches if _is_within(launch, self.begin_ns, end)]
+            rows = _result_rows(kernel, self.begin_ns, end)
             results += len(rows)
-            complete &= len({launch for _, launch in rows}) == sum(launch.probed for launch in launched)
-            if launched:
-                kernels.append(_measured(kernel, len(launched), rows))
-        return kernels, results, complete
+            is_complete &= len({launch for _, launch in rows}) == sum(launch.probed for launch in test_launches)
+            if test_launches:
+                kernels.append(_launched_kernel(kernel, len(test_launches), rows))
+        return kernels, results, is_complete
 
 
 def trace_of_process() -> Path:
@@ -102,22 +104,22 @@ def trace_of_process() -> Path:
     return traces[-1]
 
 
-def _is_within(launch: Launch, begun: int, end: int) -> bool:
+def _is_within(launch: Launch, begin_ns: int, end_ns: int) -> bool:
     """Return whether a launch began in this time; a launch without a time did not."""
-    return launch.time_ns is not None and begun <= launch.time_ns <= end
+    return launch.time_ns is not None and begin_ns <= launch.time_ns <= end_ns
 
 
-def _rows(kernel: Kernel, begun: int, end: int) -> list[tuple[int, int]]:
+def _result_rows(kernel: Kernel, begin_ns: int, end_ns: int) -> list[tuple[int, int]]:
     """Return the index of each result within the time, and the number of its launch."""
     launches = (result.launch for result in kernel.results)
     return [
         (index, launch.number)
         for index, launch in enumerate(launches)
-        if launch is not None and launch.number is not None and _is_within(launch, begun, end)
+        if launch is not None and launch.number is not None and _is_within(launch, begin_ns, end_ns)
     ]
 
 
-def _measured(kernel: Kernel, launches: int, rows: list[tuple[int, int]]) -> LaunchedKernel:
+def _launched_kernel(kernel: Kernel, launches: int, rows: list[tuple[int, int]]) -> LaunchedKernel:
     """Return a kernel with a value per launch; of several probes that have a metric the first counts."""
     metrics = {}
     for key, values in (kernel.metrics() if rows else {}).items():
@@ -133,34 +135,38 @@ def _measured(kernel: Kernel, launches: int, rows: list[tuple[int, int]]) -> Lau
     )
 
 
-def exceeded(kernels: LaunchedKernels, limits: Mapping[str, float | bool]) -> list[str]:
+def exceeded_limits(kernels: LaunchedKernels, limits: Mapping[str, float | bool]) -> list[str]:
     """Return a line per limit that a kernel exceeds, or that was not measured. Raises UsageError for wrong limits."""
     if not limits:
         return []
-    measured = list(kernels)
-    if not measured:
+    test_kernels = list(kernels)
+    if not test_kernels:
         return ["gpu_probe: the test launched no kernel"]
     problems = []
     for name, limit in limits.items():
-        bound, metric = _parsed(name)
-        limit_value = 0.0 if name == "no_spills" else _number(name, limit)
+        bound, metric = _parse_limit_name(name)
+        limit_value = 0.0 if name == "no_spills" else _limit_number(name, limit)
         if name == "no_spills" and not limit:
             continue
-        problems += [problem for kernel in measured if (problem := _problem(kernel, bound, metric, limit_value))]
-        if not any(kernel.values(metric) for kernel in measured):
-            keys = {key: None for kernel in measured for key in kernel.metrics}
-            problems.append(f"gpu_probe: {metric} was not measured{did_you_mean(metric, keys)}{_reasons(measured)}")
+        problems += [
+            problem for kernel in test_kernels if (problem := _limit_problem(kernel, bound, metric, limit_value))
+        ]
+        if not any(kernel.values(metric) for kernel in test_kernels):
+            keys = {key: None for kernel in test_kernels for key in kernel.metrics}
+            problems.append(
+                f"gpu_probe: {metric} was not measured{did_you_mean(metric, keys)}{_reasons_text(test_kernels)}"
+            )
     return problems
 
 
-def _number(name: str, limit: object) -> float:
+def _limit_number(name: str, limit: object) -> float:
     """Return a limit as a number. Raises UsageError for others, and for NaN, which no value would exceed or keep."""
     if not isinstance(limit, (int, float)) or math.isnan(limit):
         raise UsageError(f"gpu_probe: the limit {name}={limit!r} is not a number")
     return float(limit)
 
 
-def _parsed(name: str) -> tuple[str, str]:
+def _parse_limit_name(name: str) -> tuple[str, str]:
     """``max_registers`` -> ("max", "registers")."""
     if name == "no_spills":
         return "max", "spills"
@@ -170,19 +176,19 @@ def _parsed(name: str) -> tuple[str, str]:
     return bound, metric
 
 
-def _problem(kernel: LaunchedKernel, bound: str, metric: str, limit: float) -> str:
+def _limit_problem(kernel: LaunchedKernel, bound: str, metric: str, limit: float) -> str:
     values = kernel.values(metric)
     if not values:
         return ""
     value = max(values) if bound == "max" else min(values)
-    is_kept = value <= limit if bound == "max" else value >= limit
-    if is_kept:
+    is_within = value <= limit if bound == "max" else value >= limit
+    if is_within:
         return ""
     word = "above" if bound == "max" else "below"
     place = f"; worst line: {kernel.worst}" if kernel.worst else ""
     return f"{kernel.name}: {metric} {value:g} is {word} the limit {limit:g}{place}"
 
 
-def _reasons(kernels: list[LaunchedKernel]) -> str:
+def _reasons_text(kernels: list[LaunchedKernel]) -> str:
     reasons = dict.fromkeys(kernel.reason for kernel in kernels if kernel.reason)
     return f" ({'; '.join(reasons)})" if reasons else ""

@@ -51,7 +51,7 @@ def profile_cell(line: str, cell: str) -> Trace:
     with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
         script = Path(folder) / "cell.py"
         script.write_text(cell, encoding="utf-8")
-        return _run(shlex.split(line), [sys.executable, str(script)])
+        return _profile_command(shlex.split(line), [sys.executable, str(script)])
 
 
 def profile(
@@ -76,15 +76,15 @@ def profile(
     with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
         path = Path(folder) / "call"
         path.write_bytes(pickle.dumps((list(sys.path), main, call)))
-        return _run(options, [sys.executable, "-m", __name__, str(path)])
+        return _profile_command(options, [sys.executable, "-m", __name__, str(path)])
 
 
-def _run(options: Sequence[str], command: Sequence[str]) -> Trace:
+def _profile_command(options: Sequence[str], command: Sequence[str]) -> Trace:
     """Run a command and return its trace; what it prints is printed, as it comes."""
-    run = profiled_run(options, command, sys.stdout)
-    if run.status:
-        sys.stderr.write(f"the profiled code ended with status {run.status}\n{run.messages}\n")
-    return open_trace(run.trace(command))
+    profiled = profiled_run(options, command, sys.stdout)
+    if profiled.status:
+        sys.stderr.write(f"the profiled code ended with status {profiled.status}\n{profiled.messages}\n")
+    return open_trace(profiled.trace(command))
 
 
 def main(path: str) -> None:

@@ -58,8 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Replace this process by pytest under the hook."""
-    wanted = config.option.gpu_probe or config.option.gpu_probe_sim
-    if not wanted or os.environ.get(UNDER_HOOK) or config.option.collectonly or config.option.help:
+    is_requested = config.option.gpu_probe or config.option.gpu_probe_sim
+    if not is_requested or os.environ.get(UNDER_HOOK) or config.option.collectonly or config.option.help:
         return
     capture = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
@@ -72,10 +72,10 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 def command(config: pytest.Config) -> list[str]:
     """Return the command that runs these tests under the hook."""
-    simulated = ["--sim"] if config.option.gpu_probe_sim else []
-    options = ["--no-ui", "--no-report", "-p", PROBES, "--launches=all", "--wait", *simulated]
-    run = [*OWN_COMMAND, "run", *options, *config.option.gpu_probe_option]
-    return [*run, "--", sys.executable, "-m", "pytest", *map(str, config.invocation_params.args)]
+    simulation = ["--sim"] if config.option.gpu_probe_sim else []
+    options = ["--no-ui", "--no-report", "-p", PROBES, "--launches=all", "--wait", *simulation]
+    profile_command = [*OWN_COMMAND, "run", *options, *config.option.gpu_probe_option]
+    return [*profile_command, "--", sys.executable, "-m", "pytest", *map(str, config.invocation_params.args)]
 
 
 def is_hooked() -> bool:
@@ -103,13 +103,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
             item.user_properties.append(UNCHECKED)
         return (yield)
     from tui_probe.errors import UsageError
-    from tui_probe.integrations.launched_kernels import LaunchedKernels, exceeded
+    from tui_probe.integrations.launched_kernels import LaunchedKernels, exceeded_limits
 
     kernels = item.stash.setdefault(_kernels, LaunchedKernels.begin())
     result = yield
     limits = {name: value for marker in reversed(markers) for name, value in marker.kwargs.items()}
     try:
-        problems = exceeded(kernels, limits)
+        problems = exceeded_limits(kernels, limits)
     except UsageError as error:
         problems = [str(error)]
     if any(marker.args for marker in markers):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
     from tui_probe.trace.sites import SiteInstruction
 
-Item = TypeVar("Item")
+Part = TypeVar("Part")
 _DELAYS: Final = Path(__file__).with_name("delays.toml")
 _SLOW_INSTRUCTIONS: Final = """\
 shr.u32 %part, %hash, 15;
@@ -57,9 +57,9 @@ MAX_SLOWDOWN: Final = 50.0
 """A run with delays is ended after this multiple of the time of one without."""
 MIN_LIMIT: Final = 120.0
 """Seconds after which a run with delays is ended at the earliest."""
-ENDLESS: Final = "the program does not exit"
+ENDLESS_TEXT: Final = "the program does not exit"
 HASH_VARIABLE: Final = "TUI_PROBE_HASH_MEMORY"
-UNPROBED: Final = "-k=//"
+NO_KERNEL_OPTION: Final = "-k=//"
 """No name of a kernel has two slashes."""
 
 
@@ -67,8 +67,8 @@ def delay_probe(seed: int, first: int = 0, last: int = 0x7FFFFFFF) -> str:
     """Return the text of a probe file that delays instructions on lines ``first`` to ``last`` of pruned.ptx."""
     lines = _DELAYS.read_text(encoding="utf-8").splitlines(keepends=True)
     template = "".join(line for line in lines if not line.startswith(("#", "//")))
-    scattered = (seed * 0x9E3779B1 + 0x7F4A7C15) & 0xFFFFFFFF
-    return template.format(seed=scattered, first=first, last=last, **(_ANY_VISIT if seed % 2 else _SLOW_VISIT))
+    scattered_seed = (seed * 0x9E3779B1 + 0x7F4A7C15) & 0xFFFFFFFF
+    return template.format(seed=scattered_seed, first=first, last=last, **(_ANY_VISIT if seed % 2 else _SLOW_VISIT))
 
 
 @dataclass(frozen=True)
@@ -77,20 +77,20 @@ class RunOutcome:
 
     parts: Mapping[str, bytes]
 
-    def difference(self, other: RunOutcome) -> str:
+    def difference(self, candidate: RunOutcome) -> str:
         """Return what is different in another run, in one line."""
         for name, content in self.parts.items():
-            if (now := other.parts.get(name, b"")) != content:
-                return f"{name}: {_first_difference(content, now)}"
+            if (candidate_content := candidate.parts.get(name, b"")) != content:
+                return f"{name}: {_first_difference(content, candidate_content)}"
         return ""
 
 
-def _first_difference(before: bytes, now: bytes) -> str:
-    lines, others = (part.decode("utf-8", "replace").split("\n") for part in (before, now))
-    for number, (line, other) in enumerate(zip(lines, others, strict=False), 1):
-        if line != other:
-            return f"line {number} is {other[:80]!r}; in the first run, it was {line[:80]!r}"
-    return f"{len(others)} lines; the first run had {len(lines)} lines"
+def _first_difference(expected: bytes, actual: bytes) -> str:
+    expected_lines, actual_lines = (part.decode("utf-8", "replace").split("\n") for part in (expected, actual))
+    for number, (expected_line, actual_line) in enumerate(zip(expected_lines, actual_lines, strict=False), 1):
+        if expected_line != actual_line:
+            return f"line {number} is {actual_line[:80]!r}; in the first run, it was {expected_line[:80]!r}"
+    return f"{len(actual_lines)} lines; the first run had {len(expected_lines)} lines"
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,16 @@ class Site:
 
 @dataclass(frozen=True)
 class Race:
-    """Delays that change what a program leaves, reduced to ``sites``. ``shown`` of ``tried`` last runs differed."""
+    """Delays that change what a program leaves, reduced to ``sites``.
+
+    Of the last ``tried_runs`` runs ``differing_runs`` differed.
+    """
 
     seed: int
     difference: str
     sites: tuple[Site, ...]
-    shown: int
-    tried: int
+    differing_runs: int
+    tried_runs: int
 
 
 @dataclass
@@ -126,7 +129,7 @@ class Shaker:
     runs: int = 0
     unprobed: dict[str, str] = field(default_factory=dict)
     _limit: float | None = None
-    _expected: RunOutcome | None = None
+    _expected_outcome: RunOutcome | None = None
 
     def find(self, seeds: Sequence[int], progress: Callable[[str], None]) -> Race | None:
         """Return the race of the first of ``seeds`` that shows one. Raises UsageError if output varies without delays,
@@ -137,16 +140,16 @@ class Shaker:
             difference, sites = self._run_delayed(seed, (), None)
             progress(f"seed {seed} of {seeds[0]} to {seeds[-1]}: {difference or 'no difference'}")
             if difference:
-                return self._reduced(seed, difference, sites)
+                return self._reduce(seed, difference, sites)
         return None
 
     def _run_undelayed(self) -> None:
         begin = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="tui-probe-shake-") as folder:
-            self._expected = self._run(Path(folder) / "0", [UNPROBED])
+            self._expected_outcome = self._run_program(Path(folder) / "0", [NO_KERNEL_OPTION])
             self._limit = max(MAX_SLOWDOWN * (time.monotonic() - begin), MIN_LIMIT)
             for number in range(1, UNDELAYED_RUNS):
-                if difference := self._difference(self._run(Path(folder) / str(number), [UNPROBED])):
+                if difference := self._difference(self._run_program(Path(folder) / str(number), [NO_KERNEL_OPTION])):
                     raise UsageError(
                         f"the program's results differ from run to run, even without delays ({difference}): set a fixed"
                         " random seed, print no times and addresses, or compare files with --compare-file"
@@ -158,52 +161,54 @@ class Shaker:
             folder = Path(name)
             probe = folder / _DELAYS.name
             probe.write_text(delay_probe(seed, *(lines or ())))
-            chosen = [f"-k={':'.join(kernels)}"] if kernels else []
-            left = self._run(folder, ["-p", str(probe), "--launches=all", "--wait", *chosen])
+            kernel_option = [f"-k={':'.join(kernels)}"] if kernels else []
+            outcome = self._run_program(folder, ["-p", str(probe), "--launches=all", "--wait", *kernel_option])
             traces = [open_trace(path) for path in sorted((folder / "trace").glob("*")) if is_trace(path)]
-            return self._difference(left), self._sites(traces)
+            return self._difference(outcome), self._delayed_sites(traces)
 
-    def _difference(self, left: RunOutcome | None) -> str:
-        if left is None or self._expected is None:
-            return ENDLESS
-        return self._expected.difference(left)
+    def _difference(self, outcome: RunOutcome | None) -> str:
+        if outcome is None or self._expected_outcome is None:
+            return ENDLESS_TEXT
+        return self._expected_outcome.difference(outcome)
 
-    def _sites(self, traces: Sequence[Trace]) -> list[Site]:
+    def _delayed_sites(self, traces: Sequence[Trace]) -> list[Site]:
         sites = []
         for kernel in (kernel for trace in traces for kernel in trace.kernels):
             if kernel.launches_probed:
-                known = probed_sites(kernel.folder).instructions()
-                sites += [Site(kernel.name, entry.line, _text(entry)) for entry in known]
+                instructions = probed_sites(kernel.folder).instructions()
+                sites += [Site(kernel.name, entry.line, _site_text(entry)) for entry in instructions]
             elif kernel.reason:
                 self.unprobed[kernel.name] = str(kernel.reason)
         return sites
 
-    def _reduced(self, seed: int, difference: str, sites: list[Site]) -> Race:
+    def _reduce(self, seed: int, difference: str, sites: list[Site]) -> Race:
         names = list(dict.fromkeys(site.kernel for site in sites))
-        names = _halved(names, lambda part: self._shows(seed, part, None)[0] > 0)
+        names = _bisect(names, lambda part: self._count_differing_runs(seed, part, None)[0] > 0)
         kernel_sites = [site for site in sites if site.kernel in names]
         if len(names) == 1:
-            lines = _halved(sorted({site.line for site in kernel_sites}),
-                            lambda part: self._shows(seed, names, (part[0], part[-1]))[0] > 0)  # fmt: skip
+            lines = _bisect(
+                sorted({site.line for site in kernel_sites}),
+                lambda part: self._count_differing_runs(seed, names, (part[0], part[-1]))[0] > 0,
+            )
             kernel_sites = [site for site in kernel_sites if lines[0] <= site.line <= lines[-1]]
         bounds = None
         if len(names) == 1:
             bounds = min(site.line for site in kernel_sites), max(site.line for site in kernel_sites)
-        shown, tried = self._shows(seed, names, bounds, stops=False)
-        return Race(seed, difference, tuple(kernel_sites), shown, tried)
+        differing_runs, tried_runs = self._count_differing_runs(seed, names, bounds, stops_early=False)
+        return Race(seed, difference, tuple(kernel_sites), differing_runs, tried_runs)
 
-    def _shows(
-        self, seed: int, kernels: Sequence[str], lines: tuple[int, int] | None, *, stops: bool = True
+    def _count_differing_runs(
+        self, seed: int, kernels: Sequence[str], lines: tuple[int, int] | None, *, stops_early: bool = True
     ) -> tuple[int, int]:
-        """Return in how many of how many runs something differed; ``stops`` at the first such run."""
-        shown = 0
-        for tried in range(1, CONFIRMING_RUNS + 1):
-            shown += bool(self._run_delayed(seed, kernels, lines)[0])
-            if shown and stops:
-                return shown, tried
-        return shown, CONFIRMING_RUNS
+        """Return in how many of how many runs something differed; ``stops_early`` at the first such run."""
+        differing_runs = 0
+        for tried_runs in range(1, CONFIRMING_RUNS + 1):
+            differing_runs += bool(self._run_delayed(seed, kernels, lines)[0])
+            if differing_runs and stops_early:
+                return differing_runs, tried_runs
+        return differing_runs, CONFIRMING_RUNS
 
-    def _run(self, folder: Path, options: Sequence[str]) -> RunOutcome | None:
+    def _run_program(self, folder: Path, options: Sequence[str]) -> RunOutcome | None:
         """Run the program once. None if it did not end in time. Raises TraceError if it launched no kernel."""
         self.runs += 1
         for file in self.files:
@@ -236,10 +241,12 @@ def _memory_text(folder: Path) -> bytes:
     for trace in (open_trace(path) for path in sorted(folder.glob("*")) if is_trace(path)):
         counts: Counter[tuple[int, int, int]] = Counter()
         for entry in trace.state.hashes:
-            place = entry.kernel, entry.parameter, entry.offset
-            at = f"parameter {entry.parameter}" + (f" byte {entry.offset}" if entry.offset else "")
-            lines.append(f"{trace.kernels[entry.kernel].name} launch {counts[place]} {at}: {entry.hash}")
-            counts[place] += 1
+            parameter_key = entry.kernel, entry.parameter, entry.offset
+            parameter_text = f"parameter {entry.parameter}" + (f" byte {entry.offset}" if entry.offset else "")
+            lines.append(
+                f"{trace.kernels[entry.kernel].name} launch {counts[parameter_key]} {parameter_text}: {entry.hash}"
+            )
+            counts[parameter_key] += 1
     if not lines:
         raise UsageError(
             "--compare-memory: no launched kernel has KERNEL in its name, or none of the compared parameters points to"
@@ -254,20 +261,20 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     process.communicate()
 
 
-def _halved(items: list[Item], shows: Callable[[list[Item]], bool]) -> list[Item]:
+def _bisect(parts: list[Part], has_race: Callable[[list[Part]], bool]) -> list[Part]:
     """Return the smallest of the halves of halves that still shows something; all if no half does.
 
     The second half is tried first: a delay far ahead of a race shows it as well, and names another instruction.
     """
-    while len(items) > 1:
-        middle = len(items) // 2
-        half = next((half for half in (items[middle:], items[:middle]) if shows(half)), None)
+    while len(parts) > 1:
+        middle = len(parts) // 2
+        half = next((half for half in (parts[middle:], parts[:middle]) if has_race(half)), None)
         if half is None:
             break
-        items = half
-    return items
+        parts = half
+    return parts
 
 
-def _text(entry: SiteInstruction) -> str:
+def _site_text(entry: SiteInstruction) -> str:
     place = f" ({entry.source.file}:{entry.source.line})" if entry.source else ""
     return f"{entry.opcode}{place}"
