@@ -38,7 +38,7 @@ def prepared(case: demo.Case, checker: bool) -> tuple[Device, list[Any]]:
         device.checker = Checker(device.memory)
         for address, array in zip(arguments, arrays, strict=True):
             for kind in (CHANGE_ALLOCATED, CHANGE_INITIALISED):
-                device.checker.apply([(kind, int(address), array.nbytes)])
+                device.checker.apply_changes([(kind, int(address), array.nbytes)])
     return device, [*arguments, *(bytes(scalar) for scalar in case.scalars)]
 
 
@@ -69,7 +69,7 @@ def require_checks(name: str, device: Device, kernel: Kernel, case: demo.Case, a
     if faults:
         raise SystemExit(f"{name}: {faults[0].kind} at line {faults[0].place.line} {faults[0].detail}".rstrip())
     if checks is not None:
-        checks.apply([(CHANGE_FREED, int(arguments[0]), case.output.nbytes)])
+        checks.apply_changes([(CHANGE_FREED, int(arguments[0]), case.output.nbytes)])
         device.launch(kernel, *arguments, grid=case.grid, block=case.block, shared=case.shared_bytes)
         faults = checks.take_faults()
     if not any(fault.kind == "use_after_free" for fault in faults):

@@ -58,7 +58,7 @@ def launch(source: str, threads: int, *arguments: np.ndarray) -> bytes:
     tree = parse(HEAD + source)
     device = Device()
     device.load_variables(tree)
-    return device.launch(compile_kernel(tree, tree.entries()[0].name), *arguments, block=(threads,)).printed
+    return device.launch(compile_kernel(tree, tree.entries()[0].name), *arguments, block=(threads,)).printf_output
 
 
 def printing(body: str) -> str:

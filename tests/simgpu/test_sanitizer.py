@@ -71,18 +71,18 @@ class CheckedDevice(Device):
     def allocate(self, size: int) -> int:
         """Memory that is not initialised."""
         address = super().allocate(size + GUARD)
-        self.checks.apply([(CHANGE_ALLOCATED, address, size)])
+        self.checks.apply_changes([(CHANGE_ALLOCATED, address, size)])
         return address
 
     def upload(self, values: Any) -> int:
         """Memory that a copy initialised."""
         address = super().upload(values)
-        self.checks.apply([(CHANGE_INITIALISED, address, np.asarray(values).nbytes)])
+        self.checks.apply_changes([(CHANGE_INITIALISED, address, np.asarray(values).nbytes)])
         return address
 
     def free(self, address: int, size: int) -> None:
         """The reverse of ``allocate``."""
-        self.checks.apply([(CHANGE_FREED, address, size)])
+        self.checks.apply_changes([(CHANGE_FREED, address, size)])
 
 
 class Plant(NamedTuple):
@@ -584,7 +584,7 @@ def test_checks_leave_memory_of_faulty_kernels_as_it_is() -> None:
 
 
 def test_failing_check_ends_checks_and_not_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BatchOrder, "threads", None)
+    monkeypatch.setattr(BatchOrder, "grid_threads", None)
     device = launched(PLANTS["global-store"].source("st.global.u32 [%rd7], 7;"), CheckedDevice())
     (fault,) = device.checks.take_faults()
     assert fault.kind == "unchecked"

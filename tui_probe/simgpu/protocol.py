@@ -47,15 +47,15 @@ class MessageReader:
         end = self._position + count
         if end > len(self._content):
             raise SimulationError(f"a message of {len(self._content)} bytes ends before byte {end}")
-        taken = self._content[self._position : end]
+        content = self._content[self._position : end]
         self._position = end
-        return taken
+        return content
 
     def finish(self) -> None:
         """Raise SimulationError if anything is left."""
-        left = len(self._content) - self._position
-        if left:
-            raise SimulationError(f"a message of {len(self._content)} bytes is {left} bytes too long")
+        surplus = len(self._content) - self._position
+        if surplus:
+            raise SimulationError(f"a message of {len(self._content)} bytes is {surplus} bytes too long")
 
 
 class Codec(Protocol):
@@ -99,7 +99,7 @@ class Text(Bytes):
         return super().read(reader).decode("utf-8", "surrogateescape")
 
 
-class Fixed:
+class FixedTuple:
     """``count`` values of one kind, as a tuple."""
 
     def __init__(self, item: Codec, count: int) -> None:
@@ -241,11 +241,11 @@ class LaunchRequest:
 
     module: Annotated[int, U64]
     kernel: Annotated[int, U32]
-    grid: Annotated[Dimensions, Fixed(U32, 3)]
-    block: Annotated[Dimensions, Fixed(U32, 3)]
+    grid: Annotated[Dimensions, FixedTuple(U32, 3)]
+    block: Annotated[Dimensions, FixedTuple(U32, 3)]
     dynamic_shared_bytes: Annotated[int, U32]
     start_cycle: Annotated[int, U64]
-    cluster: Annotated[Dimensions, Fixed(U32, 3)]
+    cluster: Annotated[Dimensions, FixedTuple(U32, 3)]
     workspace: Annotated[int, U64]
     parameters: Annotated[bytes, BYTES]
     changes: Annotated[tuple[MemoryChange, ...], Sequence(Record(MemoryChange))] = ()
@@ -317,7 +317,7 @@ class DescribeReply:
     max_threads: Annotated[int, U32]
     registers: Annotated[int, I32]
     estimated_registers: Annotated[int, U32]
-    cluster: Annotated[Dimensions, Fixed(U32, 3)]
+    cluster: Annotated[Dimensions, FixedTuple(U32, 3)]
     parameters: Annotated[tuple[Parameter, ...], Sequence(Record(Parameter))]
 
 
@@ -329,7 +329,7 @@ class LaunchReply:
 
     cycles: Annotated[int, U64]
     instructions: Annotated[int, U64]
-    printed: Annotated[bytes, BYTES] = b""
+    printf_output: Annotated[bytes, BYTES] = b""
     findings: Annotated[tuple[str, ...], Sequence(TEXT)] = ()
 
 
@@ -350,7 +350,7 @@ class Failure:
     """Reply with any other status than OK: what went wrong, for a user, what threads printed before that, findings."""
 
     message: Annotated[str, TEXT]
-    printed: Annotated[bytes, BYTES] = b""
+    printf_output: Annotated[bytes, BYTES] = b""
     findings: Annotated[tuple[str, ...], Sequence(TEXT)] = ()
 
 

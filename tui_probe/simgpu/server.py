@@ -181,7 +181,7 @@ class Server:
         module = self._module(request.module)
         kernel = module.kernel(request.kernel)
         if self._checker is not None:
-            self._checker.apply((change.kind, change.address, change.size) for change in request.changes)
+            self._checker.apply_changes((change.kind, change.address, change.size) for change in request.changes)
             self._launched = (kernel.name, module.tree)
             self._runs.set()
         execution = executor.execute(
@@ -198,7 +198,7 @@ class Server:
             workspace=request.workspace,
             checker=self._checker,
         )
-        return LaunchReply(execution.cycles, execution.instructions, execution.printed, self._take_findings())
+        return LaunchReply(execution.cycles, execution.instructions, execution.printf_output, self._take_findings())
 
     def _take_findings(self) -> tuple[str, ...]:
         """The findings of the last launch, as JSON."""

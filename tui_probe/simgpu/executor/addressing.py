@@ -154,7 +154,7 @@ class Access(PointerAccess):
         of the register; others that differ by whole elements only move it.
         """
         register = group.registers[self._source.index]
-        known = group.batch.located.get(self._key)
+        known = group.batch.located_addresses.get(self._key)
         if known is not None and known.register is register and known.lanes is group.lanes:
             steps = known.steps(self._added, self._size)
             if steps is not None:
@@ -168,7 +168,9 @@ class Access(PointerAccess):
         memory = _SPACES[space](group.batch)
         location = self._locate(memory, group, group.lanes, address)
         if not memory.is_divided:
-            group.batch.located[self._key] = LocatedAddress(register, group.lanes, self._added, memory, *location)
+            group.batch.located_addresses[self._key] = LocatedAddress(
+                register, group.lanes, self._added, memory, *location
+            )
         return LaneAccess(memory, location.element)
 
     def parts(self, group: ThreadGroup) -> Iterator[LaneAccess]:

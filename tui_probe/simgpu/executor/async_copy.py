@@ -57,15 +57,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CopyWait:
-    """A wait for copies, which are complete at ``end``, a time per lane.
+    """A wait for copies, which are complete at ``end_cycles``, a time per lane.
 
-    ``pending`` groups may still be on their way, None: not even copies in no group. ``bulk`` are the parts of bulk
-    copies that are awaited: ``BULK_WRITES``, ``BULK_READS``.
+    ``pending_groups`` groups may still be on their way, None: not even copies in no group. ``bulk_parts`` are the parts
+    of bulk copies that are awaited: ``BULK_WRITES``, ``BULK_READS``.
     """
 
-    end: Callable[[ThreadGroup], NDArray[np.int64]]
-    pending: int | None
-    bulk: tuple[int, ...] = ()
+    end_cycles: Callable[[ThreadGroup], NDArray[np.int64]]
+    pending_groups: int | None
+    bulk_parts: tuple[int, ...] = ()
     may_end: bool = False
 
     def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
@@ -73,13 +73,13 @@ class CopyWait:
 
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
         def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:  # noqa: ARG001
-            np.maximum.at(group.batch.counters, group.lanes.warp, self.end(group))
+            np.maximum.at(group.batch.counters, group.lanes.warp, self.end_cycles(group))
             if group.batch.checks is not None:
                 order = group.batch.checks.order
-                if self.bulk:
-                    order.copies.bulk_awaited(group.lanes, self.pending or 0, self.bulk)
+                if self.bulk_parts:
+                    order.copies.bulk_awaited(group.lanes, self.pending_groups or 0, self.bulk_parts)
                 else:
-                    order.copies.awaited(group.lanes, self.pending)
+                    order.copies.awaited(group.lanes, self.pending_groups)
             group.block = following
             return group
 
@@ -98,12 +98,12 @@ def pending_groups(instruction: Instruction, bind: Binder) -> int:
 # Into shared memory, of other blocks of the cluster too, an mbarrier counts the bytes; out of it, groups tell when
 # they are done. Masks of bytes are not supported.
 
-_UNIT: Final = 16
+_UNIT_BYTES: Final = 16
 """Sizes and addresses of bulk copies are multiples of this many bytes (PTX ISA, cp.async.bulk)."""
-_INTO_SHARED: Final = ("global", "mbarrier::complete_tx::bytes")
-_INTO_ANOTHER: Final = ("shared::cluster", "shared::cta", "mbarrier::complete_tx::bytes")
-_MULTICAST: Final = ("shared::cluster", *_INTO_SHARED, "multicast::cluster")
-_OUT_OF_SHARED: Final = ("global", "shared::cta", "bulk_group")
+_GLOBAL_TO_SHARED: Final = ("global", "mbarrier::complete_tx::bytes")
+_SHARED_TO_CLUSTER: Final = ("shared::cluster", "shared::cta", "mbarrier::complete_tx::bytes")
+_MULTICAST: Final = ("shared::cluster", *_GLOBAL_TO_SHARED, "multicast::cluster")
+_SHARED_TO_GLOBAL: Final = ("global", "shared::cta", "bulk_group")
 
 
 class _MemoryOperand(NamedTuple):
@@ -120,19 +120,19 @@ def build_bulk(instruction: Instruction, bind: Binder) -> Operation:
         return _commit_bulk
     if modifiers[0] == "tensor":
         return build_tensor_copy(instruction, bind)
-    if modifiers[:1] in (("shared::cluster",), ("shared::cta",)) and modifiers[1:] == _INTO_SHARED:
-        to, source, size, word = operands_before_hint(instruction, 4)
-        return _build_into_shared(to, _MemoryOperand(source, "global"), size, word, bind)
-    if modifiers == _INTO_ANOTHER:
-        to, source, size, word = operands_of(instruction, 4)
-        return _build_into_shared(to, _MemoryOperand(source, "shared"), size, word, bind)
+    if modifiers[:1] in (("shared::cluster",), ("shared::cta",)) and modifiers[1:] == _GLOBAL_TO_SHARED:
+        destination, source, size, mbarrier = operands_before_hint(instruction, 4)
+        return _build_copy_to_shared(destination, _MemoryOperand(source, "global"), size, mbarrier, bind)
+    if modifiers == _SHARED_TO_CLUSTER:
+        destination, source, size, mbarrier = operands_of(instruction, 4)
+        return _build_copy_to_shared(destination, _MemoryOperand(source, "shared"), size, mbarrier, bind)
     if modifiers == _MULTICAST:
         return _build_multicast(operands_before_hint(instruction, 5), bind)
     if modifiers[:1] == ("prefetch",):
         return _prefetch
-    if modifiers == _OUT_OF_SHARED:
-        to, source, size = operands_before_hint(instruction, 3)
-        return _build_out_of_shared(to, source, size, bind)
+    if modifiers == _SHARED_TO_GLOBAL:
+        destination, source, size = operands_before_hint(instruction, 3)
+        return _build_copy_from_shared(destination, source, size, bind)
     return bind.unsupported()
 
 
@@ -146,59 +146,66 @@ def build_bulk_wait(instruction: Instruction, bind: Binder) -> CopyWait:
     return CopyWait(lambda group: group.batch.bulk_writes.end_of_groups(group.lanes, pending), pending, parts)
 
 
-def _build_into_shared(to: Operand, source: _MemoryOperand, size: Operand, word: Operand, bind: Binder) -> Operation:
+def _build_copy_to_shared(
+    destination: Operand, source: _MemoryOperand, size: Operand, mbarrier: Operand, bind: Binder
+) -> Operation:
     """``[to], [source], size, [mbarrier]``."""
-    copy = _build_bulk_copy(_MemoryOperand(to, "shared"), source, size, bind)
-    access, line = Access(word, "shared", WORD_BYTES, bind), bind.line
+    copy = _build_bulk_copy(_MemoryOperand(destination, "shared"), source, size, bind)
+    access, line = Access(mbarrier, "shared", WORD_BYTES, bind), bind.line
 
     def run(group: ThreadGroup) -> None:
         sizes = copy(group)
-        issued = group.batch.counters[group.lanes.warp].tolist()
-        times = [now + COPY_LATENCY + copy_cycles(size) for now, size in zip(issued, sizes, strict=True)]
+        issue_cycles = group.batch.counters[group.lanes.warp].tolist()
+        end_cycles = [
+            issue_cycle + COPY_LATENCY + copy_cycles(size)
+            for issue_cycle, size in zip(issue_cycles, sizes, strict=True)
+        ]
         mbarriers = words_of(access, group, line)
         if group.batch.checks is not None:
             group.batch.checks.order.copies.counted(mbarriers)
-        apply_events(group, line, mbarriers, [MBarrierEvent(transfer=-size) for size in sizes], times)
+        apply_events(group, line, mbarriers, [MBarrierEvent(transfer=-size) for size in sizes], end_cycles)
 
     return run
 
 
 def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
     """``[to], [source], size, [mbarrier], mask``: to the same place in each block that the mask names."""
-    to, source, size, word, mask = operands
-    writing, reading = _UnitRun(to, "shared", bind, TRACKED_COPY), _UnitRun(source, "global", bind)
-    access, line = Access(word, "shared", WORD_BYTES, bind), bind.line
+    destination, source, size, mbarrier, mask = operands
+    targets_run, sources_run = _UnitRun(destination, "shared", bind, TRACKED_COPY), _UnitRun(source, "global", bind)
+    access, line = Access(mbarrier, "shared", WORD_BYTES, bind), bind.line
     count, blocks = bind.source(size, TYPES["u32"]), bind.source(mask, TYPES["u16"])
     bind.effects.starts_block = True
 
     def run(group: ThreadGroup) -> None:
         lanes = group.lanes
-        sizes, issued = _bulk_sizes(group, count, line), group.batch.counters[lanes.warp].tolist()
-        sources, masks = reading.places(group, sizes), lanes.spread(blocks.read(group.registers)).tolist()
-        targets, values = writing.addresses(group), lanes.spread(access.address(group))
+        sizes, issue_cycles = _bulk_sizes(group, count, line), group.batch.counters[lanes.warp].tolist()
+        sources, masks = sources_run.places(group, sizes), lanes.spread(blocks.read(group.registers)).tolist()
+        targets, mbarrier_addresses = targets_run.addresses(group), lanes.spread(access.address(group))
         for lane, (origin, size) in enumerate(zip(sources, sizes, strict=True)):
-            single = group.select(np.array([lane]), group.block, ())
-            time = issued[lane] + COPY_LATENCY + copy_cycles(size)
+            one_lane = group.select(np.array([lane]), group.block, ())
+            end_cycle = issue_cycles[lane] + COPY_LATENCY + copy_cycles(size)
             for rank in (rank for rank in range(MAX_BLOCKS) if masks[lane] >> rank & 1):
-                (place,) = writing.places_at(single, at_rank(targets[lane : lane + 1], rank, single), [size])
+                (place,) = targets_run.places_at(one_lane, at_rank(targets[lane : lane + 1], rank, one_lane), [size])
                 _copy_units(place, origin, size)
-                word_there = words_of(access, single, line, at_rank(values[lane : lane + 1], rank, single))
-                if single.batch.checks is not None:
-                    single.batch.checks.order.copies.counted(word_there)
-                apply_events(single, line, word_there, [MBarrierEvent(transfer=-size)], [time])
+                target_mbarrier = words_of(
+                    access, one_lane, line, at_rank(mbarrier_addresses[lane : lane + 1], rank, one_lane)
+                )
+                if one_lane.batch.checks is not None:
+                    one_lane.batch.checks.order.copies.counted(target_mbarrier)
+                apply_events(one_lane, line, target_mbarrier, [MBarrierEvent(transfer=-size)], [end_cycle])
 
     return run
 
 
-def _build_out_of_shared(to: Operand, source: Operand, size: Operand, bind: Binder) -> Operation:
+def _build_copy_from_shared(destination: Operand, source: Operand, size: Operand, bind: Binder) -> Operation:
     """``[to], [source], size``."""
-    copy = _build_bulk_copy(_MemoryOperand(to, "global"), _MemoryOperand(source, "shared"), size, bind)
+    copy = _build_bulk_copy(_MemoryOperand(destination, "global"), _MemoryOperand(source, "shared"), size, bind)
 
     def run(group: ThreadGroup) -> None:
         cycles = np.array([copy_cycles(size) for size in copy(group)], np.int64)
-        issued = group.batch.counters[group.lanes.warp]
-        group.batch.bulk_reads.add(group.lanes, issued + cycles)
-        group.batch.bulk_writes.add(group.lanes, issued + cycles + COPY_LATENCY)
+        issue_cycles = group.batch.counters[group.lanes.warp]
+        group.batch.bulk_reads.add(group.lanes, issue_cycles + cycles)
+        group.batch.bulk_writes.add(group.lanes, issue_cycles + cycles + COPY_LATENCY)
         if group.batch.checks is not None:
             group.batch.checks.order.copies.bulk_issued(group.lanes)
 
@@ -206,17 +213,17 @@ def _build_out_of_shared(to: Operand, source: Operand, size: Operand, bind: Bind
 
 
 def _build_bulk_copy(
-    to: _MemoryOperand, source: _MemoryOperand, size: Operand, bind: Binder
+    destination: _MemoryOperand, source: _MemoryOperand, size: Operand, bind: Binder
 ) -> Callable[[ThreadGroup], list[int]]:
     """Return the copy between operands; it returns the bytes that each lane copied."""
-    written, read = (TRACKED_COPY, LOAD) if to.space == "shared" else (BULK_STORE, BULK_LOAD)
-    writing, reading = _UnitRun(*to, bind, written), _UnitRun(*source, bind, read)
+    store_kind, load_kind = (TRACKED_COPY, LOAD) if destination.space == "shared" else (BULK_STORE, BULK_LOAD)
+    targets, sources = _UnitRun(*destination, bind, store_kind), _UnitRun(*source, bind, load_kind)
     count, line = bind.source(size, TYPES["u32"]), bind.line
     bind.effects.starts_block = True
 
     def run(group: ThreadGroup) -> list[int]:
         sizes = _bulk_sizes(group, count, line)
-        places = zip(writing.places(group, sizes), reading.places(group, sizes), sizes, strict=True)
+        places = zip(targets.places(group, sizes), sources.places(group, sizes), sizes, strict=True)
         for target, origin, size in places:
             _copy_units(target, origin, size)
         return sizes
@@ -227,21 +234,23 @@ def _build_bulk_copy(
 def _bulk_sizes(group: ThreadGroup, count: SourceOperand, line: int) -> list[int]:
     """Return the bytes that each lane copies. Raises SimulationError."""
     sizes: list[int] = group.lanes.spread(count.read(group.registers)).tolist()
-    if any(size % _UNIT or not size for size in sizes):
-        raise SimulationError(f"cp.async.bulk at line {line} copies {sizes} bytes, not a multiple of {_UNIT}")
+    if any(size % _UNIT_BYTES or not size for size in sizes):
+        raise SimulationError(f"cp.async.bulk at line {line} copies {sizes} bytes, not a multiple of {_UNIT_BYTES}")
     return sizes
 
 
 def _copy_units(target: tuple[Space, int], origin: tuple[Space, int], size: int) -> None:
-    (to, first), (source, start), units = target, origin, size // _UNIT
-    to.view(B128)[first : first + units] = source.view(B128)[start : start + units]
+    (target_space, target_unit), (source_space, source_unit), units = target, origin, size // _UNIT_BYTES
+    target_space.view(B128)[target_unit : target_unit + units] = source_space.view(B128)[
+        source_unit : source_unit + units
+    ]
 
 
 class _UnitRun:
     """An operand that names the first of several units of memory."""
 
     def __init__(self, operand: Operand, space: str, bind: Binder, kind: AccessKind = LOAD) -> None:
-        self._access = Access(operand, space, _UNIT, bind, kind)
+        self._access = Access(operand, space, _UNIT_BYTES, bind, kind)
 
     def addresses(self, group: ThreadGroup) -> Value:
         """Return the address of each lane."""
@@ -254,18 +263,18 @@ class _UnitRun:
     def places_at(self, group: ThreadGroup, address: Value, sizes: list[int]) -> list[tuple[Space, int]]:
         """Return the space and element of each lane's place at other addresses."""
         (part,) = self._access.parts_at(group, address)
-        last = address + np.array(sizes, address.dtype) - address.dtype.type(_UNIT)
-        for _ in self._access.parts_at(group, last):
+        last_address = address + np.array(sizes, address.dtype) - address.dtype.type(_UNIT_BYTES)
+        for _ in self._access.parts_at(group, last_address):
             pass
-        places = [(part.space, int(first)) for first in group.lanes.spread(part.element)]
+        places = [(part.space, int(first_unit)) for first_unit in group.lanes.spread(part.element)]
         self._check(group, places, sizes)
         return places
 
     def _check(self, group: ThreadGroup, places: list[tuple[Space, int]], sizes: list[int]) -> None:
         if group.batch.checks is None:
             return
-        for position, ((space, first), size) in enumerate(zip(places, sizes, strict=True)):
-            units = first + np.arange(size // _UNIT)
+        for position, ((space, first_unit), size) in enumerate(zip(places, sizes, strict=True)):
+            units = first_unit + np.arange(size // _UNIT_BYTES)
             self._access.check(group, LaneAccess(space, units, 0, np.full(len(units), position, np.intp)))
 
 
@@ -310,37 +319,37 @@ def _build_async(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
     """``cp.async.ca|cg.shared.global [to], [from], size{, source size}{, policy}``; zeros after the source."""
-    to, source, size_operand, *optional = operands_of(instruction, 3, 5)
+    destination, source, size_operand, *optional_operands = operands_of(instruction, 3, 5)
     if not isinstance(size_operand, Immediate):
         bind.unsupported()
     if any("cache_hint" in modifier for modifier in instruction.modifiers):
-        optional = optional[:-1]
-    source_size = bind.source(optional[0], TYPES["u32"]) if optional else None
+        optional_operands = optional_operands[:-1]
+    source_size = bind.source(optional_operands[0], TYPES["u32"]) if optional_operands else None
     size = integer_literal(size_operand.text)
-    reading, writing = Access(source, "global", size, bind), Access(to, "shared", size, bind, COPY)
+    load, target = Access(source, "global", size, bind), Access(destination, "shared", size, bind, COPY)
     single_bytes = [_byte_access(source, number, bind) for number in range(size)] if source_size else []
     reads = tuple(bind.effects.reads)
-    unit = whole_type(size)
-    note = _copy_clock(size)
+    copy_type = whole_type(size)
+    add_completion = _completion_recorder(size)
     bind.effects.starts_block = True
 
     def run(group: ThreadGroup) -> None:
-        note(group)
+        add_completion(group)
         if source_size is not None:
-            wanted = source_size.read(group.registers)
-            if (wanted < size).any():
-                store(writing, group, _first_bytes(group, single_bytes, group.lanes.spread(wanted), reads))
-                _note_issue(group)
+            byte_counts = source_size.read(group.registers)
+            if (byte_counts < size).any():
+                store(target, group, _first_bytes(group, single_bytes, group.lanes.spread(byte_counts), reads))
+                _check_issue(group)
                 return
-        for part in reading.parts(group):
-            reading.check(group, part)
-            store(writing, group, part.view(unit)[part.element])
-        _note_issue(group)
+        for part in load.parts(group):
+            load.check(group, part)
+            store(target, group, part.view(copy_type)[part.element])
+        _check_issue(group)
 
     return run
 
 
-def _note_issue(group: ThreadGroup) -> None:
+def _check_issue(group: ThreadGroup) -> None:
     if group.batch.checks is not None:
         group.batch.checks.order.copies.issued(group.lanes)
 
@@ -351,31 +360,31 @@ def _byte_access(source: Operand, number: int, bind: Binder) -> Access:
     return Access(replace(source, offset=source.offset + number), "global", 1, bind)
 
 
-def _first_bytes(group: ThreadGroup, single_bytes: list[Access], wanted: Value, reads: tuple[int, ...]) -> Value:
-    """Return the first ``wanted`` bytes for each lane, and zeros after them."""
+def _first_bytes(group: ThreadGroup, single_bytes: list[Access], byte_counts: Value, reads: tuple[int, ...]) -> Value:
+    """Return the first ``byte_counts`` bytes for each lane, and zeros after them."""
     size = len(single_bytes)
-    copied = np.zeros((group.lanes.count, size), U8)
+    copied_bytes = np.zeros((group.lanes.count, size), U8)
     for number, access in enumerate(single_bytes):
-        positions = np.flatnonzero(wanted > number)
+        positions = np.flatnonzero(byte_counts > number)
         if len(positions):
-            chosen = group.select(positions, group.block, reads)
-            for part in access.parts(chosen):
-                access.check(chosen, part)
-                copied[positions, number] = part.view(U8)[part.element]
-    result: Value = copied.view(whole_type(size))[:, 0]
+            lanes_with_byte = group.select(positions, group.block, reads)
+            for part in access.parts(lanes_with_byte):
+                access.check(lanes_with_byte, part)
+                copied_bytes[positions, number] = part.view(U8)[part.element]
+    result: Value = copied_bytes.view(whole_type(size))[:, 0]
     return result
 
 
-def _copy_clock(size: int) -> Operation:
+def _completion_recorder(size: int) -> Operation:
     """Return the note of when ``size`` bytes per lane are copied: the lanes of a warp share one transfer."""
     cycles = COPY_LATENCY + np.array([copy_cycles(size * count) for count in range(WARP_SIZE + 1)], np.int64)
 
-    def note(group: ThreadGroup) -> None:
+    def add_completion(group: ThreadGroup) -> None:
         lanes, counters = group.lanes, group.batch.counters
         end = counters + cycles[np.bincount(lanes.warp, minlength=len(counters))]
         group.batch.copies.add(lanes, end[lanes.warp])
 
-    return note
+    return add_completion
 
 
 def _commit(group: ThreadGroup) -> None:
@@ -398,11 +407,11 @@ def build_any_store(instruction: Instruction, bind: Binder) -> Operation:
         return loads_and_stores.build_store(instruction, bind)
     if "mbarrier::complete_tx::bytes" not in instruction.modifiers:
         return bind.unsupported()
-    to, stored, word = operands_of(instruction, 3)
+    destination, stored_value, mbarrier = operands_of(instruction, 3)
     kind = last_type(instruction)
-    size = kind.bytes * (len(stored.elements) if isinstance(stored, Vector) else 1)
-    store = loads_and_stores.build_store_of(to, stored, kind, "shared", bind)
-    access, line = Access(word, "shared", WORD_BYTES, bind), bind.line
+    size = kind.bytes * (len(stored_value.elements) if isinstance(stored_value, Vector) else 1)
+    store = loads_and_stores.build_store_of(destination, stored_value, kind, "shared", bind)
+    access, line = Access(mbarrier, "shared", WORD_BYTES, bind), bind.line
     bind.effects.starts_block = True
 
     def run(group: ThreadGroup) -> None:

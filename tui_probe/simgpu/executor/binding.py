@@ -94,54 +94,56 @@ INSTRUCTION_BUILDERS: Final[dict[str, Build]] = {
 }
 
 
-def guarded(operation: Operation, predicate: SourceOperand, effects: Effects) -> Operation:
+def guard_operation(operation: Operation, predicate: SourceOperand, effects: Effects) -> Operation:
     """Return ``operation`` under a guard. Its targets count as read too: other lanes keep their values."""
     writes = tuple(sorted(effects.writes))
     if effects.pure:
-        return _guarded_pure(operation, predicate, writes)
-    return _guarded_subset(operation, predicate, tuple(sorted(effects.reads)), writes)
+        return _guard_pure(operation, predicate, writes)
+    return _guard_by_subset(operation, predicate, tuple(sorted(effects.reads)), writes)
 
 
-def _guarded_pure(operation: Operation, predicate: SourceOperand, writes: tuple[int, ...]) -> Operation:
+def _guard_pure(operation: Operation, predicate: SourceOperand, writes: tuple[int, ...]) -> Operation:
     def run(group: ThreadGroup) -> None:
         registers = group.registers
-        holds = predicate.read(registers)
-        if not holds.ndim:
-            if holds:
+        is_active = predicate.read(registers)
+        if not is_active.ndim:
+            if is_active:
                 operation(group)
             return
-        before = [registers[index] for index in writes]
+        old_values = [registers[index] for index in writes]
         operation(group)
-        for index, old in zip(writes, before, strict=True):
-            registers[index] = np.where(holds, registers[index], old)
+        for index, old_value in zip(writes, old_values, strict=True):
+            registers[index] = np.where(is_active, registers[index], old_value)
 
     return run
 
 
-def _guarded_subset(
+def _guard_by_subset(
     operation: Operation, predicate: SourceOperand, reads: tuple[int, ...], writes: tuple[int, ...]
 ) -> Operation:
     def run(group: ThreadGroup) -> None:
-        holds = predicate.read(group.registers)
-        count = np.count_nonzero(holds) if holds.ndim else int(holds) * group.lanes.count
+        is_active = predicate.read(group.registers)
+        count = np.count_nonzero(is_active) if is_active.ndim else int(is_active) * group.lanes.count
         if count == group.lanes.count:
             operation(group)
         elif count:
-            chosen = np.flatnonzero(holds)
-            inner = group.select(chosen, group.block, reads)
-            operation(inner)
+            positions = np.flatnonzero(is_active)
+            active_group = group.select(positions, group.block, reads)
+            operation(active_group)
             for index in writes:
-                group.registers[index] = _filled(group, chosen, group.registers[index], inner.registers[index])
+                group.registers[index] = _merge_lanes(
+                    group, positions, group.registers[index], active_group.registers[index]
+                )
 
     return run
 
 
-def _filled(group: ThreadGroup, chosen: Places, old: Value | None, new: Value) -> Value:
-    """``old``, with ``new`` at the positions ``chosen``."""
-    shape = (group.lanes.count, *new.shape[1:])
-    filled = np.zeros(shape, new.dtype) if old is None else np.array(np.broadcast_to(old, shape))
-    filled[chosen] = new
-    return filled
+def _merge_lanes(group: ThreadGroup, positions: Places, old_value: Value | None, new_value: Value) -> Value:
+    """``old_value``, with ``new_value`` at the positions ``positions``."""
+    shape = (group.lanes.count, *new_value.shape[1:])
+    result = np.zeros(shape, new_value.dtype) if old_value is None else np.array(np.broadcast_to(old_value, shape))
+    result[positions] = new_value
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ class LabelMark:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenInstruction:
+class NamedInstruction:
     """An instruction as written, with the names that it sees."""
 
     instruction: Instruction
@@ -171,7 +173,7 @@ class BoundStep:
     length: int = 1
 
 
-def usual_types(items: Iterable[LabelMark | WrittenInstruction]) -> dict[int, DType]:
+def common_types(items: Iterable[LabelMark | NamedInstruction]) -> dict[int, DType]:
     """The type of most instructions that name a register, by register: kept as this type, it needs few conversions."""
     votes: defaultdict[int, Counter[DType]] = defaultdict(Counter)
     for item in items:
@@ -187,78 +189,76 @@ def usual_types(items: Iterable[LabelMark | WrittenInstruction]) -> dict[int, DT
     return {index: counts.most_common(1)[0][0] for index, counts in votes.items()}
 
 
-def bind_function(
-    items: Iterable[LabelMark | WrittenInstruction], code: FunctionCode, binder: Binder
-) -> list[BoundItem]:
+def bind_function(items: Iterable[LabelMark | NamedInstruction], code: FunctionCode, binder: Binder) -> list[BoundItem]:
     """Bind all instructions of a function whose code is ``code``."""
     parts: list[BoundItem] = []
     for item in items:
-        parts.extend([item] if isinstance(item, LabelMark) else _bind(item, code, binder))
+        parts.extend([item] if isinstance(item, LabelMark) else _bind_instruction(item, code, binder))
     return parts
 
 
-def _bind(item: WrittenInstruction, code: FunctionCode, binder: Binder) -> list[BoundItem]:
-    instruction = _plain(item.instruction, item.names)
+def _bind_instruction(item: NamedInstruction, code: FunctionCode, binder: Binder) -> list[BoundItem]:
+    instruction = _normalise(item.instruction, item.names)
     binder.begin(item.names, instruction.span.line)
-    guard = _guard(instruction, binder)
+    guard = _guard_predicate(instruction, binder)
     if isinstance(guard, SourceOperand) and instruction.opcode == "bra":
-        return [_guarded_branch(instruction, guard, binder)]
-    step = _step(instruction, code, binder)
+        return [_bind_guarded_branch(instruction, guard, binder)]
+    step = _bind_step(instruction, code, binder)
     if guard is None:
         return [step]
     if step.control is None and step.effects.members is None and step.operation is not None:
         step.effects.reads.add(guard.index)
-        operation = guarded(step.operation, guard, step.effects)
+        operation = guard_operation(step.operation, guard, step.effects)
         step.effects.reads.update(step.effects.writes)
         return [BoundStep(operation, None, step.effects, step.line, step.cycles)]
-    return _skipped_around(step, guard, binder)
+    return _branch_around(step, guard, binder)
 
 
-def _plain(instruction: Instruction, names: Names) -> Instruction:
+def _normalise(instruction: Instruction, names: Names) -> Instruction:
     """The instruction with its operands in the forms that the builders know."""
-    operands = _plain_operands(instruction.operands, names)
+    operands = _normalise_operands(instruction.operands, names)
     return instruction if operands is instruction.operands else replace(instruction, operands=operands)
 
 
-def _plain_operands(operands: tuple[Operand, ...], names: Names) -> tuple[Operand, ...]:
+def _normalise_operands(operands: tuple[Operand, ...], names: Names) -> tuple[Operand, ...]:
     """Return plain operands: the same tuple where all are plain, as nearly always."""
-    plain = tuple([_plain_operand(operand, names) for operand in operands])
-    return operands if all(map(is_, plain, operands)) else plain
+    normal_operands = tuple([_normalise_operand(operand, names) for operand in operands])
+    return operands if all(map(is_, normal_operands, operands)) else normal_operands
 
 
-def _plain_operand(operand: Operand, names: Names) -> Operand:
+def _normalise_operand(operand: Operand, names: Names) -> Operand:
     """A register that is a vector (``.reg .v2 .u32 v``, ``%tid``) as its parts, ``table[0]`` as ``table``."""
     match operand:
         case Register():
             if not operand.selector and names.find(operand.name) is not None:
                 return operand
-            parts = _parts(operand, names)
-            return Vector(parts) if parts else _by_coordinate(operand, names)
+            parts = _vector_parts(operand, names)
+            return Vector(parts) if parts else _coordinate_register(operand, names)
         case Vector():
-            elements = _plain_operands(operand.elements, names)
+            elements = _normalise_operands(operand.elements, names)
             return operand if elements is operand.elements else Vector(elements)
         case Parenthesised():
-            return Parenthesised(tuple(_plain_operand(element, names) for element in operand.elements))
+            return Parenthesised(tuple(_normalise_operand(element, names) for element in operand.elements))
         case Element(name, Immediate("0")):
             return Symbol(name)
     return operand
 
 
-def _parts(operand: Register, names: Names) -> tuple[Register, ...]:
+def _vector_parts(operand: Register, names: Names) -> tuple[Register, ...]:
     if operand.selector:
         return ()
     parts = [Register(operand.name, part) for part in "xyzw"]
     return tuple(part for part in parts if names.find(str(part)) is not None or str(part) in SPECIAL_REGISTERS)
 
 
-def _by_coordinate(operand: Register, names: Names) -> Register:
+def _coordinate_register(operand: Register, names: Names) -> Register:
     """``v.r`` as ``v.x``: the parts of a vector have two names each."""
     if operand.selector not in _COLOR_SELECTORS or names.find(str(operand)) is not None:
         return operand
     return Register(operand.name, _COLOR_SELECTORS[operand.selector])
 
 
-def _guard(instruction: Instruction, binder: Binder) -> SourceOperand | None:
+def _guard_predicate(instruction: Instruction, binder: Binder) -> SourceOperand | None:
     """The guard predicate."""
     if instruction.predicate is None:
         return None
@@ -266,23 +266,25 @@ def _guard(instruction: Instruction, binder: Binder) -> SourceOperand | None:
     return source.inverted() if instruction.predicate_negated else source
 
 
-def _guarded_branch(instruction: Instruction, guard: SourceOperand, binder: Binder) -> BoundStep:
+def _bind_guarded_branch(instruction: Instruction, guard: SourceOperand, binder: Binder) -> BoundStep:
     branch = build_branch(instruction, binder)
     branch.condition = guard
     return BoundStep(None, branch, binder.effects, binder.line, instruction_cost("bra", ()))
 
 
-def _skipped_around(step: BoundStep, guard: SourceOperand, binder: Binder) -> list[BoundItem]:
+def _branch_around(step: BoundStep, guard: SourceOperand, binder: Binder) -> list[BoundItem]:
     """A guarded instruction that lanes wait at or end with: the others branch around it.
 
     The branch has its cost, so that a warp pays for it, whether its guard holds or not, and once.
     """
-    after = binder.layout.label()
-    skip = BoundStep(None, Branch(after, guard.inverted()), Effects(reads={guard.index}), step.line, step.cycles)
-    return [skip, replace(step, cycles=0, length=0), LabelMark(after)]
+    skip_label = binder.layout.label()
+    branch_step = BoundStep(
+        None, Branch(skip_label, guard.inverted()), Effects(reads={guard.index}), step.line, step.cycles
+    )
+    return [branch_step, replace(step, cycles=0, length=0), LabelMark(skip_label)]
 
 
-def _step(instruction: Instruction, code: FunctionCode, binder: Binder) -> BoundStep:
+def _bind_step(instruction: Instruction, code: FunctionCode, binder: Binder) -> BoundStep:
     opcode = instruction.opcode
     cycles = instruction_cost(opcode, instruction.modifiers)
     operation: Operation | None = None
@@ -291,17 +293,17 @@ def _step(instruction: Instruction, code: FunctionCode, binder: Binder) -> Bound
         if instruction.opcode == "call":
             operation = build_device_call(instruction, binder)
         if operation is None:
-            control = _control(instruction, code, binder)
+            control = _bind_control(instruction, code, binder)
         if operation is None and control is None:
-            operation = _operation(instruction, binder)
+            operation = _bind_operation(instruction, binder)
     except UnsupportedFormError:
-        operation = _unsupported(instruction)
+        operation = _raise_unsupported(instruction)
     if binder.effects.prelude:
-        operation = _chained(binder.effects.prelude, operation)
+        operation = _chain(binder.effects.prelude, operation)
     return BoundStep(operation, control, binder.effects, binder.line, cycles)
 
 
-def _control(instruction: Instruction, code: FunctionCode, binder: Binder) -> Control | None:
+def _bind_control(instruction: Instruction, code: FunctionCode, binder: Binder) -> Control | None:
     match instruction.opcode:
         case "bra":
             return build_branch(instruction, binder)
@@ -318,7 +320,7 @@ def _control(instruction: Instruction, code: FunctionCode, binder: Binder) -> Co
     return build_barrier(instruction, binder) if is_barrier(instruction) else None
 
 
-def _operation(instruction: Instruction, binder: Binder) -> Operation:
+def _bind_operation(instruction: Instruction, binder: Binder) -> Operation:
     build = INSTRUCTION_BUILDERS.get(instruction.opcode)
     if build is None:
         return binder.unsupported()
@@ -329,7 +331,7 @@ def _operation(instruction: Instruction, binder: Binder) -> Operation:
         return binder.unsupported()
 
 
-def _chained(prelude: list[Operation], operation: Operation | None) -> Operation:
+def _chain(prelude: list[Operation], operation: Operation | None) -> Operation:
     operations = (*prelude, operation) if operation else tuple(prelude)
 
     def run(group: ThreadGroup) -> None:
@@ -339,18 +341,18 @@ def _chained(prelude: list[Operation], operation: Operation | None) -> Operation
     return run
 
 
-def _reason(instruction: Instruction) -> str:
+def _unsupported_reason(instruction: Instruction) -> str:
     if instruction.opcode in _TEXTURE_OPCODES:
         return "texture-instruction"
     return "tensor-map-instruction" if "tensor" in instruction.modifiers else "unsupported-instruction"
 
 
-def _unsupported(instruction: Instruction) -> Operation:
+def _raise_unsupported(instruction: Instruction) -> Operation:
     text = ".".join((instruction.opcode, *instruction.modifiers))
     if instruction.opcode == "call":
         text += "".join(f" {operand.name}" for operand in instruction.operands if isinstance(operand, Symbol))
     line = instruction.span.line
-    reason = _reason(instruction)
+    reason = _unsupported_reason(instruction)
 
     def run(group: ThreadGroup) -> None:  # noqa: ARG001
         raise UnsupportedInstructionError(text, line, reason)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _U32: Final = TYPES["u32"]
-_KNOWN_TABLES: Final[dict[int, Callable[[Value, Value, Value], Value]]] = {
+_LOP3_FUNCTIONS: Final[dict[int, Callable[[Value, Value, Value], Value]]] = {
     0x80: lambda a, b, c: a & b & c,
     0x96: lambda a, b, c: a ^ b ^ c,
     0xFE: lambda a, b, c: a | b | c,
@@ -52,24 +52,24 @@ _PERMUTE_MODES: Final = {
     "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
     "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
 }
-_ONES: Final = np.array([byte.bit_count() for byte in range(256)], U8)
-_ONES_OF_HALF: Final = (_ONES[:, None] + _ONES).reshape(-1)
+_ONES_OF_BYTE: Final = np.array([byte.bit_count() for byte in range(256)], U8)
+_ONES_OF_HALF: Final = (_ONES_OF_BYTE[:, None] + _ONES_OF_BYTE).reshape(-1)
 """A table of 16 bits: half as many look-ups as one of bytes."""
-_REVERSED: Final = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], U8)
+_REVERSED_BYTES: Final = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], U8)
 
 
-def _logical(function: Callable[..., Value], count: int = 3) -> Callable[[Instruction, Binder], Operation]:
+def _logic_builder(function: Callable[..., Value], count: int = 3) -> Callable[[Instruction, Binder], Operation]:
     """A builder for bitwise logic, which works on any integer type the register is kept as."""
 
     def build(instruction: Instruction, bind: Binder) -> Operation:
         target, *sources = operands_of(instruction, count)
-        kind = integer_kept(target, last_type(instruction), bind)
+        kind = integer_storage(target, last_type(instruction), bind)
         return bind.pure(function, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
 
     return build
 
 
-def integer_kept(target: Operand, kind: ScalarType, bind: Binder) -> ScalarType:
+def integer_storage(target: Operand, kind: ScalarType, bind: Binder) -> ScalarType:
     """``kind`` as ``target`` is kept, unless that is a float."""
     storage = bind.kept_as(target, kind)
     return storage if storage.dtype.kind in "iu" else kind
@@ -77,25 +77,25 @@ def integer_kept(target: Operand, kind: ScalarType, bind: Binder) -> ScalarType:
 
 def _shift_left(a: Value, count: Value) -> Value:
     bits = 8 * a.dtype.itemsize
-    shifted: Value = a << np.minimum(count, bits - 1).astype(a.dtype)
-    return np.where(count < bits, shifted, a.dtype.type(0))
+    result: Value = a << np.minimum(count, bits - 1).astype(a.dtype)
+    return np.where(count < bits, result, a.dtype.type(0))
 
 
 def _shift_right(a: Value, count: Value) -> Value:
     """Counts past the width give zeros, or the sign."""
     bits = 8 * a.dtype.itemsize
-    shifted: Value = a >> np.minimum(count, bits - 1).astype(a.dtype)
-    return shifted if a.dtype.kind == "i" else np.where(count < bits, shifted, a.dtype.type(0))
+    result: Value = a >> np.minimum(count, bits - 1).astype(a.dtype)
+    return result if a.dtype.kind == "i" else np.where(count < bits, result, a.dtype.type(0))
 
 
-def _shift(
+def _shift_builder(
     function: Callable[[Value, Value], Value], ufunc: Callable[..., Value]
 ) -> Callable[[Instruction, Binder], Operation]:
     def build(instruction: Instruction, bind: Binder) -> Operation:
         target, a, count = operands_of(instruction, 3)
         kind = last_type(instruction)
         if instruction.opcode == "shl":
-            kind = integer_kept(target, kind, bind)
+            kind = integer_storage(target, kind, bind)
         if isinstance(count, Immediate) and 0 <= integer_literal(count.text) < kind.bits:
             # A fixed count needs no check.
             amount = bind.source(Immediate(count.text), ScalarType("", kind.kind, kind.bits, kind.dtype))
@@ -111,10 +111,10 @@ def _build_funnel_shift(instruction: Instruction, bind: Binder) -> Operation:
 
     def shift(low: Value, high: Value, count: Value) -> Value:
         amount = (count & np.uint32(31) if mode == "wrap" else np.minimum(count, 32)).astype(U64)
-        both = (high.astype(U64) << np.uint64(32)) | low.astype(U64)
+        joined = (high.astype(U64) << np.uint64(32)) | low.astype(U64)
         if direction == "r":
-            return (both >> amount).astype(U32)
-        return ((both << amount) >> np.uint64(32)).astype(U32)
+            return (joined >> amount).astype(U32)
+        return ((joined << amount) >> np.uint64(32)).astype(U32)
 
     return _build_u32(shift, instruction, bind)
 
@@ -131,17 +131,17 @@ def _build_lop3(instruction: Instruction, bind: Binder) -> Operation:
     target, a, b, c, table = operands_of(instruction, 5)
     if not isinstance(table, Immediate):
         bind.unsupported()
-    function = lookup3(integer_literal(table.text))
+    function = logic_function(integer_literal(table.text))
     sources = (bind.source(a, _U32), bind.source(b, _U32), bind.source(c, _U32))
     return bind.pure(function, bind.target(target, _U32), *sources)
 
 
 def _build_lop3_predicate(instruction: Instruction, bind: Binder) -> Operation:
-    both, a, b, c, table, q = operands_of(instruction, 6)
-    if not isinstance(both, Pair) or not isinstance(table, Immediate):
+    destination, a, b, c, table, q = operands_of(instruction, 6)
+    if not isinstance(destination, Pair) or not isinstance(table, Immediate):
         bind.unsupported()
-    function = lookup3(integer_literal(table.text))
-    target, flag = bind.target(both.first, _U32), bind.target(both.second, PREDICATE)
+    function = logic_function(integer_literal(table.text))
+    target, flag = bind.target(destination.first, _U32), bind.target(destination.second, PREDICATE)
     sources = (bind.source(a, _U32), bind.source(b, _U32), bind.source(c, _U32))
     condition = bind.predicate(q)
     combine = np.logical_or if instruction.modifiers[0] == "or" else np.logical_and
@@ -150,14 +150,14 @@ def _build_lop3_predicate(instruction: Instruction, bind: Binder) -> Operation:
     def run(group: ThreadGroup) -> None:
         registers = group.registers
         value = function(*(source.read(registers) for source in sources))
-        holds = condition.read(registers)
+        is_true = condition.read(registers)
         target.write(registers, value)
-        flag.write(registers, combine(value != 0, holds))
+        flag.write(registers, combine(value != 0, is_true))
 
     return run
 
 
-def lookup3(table: int) -> Callable[[Value, Value, Value], Value]:
+def logic_function(table: int) -> Callable[[Value, Value, Value], Value]:
     """The bitwise function of three operands whose value for bits a, b, c is bit ``4a + 2b + c`` of ``table``."""
     terms = [index for index in range(8) if table >> index & 1]
 
@@ -167,29 +167,29 @@ def lookup3(table: int) -> Callable[[Value, Value, Value], Value]:
             result = result | ((a if term & 4 else ~a) & (b if term & 2 else ~b) & (c if term & 1 else ~c))
         return result
 
-    return _KNOWN_TABLES.get(table, apply)
+    return _LOP3_FUNCTIONS.get(table, apply)
 
 
 def _build_permute(instruction: Instruction, bind: Binder) -> Operation:
     """``prmt.b32{.mode} d, a, b, selector``."""
     mode = next((modifier for modifier in instruction.modifiers if modifier != "b32"), "")
-    function = permute_bytes if not mode else permute_mode(mode)
+    function = permute_bytes if not mode else mode_permutation(mode)
     return _build_u32(function, instruction, bind)
 
 
 def permute_bytes(a: Value, b: Value, selector: Value) -> Value:
     """Each nibble of ``selector`` picks one of the 8 bytes of b:a; with its top bit, that byte's sign."""
-    both = a.astype(U64) | (b.astype(U64) << np.uint64(32))
+    joined = a.astype(U64) | (b.astype(U64) << np.uint64(32))
     result: Value = np.zeros_like(a & b & selector)
     for number in range(4):
         nibble = (selector >> np.uint32(4 * number)) & np.uint32(15)
-        byte = (both >> ((nibble & np.uint32(7)) * np.uint32(8)).astype(U64)).astype(U32) & np.uint32(0xFF)
+        byte = (joined >> ((nibble & np.uint32(7)) * np.uint32(8)).astype(U64)).astype(U32) & np.uint32(0xFF)
         sign = np.where(byte & np.uint32(0x80), np.uint32(0xFF), np.uint32(0))
         result = result | (np.where(nibble & np.uint32(8), sign, byte) << np.uint32(8 * number))
     return result
 
 
-def permute_mode(mode: str) -> Callable[[Value, Value, Value], Value]:
+def mode_permutation(mode: str) -> Callable[[Value, Value, Value], Value]:
     """``prmt`` whose selector's low two bits choose one of four patterns."""
     table = np.array(_PERMUTE_MODES[mode], U32)
     return lambda a, b, c: permute_bytes(a, b, table[c & np.uint32(3)])
@@ -204,8 +204,8 @@ def extract_field(a: Value, position: Value, length: Value) -> Value:
     if a.dtype.kind == "u":
         return _shift_right(a, start) & _low_mask(size, unsigned)
     # The sign bit is the last one of the field, or of the number where the field goes past it.
-    last = np.minimum(start + size - np.uint32(1), np.uint32(bits - 1))
-    sign = (_shift_right(a.view(unsigned), last) & unsigned.type(1)) != 0
+    last_bit = np.minimum(start + size - np.uint32(1), np.uint32(bits - 1))
+    sign = (_shift_right(a.view(unsigned), last_bit) & unsigned.type(1)) != 0
     field = _shift_right(a.view(unsigned), start)
     # Bits past the end of the number count as its sign.
     width = np.minimum(size, np.uint32(bits) - np.minimum(start, np.uint32(bits)))
@@ -242,10 +242,10 @@ def bit_length(value: Value) -> Value:
     remaining = value
     step = 4 * value.dtype.itemsize
     while step:
-        high = remaining >> value.dtype.type(step)
-        above = high != 0
-        length = length + np.where(above, np.uint32(step), np.uint32(0))
-        remaining = np.where(above, high, remaining)
+        upper_half = remaining >> value.dtype.type(step)
+        is_above = upper_half != 0
+        length = length + np.where(is_above, np.uint32(step), np.uint32(0))
+        remaining = np.where(is_above, upper_half, remaining)
         step //= 2
     result: Value = length + (remaining != 0)
     return result.astype(U32)
@@ -260,7 +260,7 @@ def count_ones(value: Value) -> Value:
 
 def reverse_bits(value: Value) -> Value:
     """``brev``."""
-    return join_words([_REVERSED[byte] for byte in reversed(split_words(value, U8))], value.dtype)
+    return join_words([_REVERSED_BYTES[byte] for byte in reversed(split_words(value, U8))], value.dtype)
 
 
 def _leading_zeros(value: Value) -> Value:
@@ -268,7 +268,7 @@ def _leading_zeros(value: Value) -> Value:
     return result
 
 
-def find_bit(*, shift_amount: bool) -> Callable[[Value], Value]:
+def bit_finder(*, shift_amount: bool) -> Callable[[Value], Value]:
     """``bfind``: the position of the highest bit that is not a sign bit, all ones if there is none.
 
     With ``shift_amount``, by how many bits it has to be shifted to the left to be the highest.
@@ -285,7 +285,7 @@ def find_bit(*, shift_amount: bool) -> Callable[[Value], Value]:
     return find
 
 
-def _build_count(function: Callable[[Value], Value]) -> Callable[[Instruction, Binder], Operation]:
+def _count_builder(function: Callable[[Value], Value]) -> Callable[[Instruction, Binder], Operation]:
     """A builder for functions of one operand whose result is a 32-bit number."""
 
     def build(instruction: Instruction, bind: Binder) -> Operation:
@@ -297,24 +297,24 @@ def _build_count(function: Callable[[Value], Value]) -> Callable[[Instruction, B
 
 
 def _build_find(instruction: Instruction, bind: Binder) -> Operation:
-    return _build_count(find_bit(shift_amount="shiftamt" in instruction.modifiers))(instruction, bind)
+    return _count_builder(bit_finder(shift_amount="shiftamt" in instruction.modifiers))(instruction, bind)
 
 
 def find_nth_set(mask: Value, base: Value, offset: Value) -> Value:
     """``fns``: the ``offset``-th set bit from ``base`` on, downwards if it is negative; all ones if there is none."""
     shape = np.broadcast_shapes(mask.shape, base.shape, offset.shape)
     position = np.broadcast_to(base, shape).astype(np.int64)
-    left = np.broadcast_to(np.abs(offset.astype(np.int64)), shape).copy()
+    remaining = np.broadcast_to(np.abs(offset.astype(np.int64)), shape).copy()
     step = np.where(offset < 0, -1, 1)
     # An offset of 0 asks for the bit at base.
-    left[...] = np.where(offset == 0, 1, left)
+    remaining[...] = np.where(offset == 0, 1, remaining)
     positions = np.full(shape, 0xFFFFFFFF, U32)
-    for moved in range(32):
-        inside = (position >= 0) & (position < 32)
-        is_set = inside & ((mask >> np.clip(position, 0, 31).astype(U32)) & np.uint32(1) != 0)
-        is_set &= (offset != 0) | (moved == 0)
-        left = left - is_set
-        positions = np.where(is_set & (left == 0), position.astype(U32), positions)
+    for distance in range(32):
+        is_inside = (position >= 0) & (position < 32)
+        is_set = is_inside & ((mask >> np.clip(position, 0, 31).astype(U32)) & np.uint32(1) != 0)
+        is_set &= (offset != 0) | (distance == 0)
+        remaining = remaining - is_set
+        positions = np.where(is_set & (remaining == 0), position.astype(U32), positions)
         position = position + step
     return positions
 
@@ -342,17 +342,17 @@ def _build_dot(instruction: Instruction, bind: Binder) -> Operation:
     a_kind, b_kind = types_of(instruction, 2)
     target, a, b, c = operands_of(instruction, 4)
     result = TYPES["s32" if "s" in (a_kind.kind, b_kind.kind) else "u32"]
-    by_two = instruction.opcode == "dp2a"
-    a_part = TYPES[f"{a_kind.kind}{16 if by_two else 8}"].dtype
+    has_two_products = instruction.opcode == "dp2a"
+    a_part = TYPES[f"{a_kind.kind}{16 if has_two_products else 8}"].dtype
     b_part = TYPES[f"{b_kind.kind}8"].dtype
-    first = 2 if by_two and "hi" in instruction.modifiers else 0
+    first_part = 2 if has_two_products and "hi" in instruction.modifiers else 0
 
     def dot(x: Value, y: Value, total: Value) -> Value:
         x_parts = split_words(x, a_part)
-        y_parts = split_words(y, b_part)[first:]
+        y_parts = split_words(y, b_part)[first_part:]
         products = (p.astype(np.int64) * q.astype(np.int64) for p, q in zip(x_parts, y_parts, strict=False))
-        exact = sum(products, start=total.astype(np.int64))
-        return np.asarray(exact).astype(result.dtype)
+        exact_sum = sum(products, start=total.astype(np.int64))
+        return np.asarray(exact_sum).astype(result.dtype)
 
     sources = (bind.source(a, _U32), bind.source(b, _U32), bind.source(c, result))
     return bind.pure(dot, bind.target(target, result), *sources)
@@ -365,22 +365,22 @@ def _build_cnot(instruction: Instruction, bind: Binder) -> Operation:
 
 
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
-    "and": _logical(np.bitwise_and),
-    "or": _logical(np.bitwise_or),
-    "xor": _logical(np.bitwise_xor),
-    "not": _logical(np.invert, 2),
+    "and": _logic_builder(np.bitwise_and),
+    "or": _logic_builder(np.bitwise_or),
+    "xor": _logic_builder(np.bitwise_xor),
+    "not": _logic_builder(np.invert, 2),
     "cnot": _build_cnot,
-    "shl": _shift(_shift_left, np.left_shift),
-    "shr": _shift(_shift_right, np.right_shift),
+    "shl": _shift_builder(_shift_left, np.left_shift),
+    "shr": _shift_builder(_shift_right, np.right_shift),
     "shf": _build_funnel_shift,
     "lop3": _build_lop3,
     "prmt": _build_permute,
     "bfe": _build_field,
     "bfi": _build_field,
     "bfind": _build_find,
-    "brev": _logical(reverse_bits, 2),
-    "clz": _build_count(_leading_zeros),
-    "popc": _build_count(count_ones),
+    "brev": _logic_builder(reverse_bits, 2),
+    "clz": _count_builder(_leading_zeros),
+    "popc": _count_builder(count_ones),
     "fns": _build_find_nth,
     "bmsk": _build_mask,
     "dp4a": _build_dot,

@@ -90,7 +90,7 @@ class Call:
                 other = self._split(group, addresses == address)
                 addresses = addresses[addresses != address]
                 self._enter(other, self._target(program, int(address)), following)
-                scheduler.put(other)
+                scheduler.keep_ready(other)
             self._enter(group, self._target(program, int(distinct[0])), following)
             return group
 

@@ -113,8 +113,8 @@ class ClusterBarriers:
         self._batch = batch
         self._clusters = batch.block_count // batch.launch.cluster_size
         # By place: whether a thread has arrived in the phase that continues, and in which phase it arrived last.
-        self._arrived = np.zeros(len(batch.alive), np.bool_)
-        self._phase_of = np.zeros(len(batch.alive), np.int64)
+        self._arrived = np.zeros(len(batch.is_alive), np.bool_)
+        self._phase_of = np.zeros(len(batch.is_alive), np.int64)
         # By cluster: the phase that continues, its latest arrival so far, and that of the one before.
         self._phase = np.zeros(self._clusters, np.int64)
         self._latest = np.zeros(self._clusters, np.int64)
@@ -167,7 +167,7 @@ class ClusterBarriers:
 
     def _end_phases(self) -> None:
         arrived = self._arrived.reshape(self._clusters, -1)
-        missing = self._batch.alive.reshape(self._clusters, -1) & ~arrived
+        missing = self._batch.is_alive.reshape(self._clusters, -1) & ~arrived
         ended = arrived.any(axis=1) & ~missing.any(axis=1)
         self._phase[ended] += 1
         self._ended[ended] = self._latest[ended]
@@ -178,7 +178,7 @@ class ClusterBarriers:
         """Raise DeadlockError if threads wait."""
         for group, line in self._waiting:
             cluster = int(self._cluster(group)[0])
-            alive = self._batch.alive.reshape(self._clusters, -1)[cluster]
+            alive = self._batch.is_alive.reshape(self._clusters, -1)[cluster]
             arrived = np.count_nonzero(alive & self._arrived.reshape(self._clusters, -1)[cluster])
             detail = f"{arrived} of {np.count_nonzero(alive)} threads of the cluster have arrived"
             raise DeadlockError("barrier.cluster.wait", line, self._batch.describe(group.lanes, 0), detail)

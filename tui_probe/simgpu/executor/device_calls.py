@@ -268,7 +268,7 @@ def _print(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Va
         def string_at(address: int, lane: int = lane) -> bytes:
             return memory.string_at(group, lane, address)
 
-        group.batch.printed.append(format_text(texts[place], read, string_at))
+        group.batch.printf_output.append(format_text(texts[place], read, string_at))
     return np.array([count_of_arguments(texts[int(place)]) for place in formats], U32)
 
 

@@ -40,7 +40,7 @@ _STARVING_STEPS: Final = 1 << 12
 """Basic blocks that run before the warps that had no turn get one. The number doubles each time, so that a long loop
 that waits for no other thread costs few merges.
 """
-_STEPS_OF_STARVED: Final = 1 << 10
+_STEPS_PER_STARVED_TURN: Final = 1 << 10
 """Basic blocks that such warps run."""
 MAX_THREADS: Final = 1024
 """Threads per block that every device allows (CUDA C++ Programming Guide, compute capabilities)."""
@@ -66,7 +66,7 @@ class Scheduler:
         self.tries = PhaseWaits(batch.mbarriers)
         self._ready: dict[GroupPosition, list[ThreadGroup]] = {}
         # Groups that wait for lanes of their warps at a `.sync` instruction.
-        self._assembling: dict[GroupPosition, ThreadGroup] = {}
+        self._incomplete_warps: dict[GroupPosition, ThreadGroup] = {}
         self._checks_barriers = batch.checks is not None and any(block.meets_block for block in program.blocks)
         # Turns given to groups that gave way; rounds of groups that poll while others try an mbarrier.
         self._turns = 0
@@ -75,9 +75,9 @@ class Scheduler:
         self._steps = 0
         self._max_steps = _STARVING_STEPS
         # Groups of warps that have run for long, set aside while others run.
-        self._aside: list[ThreadGroup] = []
+        self._paused_groups: list[ThreadGroup] = []
 
-    def put(self, group: ThreadGroup, gives_way: bool = False) -> None:
+    def keep_ready(self, group: ThreadGroup, gives_way: bool = False) -> None:
         """Keep ``group`` for later; after all others, if it ``gives_way``."""
         if gives_way:
             self._turns += 1
@@ -86,9 +86,9 @@ class Scheduler:
 
     def give_way(self, group: ThreadGroup) -> ThreadGroup | None:
         """Let all others go before ``group``, which waits for something in a loop."""
-        if not (self._ready or self._assembling or self.barriers.any_waiting or self.tries.any_waiting):
+        if not (self._ready or self._incomplete_warps or self.barriers.any_waiting or self.tries.any_waiting):
             return group
-        self.put(group, gives_way=True)
+        self.keep_ready(group, gives_way=True)
         return None
 
     def run(self, group: ThreadGroup | None) -> None:
@@ -98,25 +98,25 @@ class Scheduler:
                 self._advance(group)
                 if self._steps >= self._max_steps:
                     self._run_starved(group)
-                group = self._next()
+                group = self._next_group()
             self._check_deadlock()
         except DeadlockError as error:
-            error.elsewhere = self._waits_elsewhere(error)
+            error.elsewhere = self._other_wait_location(error)
             raise
 
     def _run_starved(self, group: ThreadGroup) -> None:
         """Let the other warps run until they wait, or for some steps, after ``group`` has run for many."""
         current: ThreadGroup | None = group
         while current is not None:
-            self._aside += self._take_warps(current)
-            self._max_steps = self._steps + _STEPS_OF_STARVED
-            current = self._next()
+            self._paused_groups += self._take_warps(current)
+            self._max_steps = self._steps + _STEPS_PER_STARVED_TURN
+            current = self._next_group()
             while current is not None and self._steps < self._max_steps:
                 self._advance(current)
-                current = current if self._steps >= self._max_steps else self._next()
-        for waiting in self._aside:
-            self.put(waiting)
-        self._aside = []
+                current = current if self._steps >= self._max_steps else self._next_group()
+        for paused_group in self._paused_groups:
+            self.keep_ready(paused_group)
+        self._paused_groups = []
         self._max_steps = 2 * self._steps
 
     def _take_warps(self, group: ThreadGroup) -> list[ThreadGroup]:
@@ -125,36 +125,36 @@ class Scheduler:
         is_warp_of_group[group.lanes.warp] = True
         candidates = [ready for groups in self._ready.values() for ready in groups]
         self._ready.clear()
-        taken = []
+        taken_groups = []
         for candidate in candidates:
             is_taken = is_warp_of_group[candidate.lanes.warp]
             if is_taken.all():
-                taken.append(candidate)
+                taken_groups.append(candidate)
                 continue
             if is_taken.any():
                 part = merge([candidate]).split(is_taken, candidate.block)
                 part.turn = candidate.turn
-                taken.append(part)
-            self.put(candidate)
-        return taken
+                taken_groups.append(part)
+            self.keep_ready(candidate)
+        return taken_groups
 
     def _check_deadlock(self) -> None:
         self.barriers.check_deadlock()
-        for waiting in self._assembling.values():
-            block, lanes = self.program.blocks[waiting.block], waiting.lanes
+        for group in self._incomplete_warps.values():
+            block, lanes = self.program.blocks[group.block], group.lanes
             if block.members is not None:
-                mask, warp = int(lanes.spread(block.members.read(waiting.registers))[0]), lanes.warp[0]
+                mask, warp = int(lanes.spread(block.members.read(group.registers))[0]), lanes.warp[0]
                 detail = missing_lanes(mask, int(self.batch.alive_bits[warp] & ~lanes.active_bits[warp]))
                 raise DeadlockError("an exchange within a warp", block.line, self.batch.describe(lanes, 0), detail)
 
-    def _waits_elsewhere(self, error: DeadlockError) -> str:
+    def _other_wait_location(self, error: DeadlockError) -> str:
         """Return line, block and thread of a thread that waits in the same block at another line; "" for none."""
-        exchanges = ((self.program.blocks[other.block].line, other.lanes) for other in self._assembling.values())
+        exchanges = ((self.program.blocks[group.block].line, group.lanes) for group in self._incomplete_warps.values())
         for line, lanes in (*self.barriers.waits(), *self.tries.waits(), *exchanges):
             for position in (0, lanes.count - 1):
-                where = self.batch.describe(lanes, position)
-                if line != error.line and where.partition(", thread")[0] == error.where.partition(", thread")[0]:
-                    return f"line {line}, {where}"
+                location = self.batch.describe(lanes, position)
+                if line != error.line and location.partition(", thread")[0] == error.where.partition(", thread")[0]:
+                    return f"line {line}, {location}"
         return ""
 
     def _advance(self, start: ThreadGroup) -> None:
@@ -164,7 +164,7 @@ class Scheduler:
         while group is not None:
             block = blocks[group.block]
             if block.members is not None and group.lanes.count != batch.alive_count:
-                group = self._assembled(group, block)
+                group = self._complete_warps(group, block)
                 if group is None:
                     return
             if block.members is not None and block.orders and batch.checks is not None:
@@ -172,43 +172,43 @@ class Scheduler:
                 batch.checks.check_mask(block.line, group.lanes, members)
                 batch.checks.order.sync_warps(group.lanes, members)
             if block.own_line and self._checks_barriers and batch.checks is not None:
-                batch.checks.executed(group.lanes, group.block)
+                batch.checks.enter_block(group.lanes, group.block)
             for operation in block.operations:
                 operation(group)
-            batch.charge(group.lanes, block.cycles, block.length)
+            batch.charge_cycles(group.lanes, block.cycles, block.length)
             group = block.finish(group, self)
             self._steps += 1
             if group is not None and (self._steps >= self._max_steps or (ready and self._should_wait(group))):
-                self.put(group)
+                self.keep_ready(group)
                 return
 
     def _should_wait(self, group: ThreadGroup) -> bool:
         place = group.place
-        return any(other <= place and not _turn(groups) for other, groups in self._ready.items())
+        return any(ready_place <= place and not _first_turn(groups) for ready_place, groups in self._ready.items())
 
-    def _next(self) -> ThreadGroup | None:
+    def _next_group(self) -> ThreadGroup | None:
         """Return the next group to run, with all others at the same place; None if nothing can run."""
-        if all(_turn(groups) for groups in self._ready.values()):
+        if all(_first_turn(groups) for groups in self._ready.values()):
             # All groups gave way or wait: look whether what they wait for has happened.
-            self._release()
-            if not self._aside:
+            self._release_waiting()
+            if not self._paused_groups:
                 self._give_up()
         if not self._ready:
             return None
-        place = min(self._ready, key=lambda place: (_turn(self._ready[place]), place))
+        place = min(self._ready, key=lambda place: (_first_turn(self._ready[place]), place))
         group = merge(self._ready.pop(place))
         group.turn = 0
         return group
 
-    def _release(self) -> None:
+    def _release_waiting(self) -> None:
         for group in (*self.barriers.release(), *self.tries.release()):
-            self.put(group)
-        for place, group in list(self._assembling.items()):
+            self.keep_ready(group)
+        for place, group in list(self._incomplete_warps.items()):
             # Others may have exited meanwhile.
             members = self.program.blocks[group.block].members
-            if members is not None and (self._missing(members, group) == 0).any():
-                del self._assembling[place]
-                self.put(group)
+            if members is not None and (self._missing_members(members, group) == 0).any():
+                del self._incomplete_warps[place]
+                self.keep_ready(group)
 
     def _give_up(self) -> None:
         """Let those that try an mbarrier without success continue, where all others wait or ask for something in a
@@ -216,37 +216,37 @@ class Scheduler:
 
         The others get many rounds first: the time that a try takes is exact only if the phase ends meanwhile.
         """
-        if not self.tries.any_waiting or not all(_turn(groups) for groups in self._ready.values()):
+        if not self.tries.any_waiting or not all(_first_turn(groups) for groups in self._ready.values()):
             self._rounds = 0
             return
         self._rounds += 1
         if not self._ready or self._rounds > _MAX_POLL_ROUNDS:
             self._rounds = 0
             for group in self.tries.give_up():
-                self.put(group)
+                self.keep_ready(group)
 
-    def _assembled(self, group: ThreadGroup, block: BasicBlock) -> ThreadGroup | None:
+    def _complete_warps(self, group: ThreadGroup, block: BasicBlock) -> ThreadGroup | None:
         """The lanes of ``group`` whose warps are complete for a warp-level operation; the others wait here."""
         place = group.place
-        earlier = self._assembling.pop(place, None)
-        if earlier is not None:
-            group = merge([earlier, group])
+        earlier_group = self._incomplete_warps.pop(place, None)
+        if earlier_group is not None:
+            group = merge([earlier_group, group])
         if block.members is None:
             return group
-        complete = self._missing(block.members, group) == 0
-        if complete.all():
+        is_complete = self._missing_members(block.members, group) == 0
+        if is_complete.all():
             return group
-        if not complete.any():
-            self._assembling[place] = group
+        if not is_complete.any():
+            self._incomplete_warps[place] = group
             return None
-        self._assembling[place] = group.split(~np.asarray(complete), group.block)
+        self._incomplete_warps[place] = group.split(~np.asarray(is_complete), group.block)
         return group
 
-    def _missing(self, members: SourceOperand, group: ThreadGroup) -> NDArray[np.uint32]:
+    def _missing_members(self, members: SourceOperand, group: ThreadGroup) -> NDArray[np.uint32]:
         return self.batch.missing_members(members.read(group.registers), group.lanes)
 
 
-def _turn(groups: list[ThreadGroup]) -> int:
+def _first_turn(groups: list[ThreadGroup]) -> int:
     """Return the earliest turn; 0 if a group has not given way, so that it runs before all that have."""
     return min(group.turn for group in groups)
 
@@ -255,12 +255,12 @@ def _turn(groups: list[ThreadGroup]) -> int:
 class Execution:
     """Cost of a launch: ``cycles`` from its start to the end of its last block, ``instructions`` counted per warp.
 
-    ``printed`` is what its threads printed.
+    ``printf_output`` is what its threads printed.
     """
 
     cycles: int
     instructions: int
-    printed: bytes = b""
+    printf_output: bytes = b""
 
 
 def execute(
@@ -294,22 +294,22 @@ def execute(
     checks = (
         None
         if checker is None
-        else checker.launch_checks(kernel.name, launch, kernel.layout.least_access, _code(kernel.program))
+        else checker.begin_launch(kernel.name, launch, kernel.layout.least_access, _checked_code(kernel.program))
     )
-    run = _LaunchRun(kernel, launch, machine, memory, start_cycle, checks)
+    launch_run = _LaunchRun(kernel, launch, machine, memory, start_cycle, checks)
     try:
         with np.errstate(all="ignore"):
-            return run.execute()
+            return launch_run.execute()
     except SimulationError as error:
         if checks is not None:
-            checks.failed(error)
+            checks.report_error(error)
         raise
     finally:
         if checks is not None:
             checks.end()
 
 
-def _code(program: Program) -> list[CodeBlock]:
+def _checked_code(program: Program) -> list[CodeBlock]:
     return [CodeBlock(block.own_line, block.successors, block.meets_block) for block in program.blocks]
 
 
@@ -348,15 +348,15 @@ class _LaunchRun:
         self._launch = launch
         self._machine = machine
         self._memory = memory
-        self._start = start
+        self._start_cycle = start
         self._parameters = ParameterMemory(launch.parameters)
         self._template = kernel.layout.template.copy()
         for index, value in kernel.layout.launch_values:
             self._template[index] = value(launch)
-        self._live = kernel.program.live()
-        self._order = blocks_in_order(launch.grid, launch.cluster) if any(launch.cluster) else None
+        self._live_registers = kernel.program.live()
+        self._block_order = blocks_in_order(launch.grid, launch.cluster) if any(launch.cluster) else None
         self._instructions = 0
-        self._printed: list[bytes] = []
+        self._printf_output: list[bytes] = []
 
     def execute(self) -> Execution:
         threads, count = prod(self._launch.block), prod(self._launch.grid)
@@ -367,15 +367,15 @@ class _LaunchRun:
         schedule = Schedule(self._machine, slots, count, self._kernel.program.shortest, cluster)
         if self._kernel.program.reads_placement:
             while placements := schedule.certain(count):
-                self._finish(schedule, placements, self._run(placements))
+                self._finish_blocks(schedule, placements, self._run_blocks(placements))
         else:
             durations = self._all_durations(count, resident)
             while placements := schedule.certain(count):
-                self._finish(schedule, placements, [durations[placement.block] for placement in placements])
-        return Execution(schedule.end, self._instructions, b"".join(self._printed))
+                self._finish_blocks(schedule, placements, [durations[placement.block] for placement in placements])
+        return Execution(schedule.end, self._instructions, b"".join(self._printf_output))
 
     @staticmethod
-    def _finish(schedule: Schedule, placements: Sequence[Placement], durations: Sequence[int]) -> None:
+    def _finish_blocks(schedule: Schedule, placements: Sequence[Placement], durations: Sequence[int]) -> None:
         for placement, cycles in zip(placements, durations, strict=True):
             schedule.finished(placement, cycles)
 
@@ -385,33 +385,33 @@ class _LaunchRun:
         As many blocks run together as the machine holds at a time, ``resident``: such blocks may wait for each other.
         """
         durations: list[int] = []
-        for first in range(0, count, resident):
-            blocks = range(first, min(first + resident, count))
-            durations += self._run([Placement(block, 0, 0, 0) for block in blocks])
+        for begin in range(0, count, resident):
+            blocks = range(begin, min(begin + resident, count))
+            durations += self._run_blocks([Placement(block, 0, 0, 0) for block in blocks])
         return durations
 
-    def _run(self, placements: Sequence[Placement]) -> list[int]:
+    def _run_blocks(self, placements: Sequence[Placement]) -> list[int]:
         """Run blocks together, and return how many cycles each took."""
         kernel = self._kernel
-        if self._order is not None:
-            placements = [replace(placement, block=int(self._order[placement.block])) for placement in placements]
+        if self._block_order is not None:
+            placements = [replace(placement, block=int(self._block_order[placement.block])) for placement in placements]
         batch = Batch(
-            self._live,
+            self._live_registers,
             self._template,
             self._launch,
             self._machine,
             self._memory,
             self._parameters,
             placements,
-            self._start,
+            self._start_cycle,
             kernel.local_bytes,
             self._checks,
         )
         try:
             Scheduler(kernel.program, batch).run(kernel.program.first_group(batch, kernel.name))
         except SimulationError as error:
-            error.printed = b"".join(self._printed + batch.printed)
+            error.printed = b"".join(self._printf_output + batch.printf_output)
             raise
         self._instructions += batch.instructions
-        self._printed += batch.printed
+        self._printf_output += batch.printf_output
         return batch.durations()

@@ -18,9 +18,9 @@ from tui_probe.simgpu.executor.binding import (
     BoundItem,
     BoundStep,
     LabelMark,
-    WrittenInstruction,
+    NamedInstruction,
     bind_function,
-    usual_types,
+    common_types,
 )
 from tui_probe.simgpu.executor.calls import called_function
 from tui_probe.simgpu.executor.memory import FUNCTION_WINDOW
@@ -64,7 +64,7 @@ class _FunctionUnit:
     """A function on its way into the program."""
 
     function: Function
-    items: list[LabelMark | WrittenInstruction]
+    items: list[LabelMark | NamedInstruction]
     code: FunctionCode
     formals: list[BytesName | RegisterName]
     results: list[BytesName | RegisterName]
@@ -74,7 +74,7 @@ class _FunctionUnit:
 def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
     """Return the program of ``entry``, a kernel of the module with ``names``."""
     units = _reachable(entry, layout, names)
-    binder = Binder(layout, usual_types(item for unit in units for item in unit.items))
+    binder = Binder(layout, common_types(item for unit in units for item in unit.items))
     for unit in units:
         unit.parts = bind_function(unit.items, unit.code, binder)
         unit.code.formals = tuple(binder.argument_target(entity) for entity in unit.formals)
@@ -125,9 +125,7 @@ def _function_unit(function: Function, layout: Layout, names: Names) -> _Functio
     return _FunctionUnit(function, items, code, formals, results)
 
 
-def _flattened(
-    body: Iterable[Statement], scope: FunctionScope, names: Names
-) -> Iterator[LabelMark | WrittenInstruction]:
+def _flattened(body: Iterable[Statement], scope: FunctionScope, names: Names) -> Iterator[LabelMark | NamedInstruction]:
     body = list(body)
     scope.declare_all(body, names)
     for statement in body:
@@ -138,7 +136,7 @@ def _flattened(
             if isinstance(label, LabelName):
                 yield LabelMark(label.key)
         elif isinstance(statement, Instruction):
-            yield WrittenInstruction(statement, names)
+            yield NamedInstruction(statement, names)
 
 
 def _callees(unit: _FunctionUnit, layout: Layout, names: Names) -> Iterator[Function]:
@@ -166,7 +164,7 @@ def _all_functions(layout: Layout, names: Names) -> Iterator[Function]:
             yield entity.function
 
 
-def _reads_placement(item: LabelMark | WrittenInstruction) -> bool:
+def _reads_placement(item: LabelMark | NamedInstruction) -> bool:
     if isinstance(item, LabelMark):
         return False
     names = (str(operand) for operand in item.instruction.operands if isinstance(operand, Register))

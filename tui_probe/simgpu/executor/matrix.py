@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 _U32: Final = TYPES["u32"]
 _LANE: Final = np.arange(WARP_SIZE)
 _ROW: Final = _LANE // 4
-_QUAD: Final = _LANE % 4
+_QUAD_LANE: Final = _LANE % 4
 """Lanes form eight groups of four: the group of each lane, which has a row, and its place there."""
-_SHAPES: Final = frozenset(
+_MMA_SHAPES: Final = frozenset(
     {"m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m8n8k4"},
 )
 
@@ -62,8 +62,8 @@ def check_whole_warps(group: ThreadGroup, line: int) -> None:
     """Raise SimulationError if a lane of a warp is missing."""
     lanes = group.lanes
     if (lanes.active_bits[lanes.warps] != 0xFFFFFFFF).any():
-        where = group.batch.describe(lanes, 0)
-        raise SimulationError(f"matrix operation at line {line} needs all lanes of a warp, {where}")
+        location = group.batch.describe(lanes, 0)
+        raise SimulationError(f"matrix operation at line {line} needs all lanes of a warp, {location}")
 
 
 def element_register(kind: ScalarType) -> ScalarType:
@@ -76,20 +76,20 @@ def elements_per_register(kind: ScalarType) -> int:
     return max(32 // kind.bits, 1)
 
 
-def decoded(bits: Value, kind: ScalarType) -> Value:
+def decode_elements(bits: Value, kind: ScalarType) -> Value:
     """Registers (…, 32 or 64 bits) as their elements (…, elements in a register), as int64 or float64."""
-    parts: Value = bits.reshape((*bits.shape, 1)).view(UNSIGNED[kind.bits])
+    elements: Value = bits.reshape((*bits.shape, 1)).view(UNSIGNED[kind.bits])
     if kind.name == "tf32":
         # The device ignores the low bits of a single.
-        return (parts & np.uint32(0xFFFFE000)).view(F32).astype(F64)
+        return (elements & np.uint32(0xFFFFE000)).view(F32).astype(F64)
     if kind.kind == "bf":
-        return from_bfloat16(parts).astype(F64)
+        return from_bfloat16(elements).astype(F64)
     if kind.kind == "f8":
-        return FORMATS[kind.name].decoded(parts).astype(F64)
-    return parts.view(kind.dtype).astype(F64 if kind.kind == "f" else S64)
+        return FORMATS[kind.name].decoded(elements).astype(F64)
+    return elements.view(kind.dtype).astype(F64 if kind.kind == "f" else S64)
 
 
-def encoded(elements: Value, kind: ScalarType, saturates: bool) -> Value:
+def encode_elements(elements: Value, kind: ScalarType, saturates: bool) -> Value:
     """The reverse of ``decoded`` for results: float16, float32, float64 or int32."""
     if kind.kind == "s":
         limits = np.iinfo(kind.dtype)
@@ -128,67 +128,69 @@ class Fragment:
         self.rows, self.columns = np.broadcast_arrays(rows, columns)
         self.shape = (int(self.rows.max()) + 1, int(self.columns.max()) + 1)
 
-    def matrix(self, elements: Value) -> Value:
-        """Matrices (warps, rows, columns) of elements (warps, 32, registers, elements)."""
+    def to_matrices(self, elements: Value) -> Value:
+        """Return matrices (warps, rows, columns) of elements (warps, 32, registers, elements)."""
         result = np.zeros((len(elements), *self.shape), elements.dtype)
         result[:, self.rows, self.columns] = elements
         return result
 
-    def elements(self, matrix: Value) -> Value:
-        """The reverse of ``matrix``."""
-        result: Value = matrix[:, self.rows, self.columns]
+    def to_elements(self, matrices: Value) -> Value:
+        """Return the elements of matrices, the reverse of ``to_matrices``."""
+        result: Value = matrices[:, self.rows, self.columns]
         return result
 
 
-def _fragments(registers: int, kind: ScalarType) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _fragment_indices(registers: int, kind: ScalarType) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Lane numbers within groups, register numbers and places in a register, to compute with."""
     per_register = elements_per_register(kind)
     shape = (WARP_SIZE, registers, per_register)
-    register, place = np.arange(registers)[None, :, None], np.arange(per_register)[None, None, :]
-    return np.broadcast_to(_ROW[:, None, None], shape), register, place
+    register, position = np.arange(registers)[None, :, None], np.arange(per_register)[None, None, :]
+    return np.broadcast_to(_ROW[:, None, None], shape), register, position
 
 
-def left_of(registers: int, kind: ScalarType) -> Fragment:
+def a_fragment(registers: int, kind: ScalarType) -> Fragment:
     """Matrix A of sixteen rows: registers go down eight rows first, then right."""
-    row, register, place = _fragments(registers, kind)
-    per_register = place.size
-    step = register // 2 if registers > 1 else register
-    down = register % 2 if registers > 1 else 0 * register
-    return Fragment(row + 8 * down, _QUAD[:, None, None] * per_register + place + 4 * per_register * step)
+    row, register, position = _fragment_indices(registers, kind)
+    per_register = position.size
+    column_group = register // 2 if registers > 1 else register
+    row_group = register % 2 if registers > 1 else 0 * register
+    return Fragment(
+        row + 8 * row_group, _QUAD_LANE[:, None, None] * per_register + position + 4 * per_register * column_group
+    )
 
 
-def _right(registers: int, kind: ScalarType) -> Fragment:
+def _b_fragment(registers: int, kind: ScalarType) -> Fragment:
     """Matrix B."""
-    row, register, place = _fragments(registers, kind)
-    per_register = place.size
-    return Fragment(_QUAD[:, None, None] * per_register + place + 4 * per_register * register, row)
+    row, register, position = _fragment_indices(registers, kind)
+    per_register = position.size
+    return Fragment(_QUAD_LANE[:, None, None] * per_register + position + 4 * per_register * register, row)
 
 
-def accumulator_of(registers: int, kind: ScalarType) -> Fragment:
+def accumulator_fragment(registers: int, kind: ScalarType) -> Fragment:
     """Matrices C and D of sixteen rows: pairs of neighbours, in one register or two; down, then right."""
-    row, register, place = _fragments(registers, kind)
-    pair, place = (register, place) if kind.bits == 16 else (register // 2, register % 2 + place)
-    return Fragment(row + 8 * (pair % 2), 8 * (pair // 2) + 2 * _QUAD[:, None, None] + place)
+    row, register, position = _fragment_indices(registers, kind)
+    pair, position = (register, position) if kind.bits == 16 else (register // 2, register % 2 + position)
+    return Fragment(row + 8 * (pair % 2), 8 * (pair // 2) + 2 * _QUAD_LANE[:, None, None] + position)
 
 
-def _elements(operand: Operand) -> tuple[Operand, ...]:
+def _vector_elements(operand: Operand) -> tuple[Operand, ...]:
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
-def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
+def _build_mma(instruction: Instruction, bind: Binder) -> Operation:
     """``mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c``."""
-    shape = next((modifier for modifier in instruction.modifiers if modifier in _SHAPES), "")
+    shape = next((modifier for modifier in instruction.modifiers if modifier in _MMA_SHAPES), "")
     d_kind, a_kind, b_kind, c_kind = types_of(instruction, 4)
     if not shape or (shape == "m8n8k4" and a_kind.bits != 64) or "sp" in instruction.modifiers:
         bind.unsupported()
-    d, a, b, c = (_elements(operand) for operand in operands_of(instruction, 4))
+    d, a, b, c = (_vector_elements(operand) for operand in operands_of(instruction, 4))
     targets = [bind.target(operand, element_register(d_kind)) for operand in d]
     sources = [
         [bind.source(operand, element_register(kind)) for operand in operands]
         for operands, kind in ((a, a_kind), (b, b_kind), (c, c_kind))
     ]
-    left, right = left_of(len(a), a_kind), _right(len(b), b_kind)
-    before, after = accumulator_of(len(c), c_kind), accumulator_of(len(d), d_kind)
+    a_layout, b_layout = a_fragment(len(a), a_kind), _b_fragment(len(b), b_kind)
+    c_layout, d_layout = accumulator_fragment(len(c), c_kind), accumulator_fragment(len(d), d_kind)
     saturates = "satfinite" in instruction.modifiers
     bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
     line = bind.line
@@ -197,89 +199,89 @@ def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
         check_whole_warps(group, line)
         a_bits, b_bits, c_bits = (read_registers(operand, group) for operand in sources)
         total = multiply(
-            left.matrix(decoded(a_bits, a_kind)),
-            right.matrix(decoded(b_bits, b_kind)),
-            before.matrix(decoded(c_bits, c_kind)),
+            a_layout.to_matrices(decode_elements(a_bits, a_kind)),
+            b_layout.to_matrices(decode_elements(b_bits, b_kind)),
+            c_layout.to_matrices(decode_elements(c_bits, c_kind)),
             a_kind,
         )
-        write_registers(targets, group, encoded(after.elements(total), d_kind, saturates))
+        write_registers(targets, group, encode_elements(d_layout.to_elements(total), d_kind, saturates))
 
     return run
 
 
-def _build_load(instruction: Instruction, bind: Binder) -> Operation:
+def _build_ldmatrix(instruction: Instruction, bind: Binder) -> Operation:
     """``ldmatrix.sync.aligned.m8n8.x1|x2|x4{.trans}.shared.b16 {…}, [row address]``.
 
     Lane 8·j + i gives the address of row i of matrix j.
     """
     if "m8n8" not in instruction.modifiers or "b16" not in instruction.modifiers:
         bind.unsupported()
-    written, address = operands_of(instruction, 2)
-    targets = [bind.target(operand, _U32) for operand in _elements(written)]
+    destination, address = operands_of(instruction, 2)
+    targets = [bind.target(operand, _U32) for operand in _vector_elements(destination)]
     count = len(targets)
     access = Access(address, state_space(instruction), 16, bind)
     reads = tuple(bind.effects.reads)
-    transposed = "trans" in instruction.modifiers
+    is_transposed = "trans" in instruction.modifiers
     bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
     line = bind.line
 
     def run(group: ThreadGroup) -> None:
         check_whole_warps(group, line)
-        givers = group.select(np.flatnonzero(group.lanes.lane < 8 * count), group.block, reads)
-        rows = np.empty(givers.lanes.count, B128)
-        for part in access.parts(givers):
-            access.check(givers, part)
-            chosen = slice(None) if part.positions is None else part.positions
-            rows[chosen] = part.view(B128)[part.element]
+        row_lanes = group.select(np.flatnonzero(group.lanes.lane < 8 * count), group.block, reads)
+        rows = np.empty(row_lanes.lanes.count, B128)
+        for part in access.parts(row_lanes):
+            access.check(row_lanes, part)
+            positions = slice(None) if part.positions is None else part.positions
+            rows[positions] = part.view(B128)[part.element]
         matrices = rows.view(U16).reshape(-1, count, 8, 8)
-        write_registers(targets, group, _distributed(matrices, transposed))
+        write_registers(targets, group, _registers_from_matrices(matrices, is_transposed))
 
     return run
 
 
-def _build_store(instruction: Instruction, bind: Binder) -> Operation:
+def _build_stmatrix(instruction: Instruction, bind: Binder) -> Operation:
     """``stmatrix.sync.aligned.m8n8.x1|x2|x4{.trans}{.shared}.b16 [row address], {…}``: the reverse of ``ldmatrix``."""
     if "m8n8" not in instruction.modifiers or "b16" not in instruction.modifiers:
         bind.unsupported()
-    address, stored = operands_of(instruction, 2)
-    sources = [bind.source(operand, _U32) for operand in _elements(stored)]
+    address, values = operands_of(instruction, 2)
+    sources = [bind.source(operand, _U32) for operand in _vector_elements(values)]
     access = Access(address, "shared", 16, bind, STORE)
     reads = tuple(bind.effects.reads)
-    transposed = "trans" in instruction.modifiers
+    is_transposed = "trans" in instruction.modifiers
     bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
     line = bind.line
 
     def run(group: ThreadGroup) -> None:
         check_whole_warps(group, line)
-        rows = _collected(read_registers(sources, group), transposed)
-        takers = group.select(np.flatnonzero(group.lanes.lane < 8 * len(sources)), group.block, reads)
-        access.scatter(takers, access.address(takers), rows)
+        rows = _rows_from_registers(read_registers(sources, group), is_transposed)
+        row_lanes = group.select(np.flatnonzero(group.lanes.lane < 8 * len(sources)), group.block, reads)
+        access.scatter(row_lanes, access.address(row_lanes), rows)
 
     return run
 
 
-def _collected(registers: Value, transposed: bool) -> Value:
+def _rows_from_registers(registers: Value, is_transposed: bool) -> Value:
     """Registers (warps, 32, matrices) to the rows of their matrices, 16 bytes each, in order."""
     packed = np.ascontiguousarray(registers.swapaxes(-1, -2))
     matrices = packed.view(U16).reshape(*packed.shape[:2], 8, 8)
-    if transposed:
+    if is_transposed:
         matrices = matrices.swapaxes(-1, -2)
     return np.ascontiguousarray(matrices).reshape(-1, 8).view(B128)[:, 0]
 
 
-def _distributed(matrices: Value, transposed: bool) -> Value:
+def _registers_from_matrices(matrices: Value, is_transposed: bool) -> Value:
     """Matrices of 16-bit elements (warps, matrices, 8, 8) to registers (warps, 32, matrices)."""
-    if transposed:
+    if is_transposed:
         matrices = matrices.swapaxes(-1, -2)
     # Each lane takes two neighbours of a row, lane after lane.
     packed = np.ascontiguousarray(matrices).view(U32).reshape(len(matrices), matrices.shape[1], WARP_SIZE)
     return packed.swapaxes(-1, -2)
 
 
-def _build_move(instruction: Instruction, bind: Binder) -> Operation:
+def _build_movmatrix(instruction: Instruction, bind: Binder) -> Operation:
     """``movmatrix.sync.aligned.m8n8.trans.b16 d, a``: the transpose of a matrix held by a warp."""
-    written, source = operands_of(instruction, 2)
-    target, value = bind.target(written, _U32), bind.source(source, _U32)
+    destination, source = operands_of(instruction, 2)
+    target, value = bind.target(destination, _U32), bind.source(source, _U32)
     bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
     line = bind.line
 
@@ -287,7 +289,7 @@ def _build_move(instruction: Instruction, bind: Binder) -> Operation:
         check_whole_warps(group, line)
         values = np.ascontiguousarray(group.lanes.spread(value.read(group.registers)))
         matrices = values.view(U16).reshape(-1, 1, 8, 8)
-        write_registers([target], group, _distributed(matrices, transposed=True))
+        write_registers([target], group, _registers_from_matrices(matrices, is_transposed=True))
 
     return run
 
@@ -308,12 +310,12 @@ class _WmmaShape:
     n: int
     k: int
 
-    def of(self, matrix: str) -> tuple[int, int]:
+    def matrix_shape(self, matrix: str) -> tuple[int, int]:
         """Rows and columns of matrix ``a``, ``b``, ``c`` or ``d``."""
         return {"a": (self.m, self.k), "b": (self.k, self.n)}.get(matrix, (self.m, self.n))
 
 
-def _shape_of(instruction: Instruction) -> _WmmaShape:
+def _wmma_shape(instruction: Instruction) -> _WmmaShape:
     for modifier in instruction.modifiers:
         match = _WMMA_SHAPE.fullmatch(modifier)
         if match:
@@ -321,7 +323,7 @@ def _shape_of(instruction: Instruction) -> _WmmaShape:
     raise KeyError("shape")
 
 
-def _registers(operand: Operand, bind: Binder) -> tuple[Operand, ...]:
+def _register_operands(operand: Operand, bind: Binder) -> tuple[Operand, ...]:
     if not isinstance(operand, Vector):
         return bind.unsupported()
     return operand.elements
@@ -345,12 +347,12 @@ class _FragmentPlacement:
         instruction: Instruction,
         count: int,
         address: Operand,
-        rest: list[Operand],
+        stride_operands: list[Operand],
         bind: Binder,
         access: AccessKind = LOAD,
     ) -> None:
         self.kind = last_type(instruction)
-        rows, columns = _shape_of(instruction).of(instruction.modifiers[1])
+        rows, columns = _wmma_shape(instruction).matrix_shape(instruction.modifiers[1])
         elements = count * elements_per_register(self.kind)
         number = (np.arange(WARP_SIZE)[:, None] * elements + np.arange(elements)) % (rows * columns)
         row, column = np.divmod(number, columns)
@@ -358,7 +360,7 @@ class _FragmentPlacement:
             row, column, columns = column, row, rows
         self._row, self._column = row.astype(np.uint64), column.astype(np.uint64)
         default = Immediate(str(columns))
-        self._stride = bind.source(rest[0] if rest else default, TYPES["u32"])
+        self._stride = bind.source(stride_operands[0] if stride_operands else default, TYPES["u32"])
         self.access = Access(address, state_space(instruction), self.kind.bytes, bind, access)
 
     def addresses(self, group: ThreadGroup) -> Value:
@@ -373,9 +375,9 @@ class _FragmentPlacement:
 
 def _build_wmma_load(instruction: Instruction, bind: Binder) -> Operation:
     """``wmma.load.a|b|c.sync.aligned.layout.shape{.space}.type {…}, [address]{, stride}``."""
-    written, address, *optional = operands_of(instruction, 2, 3)
-    operands = _registers(written, bind)
-    placement = _FragmentPlacement(instruction, len(operands), address, optional, bind)
+    destination, address, *stride_operands = operands_of(instruction, 2, 3)
+    operands = _register_operands(destination, bind)
+    placement = _FragmentPlacement(instruction, len(operands), address, stride_operands, bind)
     kind = placement.kind
     targets = [bind.target(operand, element_register(kind)) for operand in operands]
     line = bind.line
@@ -387,8 +389,8 @@ def _build_wmma_load(instruction: Instruction, bind: Binder) -> Operation:
             element = np.empty(group.lanes.count, UNSIGNED[kind.bits])
             for part in placement.access.parts_at(group, np.ascontiguousarray(addresses)):
                 placement.access.check(group, part)
-                chosen = slice(None) if part.positions is None else part.positions
-                element[chosen] = part.view(element.dtype)[part.element]
+                positions = slice(None) if part.positions is None else part.positions
+                element[positions] = part.view(element.dtype)[part.element]
             rows.append(element)
         elements = np.stack(rows, axis=-1).reshape(-1, WARP_SIZE, len(operands), len(rows) // len(operands))
         bits = elements.view(UNSIGNED[max(kind.bits, 32)])[..., 0]
@@ -399,9 +401,9 @@ def _build_wmma_load(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_wmma_store(instruction: Instruction, bind: Binder) -> Operation:
     """``wmma.store.d.sync.aligned.layout.shape{.space}.type [address], {…}{, stride}``."""
-    address, stored, *optional = operands_of(instruction, 2, 3)
-    operands = _registers(stored, bind)
-    placement = _FragmentPlacement(instruction, len(operands), address, optional, bind, STORE)
+    address, values, *stride_operands = operands_of(instruction, 2, 3)
+    operands = _register_operands(values, bind)
+    placement = _FragmentPlacement(instruction, len(operands), address, stride_operands, bind, STORE)
     kind = placement.kind
     sources = [bind.source(operand, element_register(kind)) for operand in operands]
     line = bind.line
@@ -413,8 +415,8 @@ def _build_wmma_store(instruction: Instruction, bind: Binder) -> Operation:
         for number, addresses in enumerate(placement.addresses(group)):
             for part in placement.access.parts_at(group, np.ascontiguousarray(addresses)):
                 placement.access.check(group, part, elements[:, number])
-                chosen = slice(None) if part.positions is None else part.positions
-                part.view(elements.dtype)[part.element] = elements[chosen, number]
+                positions = slice(None) if part.positions is None else part.positions
+                part.view(elements.dtype)[part.element] = elements[positions, number]
 
     return run
 
@@ -422,15 +424,15 @@ def _build_wmma_store(instruction: Instruction, bind: Binder) -> Operation:
 def _build_wmma_multiply(instruction: Instruction, bind: Binder) -> Operation:
     """``wmma.mma.sync.aligned.alayout.blayout.shape{.types}{.satfinite} d, a, b, c``."""
     types = types_of(instruction, 0)
-    shape = _shape_of(instruction)
+    shape = _wmma_shape(instruction)
     if len(types) == 2:
         # Half precision names the types of d and c only.
         types = [types[0], TYPES["f16"], TYPES["f16"], types[1]]
     d_kind, a_kind, b_kind, c_kind = types
-    d, a, b, c = (_registers(operand, bind) for operand in operands_of(instruction, 4))
+    d, a, b, c = (_register_operands(operand, bind) for operand in operands_of(instruction, 4))
     targets = [bind.target(operand, element_register(d_kind)) for operand in d]
     inputs = [
-        ([bind.source(operand, element_register(kind)) for operand in operands], kind, shape.of(name))
+        ([bind.source(operand, element_register(kind)) for operand in operands], kind, shape.matrix_shape(name))
         for name, operands, kind in (("a", a, a_kind), ("b", b, b_kind), ("c", c, c_kind))
     ]
     saturates = "satfinite" in instruction.modifiers
@@ -440,21 +442,21 @@ def _build_wmma_multiply(instruction: Instruction, bind: Binder) -> Operation:
         check_whole_warps(group, line)
         matrices = []
         for sources, kind, (rows, columns) in inputs:
-            elements = decoded(read_registers(sources, group), kind)
+            elements = decode_elements(read_registers(sources, group), kind)
             flat = elements.reshape(len(elements), -1)[:, : rows * columns]
             matrices.append(flat.reshape(-1, rows, columns))
-        left, right, accumulator = matrices
-        total = multiply(left, right, accumulator, a_kind)
+        a_matrix, b_matrix, accumulator = matrices
+        total = multiply(a_matrix, b_matrix, accumulator, a_kind)
         elements = total.reshape(-1, WARP_SIZE, len(targets), elements_per_register(d_kind))
-        write_registers(targets, group, encoded(elements, d_kind, saturates))
+        write_registers(targets, group, encode_elements(elements, d_kind, saturates))
 
     return run
 
 
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
-    "mma": _build_multiply,
-    "ldmatrix": _build_load,
-    "stmatrix": _build_store,
-    "movmatrix": _build_move,
+    "mma": _build_mma,
+    "ldmatrix": _build_ldmatrix,
+    "stmatrix": _build_stmatrix,
+    "movmatrix": _build_movmatrix,
     "wmma": _build_wmma,
 }

@@ -71,7 +71,7 @@ class PhaseWait:
         np.maximum.at(counters, lanes.warp, np.where(is_over, self.ended, limit))
         self.target.write(self.group.registers, is_over)
         if checks is not None and is_over.any():
-            checks.order.word_awaited(self.word[is_over], lanes.select(np.flatnonzero(is_over)))
+            checks.order.leave_phase(self.word[is_over], lanes.select(np.flatnonzero(is_over)))
         return self.group
 
     def deadlock(self) -> DeadlockError:

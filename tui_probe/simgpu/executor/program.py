@@ -40,7 +40,7 @@ class Scheduling(Protocol):
     @property
     def tries(self) -> PhaseWaits: ...
 
-    def put(self, group: ThreadGroup, gives_way: bool = False) -> None:
+    def keep_ready(self, group: ThreadGroup, gives_way: bool = False) -> None:
         """Keep ``group`` for later; after all others, if it ``gives_way``."""
 
     def give_way(self, group: ThreadGroup) -> ThreadGroup | None:
@@ -208,7 +208,7 @@ class Branch:
                 group.block = target
                 return scheduler.give_way(group) if polls else group
             jumping = group.branch(taken, target)
-            scheduler.put(jumping, gives_way=polls)
+            scheduler.keep_ready(jumping, gives_way=polls)
             return group
 
         return finish
@@ -259,7 +259,7 @@ class IndexedBranch:
                 for target in np.unique(targets).tolist()
             ]
             for part in parts[1:]:
-                scheduler.put(part)
+                scheduler.keep_ready(part)
             return scheduler.give_way(parts[0]) if polls else parts[0]
 
         return finish
@@ -283,8 +283,8 @@ class FunctionEnd:
                 _return(group)
                 return group
             if group.batch.checks is not None:
-                group.batch.checks.retired(group.lanes)
-            group.batch.retire(group.lanes)
+                group.batch.checks.retire_lanes(group.lanes)
+            group.batch.retire_lanes(group.lanes)
             return None
 
         return finish
@@ -293,7 +293,7 @@ class FunctionEnd:
 def _return(group: ThreadGroup) -> None:
     *outer, frame = group.frames
     registers = group.batch.template.copy()
-    for index, value in frame.saved:
+    for index, value in frame.saved_registers:
         registers[index] = value
     frame.hand_back(group.registers, registers)
     group.registers = registers

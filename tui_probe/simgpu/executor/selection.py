@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.operations import Operation
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
-_ORDERED: Final[dict[str, Callable[..., Any]]] = {
+_COMPARISONS: Final[dict[str, Callable[..., Any]]] = {
     "eq": np.equal,
     "lt": np.less,
     "le": np.less_equal,
@@ -50,9 +50,9 @@ _ORDERED: Final[dict[str, Callable[..., Any]]] = {
     "hi": np.greater,
     "hs": np.greater_equal,
 }
-_OPPOSITES: Final = {"equ": "ne", "neu": "eq", "ltu": "ge", "leu": "gt", "gtu": "le", "geu": "lt"}
+_UNORDERED_OPPOSITES: Final = {"equ": "ne", "neu": "eq", "ltu": "ge", "leu": "gt", "gtu": "le", "geu": "lt"}
 """Opposites of "unordered" comparisons, which also hold if an operand is NaN."""
-_COMBINES: Final[dict[str, Callable[..., Any]]] = {
+_COMBINATIONS: Final[dict[str, Callable[..., Any]]] = {
     "and": np.logical_and,
     "or": np.logical_or,
     "xor": np.logical_xor,
@@ -74,15 +74,15 @@ def comparison(name: str, *, is_float: bool) -> Callable[..., Any]:
     """The function that compares two values. Raises KeyError for an unknown name."""
     if name == "ne":
         return _ordered_not_equal if is_float else np.not_equal
-    if name in _OPPOSITES:
-        opposite = comparison(_OPPOSITES[name], is_float=is_float)
+    if name in _UNORDERED_OPPOSITES:
+        opposite = comparison(_UNORDERED_OPPOSITES[name], is_float=is_float)
         return lambda a, b: ~opposite(a, b)
     if name in ("num", "nan"):
         return _is_number if name == "num" else lambda a, b: ~_is_number(a, b)
-    return _ORDERED[name]
+    return _COMPARISONS[name]
 
 
-def _compared(instruction: Instruction, kind: ScalarType) -> Callable[..., Any]:
+def _instruction_comparison(instruction: Instruction, kind: ScalarType) -> Callable[..., Any]:
     """The comparison of an instruction whose operands have type ``kind``."""
     is_float = kind.kind in ("f", "bf")
     compare = comparison(instruction.modifiers[0], is_float=is_float)
@@ -95,105 +95,105 @@ def _compared(instruction: Instruction, kind: ScalarType) -> Callable[..., Any]:
 
 def _combination(instruction: Instruction) -> Callable[..., Any] | None:
     for modifier in instruction.modifiers[1:]:
-        if modifier in _COMBINES:
-            return _COMBINES[modifier]
+        if modifier in _COMBINATIONS:
+            return _COMBINATIONS[modifier]
     return None
 
 
 def _build_set_predicate(instruction: Instruction, bind: Binder) -> Operation:
     """``setp.comparison{.combination}.type p{|q}, a, b{, c}``; q is the opposite comparison, combined alike."""
     kind = last_type(instruction)
-    written, a, b, *optional = operands_of(instruction, 3, 4)
+    destination, a, b, *predicate_operands = operands_of(instruction, 3, 4)
     if kind.kind == "x2":
         return _build_set_predicates_of_pairs(instruction, kind, bind)
-    compare = _compared(instruction, kind)
+    compare = _instruction_comparison(instruction, kind)
     sources = (bind.source(a, kind), bind.source(b, kind))
     combine = _combination(instruction)
-    if not isinstance(written, Pair) and combine is None:
-        return bind.pure(compare, bind.target(written, PREDICATE), *sources)
-    combined = bind.predicate(optional[0]) if combine is not None else None
-    operands = (written.first, written.second) if isinstance(written, Pair) else (written,)
+    if not isinstance(destination, Pair) and combine is None:
+        return bind.pure(compare, bind.target(destination, PREDICATE), *sources)
+    third = bind.predicate(predicate_operands[0]) if combine is not None else None
+    operands = (destination.first, destination.second) if isinstance(destination, Pair) else (destination,)
     targets = [bind.target(operand, PREDICATE) for operand in operands]
     bind.effects.pure = True
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
-        holds = compare(sources[0].read(registers), sources[1].read(registers))
-        other = None if combined is None else combined.read(registers)
-        for target, result in zip(targets, (holds, ~holds), strict=False):
-            target.write(registers, result if combine is None else combine(result, other))
+        is_true = compare(sources[0].read(registers), sources[1].read(registers))
+        third_value = None if third is None else third.read(registers)
+        for target, result in zip(targets, (is_true, ~is_true), strict=False):
+            target.write(registers, result if combine is None else combine(result, third_value))
 
     return run
 
 
 def _build_set_predicates_of_pairs(instruction: Instruction, kind: ScalarType, bind: Binder) -> Operation:
     """``setp.comparison.f16x2 p|q, a, b``: p for the low halves, q for the high ones."""
-    written, a, b, *optional = operands_of(instruction, 3, 4)
-    if not isinstance(written, Pair):
+    destination, a, b, *predicate_operands = operands_of(instruction, 3, 4)
+    if not isinstance(destination, Pair):
         bind.unsupported()
     element = TYPES[kind.name.removesuffix("x2")]
-    compare = _compared(instruction, element)
-    targets = [bind.target(operand, PREDICATE) for operand in (written.first, written.second)]
+    compare = _instruction_comparison(instruction, element)
+    targets = [bind.target(operand, PREDICATE) for operand in (destination.first, destination.second)]
     sources = (bind.source(a, kind), bind.source(b, kind))
     combine = _combination(instruction)
-    combined = bind.predicate(optional[0]) if combine is not None else None
+    third = bind.predicate(predicate_operands[0]) if combine is not None else None
     bind.effects.pure = True
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
-        both = compare(*(pairs(source.read(registers), element.dtype) for source in sources))
+        results = compare(*(pairs(source.read(registers), element.dtype) for source in sources))
         for half, target in enumerate(targets):
-            holds = both[..., half]
-            if combine is not None and combined is not None:
-                holds = combine(holds, combined.read(registers))
-            target.write(registers, holds)
+            is_true = results[..., half]
+            if combine is not None and third is not None:
+                is_true = combine(is_true, third.read(registers))
+            target.write(registers, is_true)
 
     return run
 
 
 def _build_set(instruction: Instruction, bind: Binder) -> Operation:
     """``set.comparison{.combination}.dtype.stype d, a, b{, c}``: all ones (1.0 for floats) where it holds, else 0."""
-    written_kind, kind = types_of(instruction, 2)
-    target, a, b, *optional = operands_of(instruction, 3, 4)
+    result_kind, kind = types_of(instruction, 2)
+    target, a, b, *predicate_operands = operands_of(instruction, 3, 4)
     combine = _combination(instruction)
     sources = [bind.source(a, kind), bind.source(b, kind)]
     if combine is not None:
-        sources.append(bind.predicate(optional[0]))
+        sources.append(bind.predicate(predicate_operands[0]))
     if kind.kind == "x2":
-        function = _set_of_pairs(instruction, kind, written_kind, combine)
+        function = _pair_comparison(instruction, kind, result_kind, combine)
     else:
-        compare = _compared(instruction, kind)
+        compare = _instruction_comparison(instruction, kind)
 
-        def function(x: Value, y: Value, *other: Value) -> Value:
-            holds = compare(x, y)
-            return _as_number(holds if combine is None else combine(holds, *other), written_kind)
+        def function(x: Value, y: Value, *predicates: Value) -> Value:
+            is_true = compare(x, y)
+            return _truth_as_number(is_true if combine is None else combine(is_true, *predicates), result_kind)
 
-    return bind.pure(function, bind.target(target, written_kind), *sources)
+    return bind.pure(function, bind.target(target, result_kind), *sources)
 
 
-def _as_number(holds: Value, kind: ScalarType) -> Value:
+def _truth_as_number(is_true: Value, kind: ScalarType) -> Value:
     if kind.kind == "f":
-        return choose(holds, kind.dtype.type(1), kind.dtype.type(0))
+        return choose(is_true, kind.dtype.type(1), kind.dtype.type(0))
     if kind.kind == "bf":
-        return np.where(holds, np.uint16(0x3F80), np.uint16(0))
+        return np.where(is_true, np.uint16(0x3F80), np.uint16(0))
     unsigned = UNSIGNED[kind.bits]
-    masks: Value = np.where(holds, ~unsigned.type(0), unsigned.type(0))
+    masks: Value = np.where(is_true, ~unsigned.type(0), unsigned.type(0))
     return masks.view(kind.dtype)
 
 
-def _set_of_pairs(
-    instruction: Instruction, kind: ScalarType, written: ScalarType, combine: Callable[..., Any] | None
+def _pair_comparison(
+    instruction: Instruction, kind: ScalarType, result_kind: ScalarType, combine: Callable[..., Any] | None
 ) -> Callable[..., Value]:
     element = TYPES[kind.name.removesuffix("x2")]
     # `set.….u32.f16x2` gives a mask of 16 ones for each half.
-    result = element if written.kind == "x2" else TYPES["u16"]
-    compare = _compared(instruction, element)
+    element_result = element if result_kind.kind == "x2" else TYPES["u16"]
+    compare = _instruction_comparison(instruction, element)
 
-    def function(x: Value, y: Value, *other: Value) -> Value:
-        holds = compare(pairs(x, element.dtype), pairs(y, element.dtype))
+    def function(x: Value, y: Value, *predicates: Value) -> Value:
+        is_true = compare(pairs(x, element.dtype), pairs(y, element.dtype))
         if combine is not None:
-            holds = combine(holds, other[0][..., None])
-        return unpaired(_as_number(holds, result), U32)
+            is_true = combine(is_true, predicates[0][..., None])
+        return unpaired(_truth_as_number(is_true, element_result), U32)
 
     return function
 
@@ -204,12 +204,12 @@ COMPARISON_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]
 }
 
 
-def _unchanged(value: Value) -> Value:
+def _identity(value: Value) -> Value:
     return value
 
 
-def _chosen(x: Value, y: Value, holds: Value) -> Value:
-    return choose(holds, x, y)
+def _select(x: Value, y: Value, condition: Value) -> Value:
+    return choose(condition, x, y)
 
 
 def _build_move(instruction: Instruction, bind: Binder) -> Operation:
@@ -224,16 +224,16 @@ def _build_move(instruction: Instruction, bind: Binder) -> Operation:
     special = bind.special_reader(source)
     if special is not None:
         read, type_ = special
-        written = bind.target(target, type_)
+        destination = bind.target(target, type_)
         bind.effects.pure = True
 
         def run(group: ThreadGroup) -> None:
-            written.write(group.registers, read(group))
+            destination.write(group.registers, read(group))
 
         return run
     # The address of a variable is an integer, no matter what the register that takes it is kept as.
     kind = TYPES[f"u{kind.bits}"] if isinstance(source, Symbol) else bind.kept_as(target, kind)
-    return bind.pure(_unchanged, bind.target(target, kind), bind.source(source, kind))
+    return bind.pure(_identity, bind.target(target, kind), bind.source(source, kind))
 
 
 def _build_vector_move(target: Operand, source: Operand, kind: ScalarType, bind: Binder) -> Operation:
@@ -283,15 +283,15 @@ def _build_select(instruction: Instruction, bind: Binder) -> Operation:
     target, a, b, condition = operands_of(instruction, 4)
     kind = bind.kept_as(target, last_type(instruction))
     sources = (bind.source(a, kind), bind.source(b, kind), bind.predicate(condition))
-    return bind.pure(_chosen, bind.target(target, kind), *sources)
+    return bind.pure(_select, bind.target(target, kind), *sources)
 
 
 def _build_slct(instruction: Instruction, bind: Binder) -> Operation:
     """``slct.type.s32|f32 d, a, b, c``: a where c >= 0, else b."""
     target, a, b, condition = operands_of(instruction, 4)
-    kind, tested = types_of(instruction, 2)
-    sources = (bind.source(a, kind), bind.source(b, kind), bind.source(condition, tested))
-    return bind.pure(lambda x, y, c: _chosen(x, y, c >= 0), bind.target(target, kind), *sources)
+    kind, condition_kind = types_of(instruction, 2)
+    sources = (bind.source(a, kind), bind.source(b, kind), bind.source(condition, condition_kind))
+    return bind.pure(lambda x, y, c: _select(x, y, c >= 0), bind.target(target, kind), *sources)
 
 
 def _build_convert_address(instruction: Instruction, bind: Binder) -> Operation:
@@ -301,7 +301,7 @@ def _build_convert_address(instruction: Instruction, bind: Binder) -> Operation:
     window = _WINDOWS[modifiers[-1].partition("::")[0]]
     target, source = operands_of(instruction, 2)
     shift = scalar(window, kind.dtype)
-    move: Callable[[Value], Value] = _unchanged
+    move: Callable[[Value], Value] = _identity
     if window:
         move = (lambda a: a - shift) if modifiers[0] == "to" else (lambda a: a + shift)
     return bind.pure(move, bind.target(target, kind), bind.source(source, kind))
@@ -312,16 +312,16 @@ def _build_is_in_space(instruction: Instruction, bind: Binder) -> Operation:
     space = instruction.modifiers[0].partition("::")[0]
     window = _WINDOWS[space]
     target, source = operands_of(instruction, 2)
-    first = scalar(window or GLOBAL_START, U64)
+    window_start = scalar(window or GLOBAL_START, U64)
     size = scalar(WINDOW_BYTES, U64)
 
-    def inside(address: Value) -> Value:
-        return (address >= first) & (address - first < size) if window else address >= first
+    def is_inside(address: Value) -> Value:
+        return (address >= window_start) & (address - window_start < size) if window else address >= window_start
 
-    return bind.pure(inside, bind.target(target, PREDICATE), bind.source(source, TYPES["u64"]))
+    return bind.pure(is_inside, bind.target(target, PREDICATE), bind.source(source, TYPES["u64"]))
 
 
-def _build_nothing(instruction: Instruction, bind: Binder) -> Operation:  # noqa: ARG001
+def _build_no_operation(instruction: Instruction, bind: Binder) -> Operation:  # noqa: ARG001
     """Hints and fences: memory operations happen in program order anyway."""
     return _do_nothing
 
@@ -346,13 +346,13 @@ def _build_fence(instruction: Instruction, bind: Binder) -> Operation:  # noqa: 
 
 def _build_sleep(instruction: Instruction, bind: Binder) -> Operation:
     bind.effects.polls = True
-    return _build_nothing(instruction, bind)
+    return _build_no_operation(instruction, bind)
 
 
 def _build_policy(instruction: Instruction, bind: Binder) -> Operation:
     """``createpolicy``: a cache policy, which means nothing here."""
     zero = bind.source(Immediate("0"), TYPES["b64"])
-    return bind.pure(_unchanged, bind.target(instruction.operands[0], TYPES["b64"]), zero)
+    return bind.pure(_identity, bind.target(instruction.operands[0], TYPES["b64"]), zero)
 
 
 MOVE_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
@@ -373,7 +373,7 @@ MOVE_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
             "griddepcontrol",
             "setmaxnreg",
         ),
-        _build_nothing,
+        _build_no_operation,
     ),
     "membar": _build_fence,
     "fence": _build_fence,

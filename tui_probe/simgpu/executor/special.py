@@ -88,7 +88,7 @@ def _constant(value: int) -> RegisterReader:
 
 def _clock(group: ThreadGroup) -> Value:
     batch = group.batch
-    cycles: Value = batch.starts[group.lanes.block] + batch.counters[group.lanes.warp]
+    cycles: Value = batch.start_cycles[group.lanes.block] + batch.counters[group.lanes.warp]
     return cycles.astype(np.uint64)
 
 

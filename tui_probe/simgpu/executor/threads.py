@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 class Batch:
-    """Blocks ``placements``, whole clusters of them, of a launch of a program whose registers ``live`` are read
+    """Blocks ``placements``, whole clusters of them, of a launch. ``live_registers`` are those that the program reads
     from each basic block on.
 
-    ``counters`` (int64, one per warp) are cycles since the start of the warp's block, ``starts`` (int64,
+    ``counters`` (int64, one per warp) are cycles since the start of the warp's block, ``start_cycles`` (int64,
     one per block) the absolute cycle of that start. ``template`` holds constants by register index.
     """
 
     def __init__(
         self,
-        live: Sequence[Sequence[int]],
+        live_registers: Sequence[Sequence[int]],
         template: Registers,
         launch: Launch,
         machine: Machine,
@@ -49,7 +49,7 @@ class Batch:
         local_bytes: int,
         checks: LaunchChecks | None = None,
     ) -> None:
-        self.live = live
+        self.live = live_registers
         self.template = template
         self.launch = launch
         self.machine = machine
@@ -59,13 +59,13 @@ class Batch:
         self.block_indices = np.array([placement.block for placement in placements], np.int64)
         self.sms = np.array([placement.sm for placement in placements], np.uint32)
         self.slots = np.array([placement.slot for placement in placements], np.int64)
-        self.starts = np.array([placement.start for placement in placements], np.int64) + start_cycle
+        self.start_cycles = np.array([placement.start for placement in placements], np.int64) + start_cycle
         self.counters = np.zeros(self.block_count * self.warps_per_block, np.int64)
         self.instructions = 0
-        self.printed: list[bytes] = []
+        self.printf_output: list[bytes] = []
         self.lanes = self._all_lanes()
-        self.alive = np.zeros(self.lanes.place_count, np.bool_)
-        self.alive[self.lanes.places] = True
+        self.is_alive = np.zeros(self.lanes.place_count, np.bool_)
+        self.is_alive[self.lanes.places] = True
         self.alive_count = self.lanes.count
         self.alive_in_block = np.full(self.block_count, self.threads, np.int64)
         self._alive_bits: NDArray[np.uint32] | None = None
@@ -82,7 +82,7 @@ class Batch:
         if self.checks is not None:
             self.mbarriers.watchers.append(self.checks.order.copies.phase_ended)
         # Where the addresses in registers lead; see ``access``.
-        self.located: dict[tuple[str, int, int], LocatedAddress] = {}
+        self.located_addresses: dict[tuple[str, int, int], LocatedAddress] = {}
 
     def _all_lanes(self) -> Lanes:
         places_per_block = self.warps_per_block * WARP_SIZE
@@ -114,9 +114,9 @@ class Batch:
         """Make room for ``limit`` bytes of local memory per thread."""
         if limit > self.local.limit:
             self.local = self.local.grown(limit)
-            self.located.clear()
+            self.located_addresses.clear()
 
-    def charge(self, lanes: Lanes, cycles: int, instructions: int) -> None:
+    def charge_cycles(self, lanes: Lanes, cycles: int, instructions: int) -> None:
         """The warps of ``lanes`` executed ``instructions`` that take ``cycles``."""
         if lanes.warps is ALL_WARPS:
             self.counters += cycles
@@ -124,9 +124,9 @@ class Batch:
             self.counters[lanes.warps] += cycles
         self.instructions += instructions * lanes.warp_count
 
-    def retire(self, lanes: Lanes) -> None:
+    def retire_lanes(self, lanes: Lanes) -> None:
         """The threads of ``lanes`` exit."""
-        self.alive[lanes.places] = False
+        self.is_alive[lanes.places] = False
         self.alive_count -= lanes.count
         self.alive_in_block -= np.bincount(lanes.block, minlength=self.block_count)
         self._alive_bits = None
@@ -135,15 +135,15 @@ class Batch:
     def alive_bits(self) -> NDArray[np.uint32]:
         """The threads of each warp that have not exited, lane 0 in bit 0."""
         if self._alive_bits is None:
-            self._alive_bits = warp_bits(self.alive)
+            self._alive_bits = warp_bits(self.is_alive)
         return self._alive_bits
 
     def missing_members(
-        self, members: Value, lanes: Lanes, here: NDArray[np.uint32] | None = None
+        self, members: Value, lanes: Lanes, present_bits: NDArray[np.uint32] | None = None
     ) -> NDArray[np.uint32]:
-        """Return, per lane, the living threads that its mask names and that are not in ``here`` (None: ``lanes``)."""
-        absent = self.alive_bits & ~(lanes.active_bits if here is None else here)
-        missing: NDArray[np.uint32] = members & absent[lanes.warp]
+        """Return, per lane, the living threads that its mask names and ``present_bits`` lacks (None: ``lanes``)."""
+        absent_bits = self.alive_bits & ~(lanes.active_bits if present_bits is None else present_bits)
+        missing: NDArray[np.uint32] = members & absent_bits[lanes.warp]
         return missing
 
     def durations(self) -> list[int]:
@@ -162,12 +162,12 @@ class Batch:
 class CallFrame:
     """State that a caller keeps while it waits for its callee.
 
-    ``saved`` are the registers that it still needs; ``hand_back`` takes results from the callee's registers to the
-    caller's.
+    ``saved_registers`` are the registers that it still needs; ``hand_back`` takes results from the callee's registers
+    to the caller's.
     """
 
     resume: int
-    saved: tuple[tuple[int, Value], ...]
+    saved_registers: tuple[tuple[int, Value], ...]
     hand_back: Callable[[Registers, Registers], None]
     local_base: int
 
@@ -211,16 +211,16 @@ class ThreadGroup:
         """Groups with the same place can be merged. Deeper calls sort first, then smaller blocks."""
         return (-len(self.frames), tuple(frame.resume for frame in self.frames), self.block)
 
-    def select(self, index: Places, block: int, live: Iterable[int]) -> ThreadGroup:
-        """The lanes at positions ``index`` as a group at ``block``, with the registers ``live`` only."""
+    def select(self, index: Places, block: int, live_registers: Iterable[int]) -> ThreadGroup:
+        """The lanes at positions ``index`` as a group at ``block``, with the registers ``live_registers`` only."""
         registers = self.batch.template.copy()
-        old = self.registers
-        for register in live:
-            registers[register] = pick(old[register], index)
+        source_registers = self.registers
+        for register in live_registers:
+            registers[register] = pick_lanes(source_registers[register], index)
         frames = tuple(
             CallFrame(
                 frame.resume,
-                tuple((register, pick(value, index)) for register, value in frame.saved),
+                tuple((register, pick_lanes(value, index)) for register, value in frame.saved_registers),
                 frame.hand_back,
                 frame.local_base,
             )
@@ -234,22 +234,22 @@ class ThreadGroup:
         The rest stays in this group, with the registers that are live at its own block.
         """
         live = self.batch.live
-        taken = self.select(np.flatnonzero(condition), block, live[block])
+        part = self.select(np.flatnonzero(condition), block, live[block])
         self._keep(np.flatnonzero(~condition))
-        return taken
+        return part
 
     def branch(self, condition: Value, block: int) -> ThreadGroup:
         """Split off a group that waits at ``block``; its registers are picked only if it runs by itself."""
         branch_split = BranchSplit(self, np.flatnonzero(condition), block)
         self._keep(np.flatnonzero(~condition))
         branch_split.set_running(self)
-        return branch_split.waiting
+        return branch_split.waiting_group
 
     def _keep(self, index: Places) -> None:
         if self.branch_split is not None:
             self.branch_split.end()
-        staying = self.select(index, self.block, self.batch.live[self.block])
-        self.lanes, self.registers, self.frames = staying.lanes, staying.registers, staying.frames
+        kept_group = self.select(index, self.block, self.batch.live[self.block])
+        self.lanes, self.registers, self.frames = kept_group.lanes, kept_group.registers, kept_group.frames
 
 
 class BranchSplit:
@@ -259,91 +259,112 @@ class BranchSplit:
     It ends when a part is divided again, so that a loop does not keep the registers of all its rounds.
     """
 
-    __slots__ = ("_before", "_picked", "_positions", "_running", "_running_frames", "_running_lanes", "waiting")
-    _running: ThreadGroup
+    __slots__ = (
+        "_positions",
+        "_running_frames",
+        "_running_group",
+        "_running_lanes",
+        "_running_registers",
+        "_whole_group",
+        "waiting_group",
+    )
+    _running_group: ThreadGroup
     _running_lanes: Lanes
     _running_frames: tuple[CallFrame, ...]
-    _picked: dict[int, Value | None]
+    _running_registers: dict[int, Value | None]
 
     def __init__(self, group: ThreadGroup, positions: Places, block: int) -> None:
-        self._before = ThreadGroup(group.batch, group.lanes, group.registers, block, group.frames, group.local_base)
+        self._whole_group = ThreadGroup(
+            group.batch, group.lanes, group.registers, block, group.frames, group.local_base
+        )
         self._positions = positions
         lanes = group.lanes.select(positions)
-        self.waiting = ThreadGroup(group.batch, lanes, group.registers, block, group.frames, group.local_base)
-        self.waiting.branch_split = self
+        self.waiting_group = ThreadGroup(group.batch, lanes, group.registers, block, group.frames, group.local_base)
+        self.waiting_group.branch_split = self
 
     def set_running(self, group: ThreadGroup) -> None:
         """State which group runs on, with the registers that are live in it."""
-        self._running, self._running_lanes, self._running_frames = group, group.lanes, group.frames
-        self._picked = {register: group.registers[register] for register in group.batch.live[group.block]}
+        self._running_group, self._running_lanes, self._running_frames = group, group.lanes, group.frames
+        self._running_registers = {register: group.registers[register] for register in group.batch.live[group.block]}
         group.branch_split = self
 
     def end(self) -> None:
         """Pick the registers of the part that waits: the parts have no more to do with each other."""
-        waiting, before = self.waiting, self._before
-        picked = before.select(self._positions, waiting.block, waiting.batch.live[waiting.block])
-        waiting.registers, waiting.frames = picked.registers, picked.frames
-        waiting.branch_split = self._running.branch_split = None
+        waiting_group, whole_group = self.waiting_group, self._whole_group
+        selected_group = whole_group.select(
+            self._positions, waiting_group.block, waiting_group.batch.live[waiting_group.block]
+        )
+        waiting_group.registers, waiting_group.frames = selected_group.registers, selected_group.frames
+        waiting_group.branch_split = self._running_group.branch_split = None
 
-    def rejoined(self) -> ThreadGroup | None:
+    def rejoin(self) -> ThreadGroup | None:
         """The group of before with what the part that ran has changed; None if that part has other lanes or calls."""
-        running, before = self._running, self._before
-        if running.lanes is not self._running_lanes or running.frames is not self._running_frames:
+        running_group, whole_group = self._running_group, self._whole_group
+        if running_group.lanes is not self._running_lanes or running_group.frames is not self._running_frames:
             return None
-        registers = before.batch.template.copy()
+        registers = whole_group.batch.template.copy()
         positions: Places | None = None
-        for register in before.batch.live[before.block]:
-            old, new = before.registers[register], running.registers[register]
-            if register in self._picked and new is self._picked[register]:
-                registers[register] = old
+        for register in whole_group.batch.live[whole_group.block]:
+            split_value, running_value = whole_group.registers[register], running_group.registers[register]
+            if register in self._running_registers and running_value is self._running_registers[register]:
+                registers[register] = split_value
                 continue
             if positions is None:
-                positions = np.flatnonzero(_absent(self._positions, before.lanes.count))
-            registers[register] = _replaced(old, new, positions, before.lanes.count)
-        return ThreadGroup(before.batch, before.lanes, registers, before.block, before.frames, before.local_base)
+                positions = np.flatnonzero(_absent(self._positions, whole_group.lanes.count))
+            registers[register] = _joined_value(split_value, running_value, positions, whole_group.lanes.count)
+        return ThreadGroup(
+            whole_group.batch,
+            whole_group.lanes,
+            registers,
+            whole_group.block,
+            whole_group.frames,
+            whole_group.local_base,
+        )
 
 
 def _absent(positions: Places, count: int) -> NDArray[np.bool_]:
-    absent = np.ones(count, np.bool_)
-    absent[positions] = False
-    return absent
+    is_absent = np.ones(count, np.bool_)
+    is_absent[positions] = False
+    return is_absent
 
 
-def _replaced(old: Value | None, new: Value | None, positions: Places, count: int) -> Value | None:
-    """``old`` with ``new`` for the lanes at ``positions``; 0 in lanes without a value."""
-    if old is None or new is None:
-        known = new if old is None else old
-        if known is None:
+def _joined_value(
+    split_value: Value | None, running_value: Value | None, positions: Places, count: int
+) -> Value | None:
+    """``split_value`` with ``running_value`` for the lanes at ``positions``; 0 in lanes without a value."""
+    if split_value is None or running_value is None:
+        present_value = running_value if split_value is None else split_value
+        if present_value is None:
             return None
-    elif not old.ndim and not new.ndim and _same_bits(old, new):
-        return old
+    elif not split_value.ndim and not running_value.ndim and _has_same_bits(split_value, running_value):
+        return split_value
     else:
-        known = old if old.ndim else new
-    result = np.zeros((count, *known.shape[1:]), known.dtype)
-    if old is not None:
-        result[:] = old
-    result[positions] = 0 if new is None else new
+        present_value = split_value if split_value.ndim else running_value
+    result = np.zeros((count, *present_value.shape[1:]), present_value.dtype)
+    if split_value is not None:
+        result[:] = split_value
+    result[positions] = 0 if running_value is None else running_value
     return result
 
 
-def pick(value: Any, index: Places) -> Any:
+def pick_lanes(value: Any, index: Places) -> Any:
     """``value`` for the lanes at ``index``. A scalar holds for all lanes."""
     return value if value is None or not value.ndim else value[index]
 
 
 def merge(groups: Sequence[ThreadGroup]) -> ThreadGroup:
     """Merge ``groups``, which are at the same place, into one."""
-    first, branch_split = groups[0], groups[-1].branch_split
-    if len(groups) == 2 and branch_split is not None and first.branch_split is branch_split:
-        joined = branch_split.rejoined()
-        if joined is not None:
-            return joined
+    first_group, branch_split = groups[0], groups[-1].branch_split
+    if len(groups) == 2 and branch_split is not None and first_group.branch_split is branch_split:
+        joined_group = branch_split.rejoin()
+        if joined_group is not None:
+            return joined_group
     for group in groups:
-        if group.branch_split is not None and (len(groups) > 1 or group is group.branch_split.waiting):
+        if group.branch_split is not None and (len(groups) > 1 or group is group.branch_split.waiting_group):
             group.branch_split.end()
     if len(groups) == 1:
-        return first
-    batch = first.batch
+        return first_group
+    batch = first_group.batch
     places = np.concatenate([group.lanes.places for group in groups])
     order = np.argsort(places, kind="stable")
     lanes = batch.lanes_of(places[order])
@@ -353,42 +374,42 @@ def merge(groups: Sequence[ThreadGroup]) -> ThreadGroup:
         return _join_values(values, counts, order)
 
     registers = batch.template.copy()
-    for register in batch.live[first.block]:
+    for register in batch.live[first_group.block]:
         registers[register] = join([group.registers[register] for group in groups])
     frames = tuple(_merge_frames(frames, join) for frames in zip(*(group.frames for group in groups), strict=True))
-    return ThreadGroup(batch, lanes, registers, first.block, frames, first.local_base)
+    return ThreadGroup(batch, lanes, registers, first_group.block, frames, first_group.local_base)
 
 
 def _merge_frames(frames: Sequence[CallFrame], join: Callable[[list[Value]], Value]) -> CallFrame:
-    first = frames[0]
-    saved = tuple(
-        (register, join([frame.saved[position][1] for frame in frames]))
-        for position, (register, _) in enumerate(first.saved)
+    first_frame = frames[0]
+    saved_registers = tuple(
+        (register, join([frame.saved_registers[position][1] for frame in frames]))
+        for position, (register, _) in enumerate(first_frame.saved_registers)
     )
-    return CallFrame(first.resume, saved, first.hand_back, first.local_base)
+    return CallFrame(first_frame.resume, saved_registers, first_frame.hand_back, first_frame.local_base)
 
 
 def _join_values(values: list[Value], counts: list[int], order: Places) -> Value:
-    first = values[0]
-    if (first is None or not first.ndim) and all(value is first for value in values):
-        return first
-    known = [value for value in values if value is not None]
-    if not known:
-        return first
-    if not any(value.ndim for value in known) and all(
-        value is not None and _same_bits(value, first) for value in values
+    first_value = values[0]
+    if (first_value is None or not first_value.ndim) and all(value is first_value for value in values):
+        return first_value
+    present_values = [value for value in values if value is not None]
+    if not present_values:
+        return first_value
+    if not any(value.ndim for value in present_values) and all(
+        value is not None and _has_same_bits(value, first_value) for value in values
     ):
-        return first
-    shape = next((value.shape[1:] for value in known if value.ndim), ())
-    dtype = known[0].dtype
+        return first_value
+    shape = next((value.shape[1:] for value in present_values if value.ndim), ())
+    dtype = present_values[0].dtype
     parts = [
         value if value is not None and value.ndim else np.full((count, *shape), 0 if value is None else value, dtype)
         for value, count in zip(values, counts, strict=True)
     ]
-    joined: Value = np.concatenate(parts)[order]
-    return joined
+    joined_value: Value = np.concatenate(parts)[order]
+    return joined_value
 
 
-def _same_bits(left: Value, right: Value) -> bool:
+def _has_same_bits(left: Value, right: Value) -> bool:
     # Bits, not numbers: NaN equals itself and 0.0 differs from -0.0.
     return left.tobytes() == right.tobytes()

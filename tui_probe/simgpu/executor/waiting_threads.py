@@ -132,7 +132,7 @@ class Barriers:
             self._pass_together(barrier, group)
             if checks is not None:
                 if barrier.is_aligned:
-                    checks.passed_together(barrier.line, group.lanes, group.block)
+                    checks.bypass_barrier(barrier.line, group.lanes, group.block)
                 checks.order.sync_blocks()
             return group
         lanes = group.lanes
@@ -198,7 +198,7 @@ class Barriers:
             return []
         if self._batch.checks is not None:
             aligned = [waiting.waiting_lanes() for waiting in self._waiting if waiting.barrier.is_aligned]
-            self._batch.checks.barriers_open(aligned, opened)
+            self._batch.checks.open_barriers(aligned, opened)
         released = []
         still = []
         for waiting, complete in zip(self._waiting, complete_lanes, strict=True):
@@ -240,7 +240,7 @@ class Barriers:
         result = np.zeros(len(self._arrived), np.int64)
         if not arrivals:
             return result
-        alive = self._batch.alive.reshape(-1, WARP_SIZE).sum(axis=1)
+        alive = self._batch.is_alive.reshape(-1, WARP_SIZE).sum(axis=1)
         pairs = np.concatenate([slots * len(alive) + lanes.warp for slots, lanes in arrivals])
         pairs, counts = np.unique(pairs, return_counts=True)
         slot, warp = np.divmod(pairs, len(alive))

@@ -18,12 +18,12 @@ from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Immediate, Vector
 from tui_probe.simgpu.executor.addressing import PointerAccess
 from tui_probe.simgpu.executor.matrix import (
-    accumulator_of,
+    a_fragment,
+    accumulator_fragment,
     check_whole_warps,
-    decoded,
+    decode_elements,
     element_register,
-    encoded,
-    left_of,
+    encode_elements,
     multiply,
     read_registers,
     write_registers,
@@ -131,7 +131,7 @@ class _Tile:
         for first in range(0, padded_count, WARP_SIZE):
             turn = slice(first, first + WARP_SIZE)  # a piece of each lane
             pieces[:, turn] = access.gathered(group, padded[:, turn].reshape(-1), B128).reshape(warps, WARP_SIZE)
-        elements = decoded(pieces[:, :count].copy().view(UNSIGNED[self.kind.bits]), self.kind)
+        elements = decode_elements(pieces[:, :count].copy().view(UNSIGNED[self.kind.bits]), self.kind)
         if not self.transposed:
             return elements.reshape(warps, self.lines, -1)
         return elements.reshape(warps, -1, self.lines).swapaxes(1, 2)
@@ -168,7 +168,7 @@ class _WarpgroupProduct:
         self._access = PointerAccess(_PIECE, bind.line, "shared")
         self._targets = [bind.target(element, element_register(d_kind)) for element in d.elements]
         self._before = [bind.source(element, element_register(d_kind)) for element in d.elements]
-        self._accumulator = accumulator_of(len(d.elements), d_kind)
+        self._accumulator = accumulator_fragment(len(d.elements), d_kind)
         self._fragments, self._a = self._left(a, bind)
         self._left_tile = _Tile(_ROWS * _WARPS, self._a_kind, transposed[0])
         self._b = bind.source(b, TYPES["u64"])
@@ -188,17 +188,17 @@ class _WarpgroupProduct:
         left = self._rows(group)
         right = self._right_tile.read(self._access, group, self._descriptors(self._b, group), self._line)
         adds = group.lanes.spread(self._adds.read(registers))[::WARP_SIZE]
-        before = self._accumulator.matrix(decoded(read_registers(self._before, group), self._d_kind))
+        before = self._accumulator.to_matrices(decode_elements(read_registers(self._before, group), self._d_kind))
         before[~adds] = 0
         total = multiply(left * self._sign, right.swapaxes(1, 2), before, self._a_kind)
-        elements = self._accumulator.elements(total)
-        write_registers(self._targets, group, encoded(elements, self._d_kind, self._saturates))
+        elements = self._accumulator.to_elements(total)
+        write_registers(self._targets, group, encode_elements(elements, self._d_kind, self._saturates))
 
     def _rows(self, group: ThreadGroup) -> Value:
         """The rows of A of each warp: shape (warps, 16, inner dimension)."""
         if self._a is None:
-            fragment = left_of(len(self._fragments), self._a_kind)
-            return fragment.matrix(decoded(read_registers(self._fragments, group), self._a_kind))
+            fragment = a_fragment(len(self._fragments), self._a_kind)
+            return fragment.to_matrices(decode_elements(read_registers(self._fragments, group), self._a_kind))
         tile = self._left_tile.read(self._access, group, self._descriptors(self._a, group), self._line)
         warps = group.lanes.thread[::WARP_SIZE] // WARP_SIZE % _WARPS
         return tile.reshape(len(tile), _WARPS, _ROWS, -1)[np.arange(len(tile)), warps]

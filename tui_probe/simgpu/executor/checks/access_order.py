@@ -41,63 +41,63 @@ class BatchOrder:
     def __init__(self, clock: LaunchClock, shape: Launch, blocks: NDArray[np.int64]) -> None:
         self.clock = clock
         self._blocks = blocks
-        self._threads = prod(shape.block)
-        self._cluster = shape.cluster_size
-        self._block_warps = -(-self._threads // WARP_SIZE)
-        self._cluster_warps = self._cluster * self._block_warps
+        self._block_threads = prod(shape.block)
+        self._cluster_blocks = shape.cluster_size
+        self._block_warps = -(-self._block_threads // WARP_SIZE)
+        self._cluster_warps = self._cluster_blocks * self._block_warps
         warps = len(blocks) * self._block_warps
         self._cluster_warp = np.arange(warps) % self._cluster_warps
         """Number of each warp of the batch within its cluster."""
-        self._known = np.zeros((warps, self._cluster_warps), np.int64)
+        self._warp_clocks = np.zeros((warps, self._cluster_warps), np.int64)
         """Clock of each warp: the time of each warp of its cluster that it knows."""
-        numbers = (blocks * self._threads)[:, None] + np.arange(self._block_warps * WARP_SIZE)
-        self._thread_at = numbers.reshape(-1).astype(U64)
+        numbers = (blocks * self._block_threads)[:, None] + np.arange(self._block_warps * WARP_SIZE)
+        self._place_threads = numbers.reshape(-1).astype(U64)
         """Number in the grid of the thread at each place: a place per lane, of incomplete warps too."""
-        self._in_batch = np.full(len(clock.released), -1, np.int64)
+        self._batch_block = np.full(len(clock.released), -1, np.int64)
         """Number in the batch of each block of the grid, -1 for others."""
-        self._in_batch[blocks] = np.arange(len(blocks))
-        warp_threads = np.minimum(self._threads - np.arange(self._block_warps) * WARP_SIZE, WARP_SIZE)
+        self._batch_block[blocks] = np.arange(len(blocks))
+        warp_threads = np.minimum(self._block_threads - np.arange(self._block_warps) * WARP_SIZE, WARP_SIZE)
         self._all_lanes = np.tile((1 << warp_threads) - 1, len(blocks))
         """Lanes of each warp that have a thread, as a mask."""
         self.floor = clock.begin
         """Time until which all accesses within a block are ordered."""
         # Times of the last fence of each warp: row 0 of any scope, row 1 of those for a cluster or the GPU.
-        self._released = np.zeros((2, warps), np.int64)
-        self._acquired = np.zeros((2, warps), np.int64)
-        self.copies = CopyOrder(clock, len(self._thread_at))
+        self._release_times = np.zeros((2, warps), np.int64)
+        self._acquire_times = np.zeros((2, warps), np.int64)
+        self.copies = CopyOrder(clock, len(self._place_threads))
         self._lane_clocks: LaneClocks | None = None  # most kernels synchronise whole warps, and need neither
         self._meetings: LaneMeetings | None = None
         self.first_stamp = np.uint64(clock.begin << TIME_BITS | (1 << TIME_BITS) - 1)
         """The greatest stamp before this launch: memory keeps stamps from one launch to the next."""
         # Clocks of barriers, joined of those that arrived, and their rows by kind and number of a barrier.
-        self._clocks = np.zeros((0, self._cluster_warps), np.int64)
-        self._rows: dict[tuple[str, int], int] = {}
+        self._barrier_clocks = np.zeros((0, self._cluster_warps), np.int64)
+        self._barrier_rows: dict[tuple[str, int], int] = {}
 
-    def threads(self, lanes: Lanes) -> NDArray[np.uint64]:
+    def grid_threads(self, lanes: Lanes) -> NDArray[np.uint64]:
         """Return the number in the grid of each lane's thread."""
         threads: NDArray[np.uint64] | None = lanes.cache.get("threads")
         if threads is None:
-            is_complete = lanes.count == len(self._thread_at)
-            threads = lanes.cache["threads"] = self._thread_at if is_complete else self._thread_at[lanes.places]
+            is_complete = lanes.count == len(self._place_threads)
+            threads = lanes.cache["threads"] = self._place_threads if is_complete else self._place_threads[lanes.places]
         return threads
 
     @property
     def thread_count(self) -> int:
         """Threads of the batch."""
-        return len(self._blocks) * self._threads
+        return len(self._blocks) * self._block_threads
 
     @property
     def place_count(self) -> int:
         """Places of the batch; see ``lanes``."""
-        return len(self._thread_at)
+        return len(self._place_threads)
 
-    def thread_at(self, place: int) -> int:
+    def thread_at(self, block_and_thread: int) -> int:
         """Return the number in the grid of the thread at a place."""
-        return int(self._thread_at[place])
+        return int(self._place_threads[block_and_thread])
 
     def place(self, stamp: int) -> tuple[int, int]:
         """Return the block of the grid and the thread of a stamp."""
-        block, thread = divmod(stamp & int(THREAD_BITS), self._threads)
+        block, thread = divmod(stamp & int(THREAD_BITS), self._block_threads)
         return block, thread
 
     # -- synchronisation
@@ -105,29 +105,29 @@ class BatchOrder:
     @harmless
     def sync_warps(self, lanes: Lanes, members: Value) -> None:
         """The lanes of each warp that ``members`` names have met: a mask per lane, or one for all."""
-        now = self.clock.tick()
+        time = self.clock.tick()
         self.copies.publish(lanes.places)
         is_full = members == FULL_MASK
         if is_full.all():
             warps = lanes.warps
-            self._known[np.arange(len(self._cluster_warp))[warps], self._cluster_warp[warps]] = now
+            self._warp_clocks[np.arange(len(self._cluster_warp))[warps], self._cluster_warp[warps]] = time
             return
         masks, is_full = lanes.spread(members).astype(np.int64), lanes.spread(is_full)
         full_warps = lanes.warp[is_full]
-        self._known[full_warps, self._cluster_warp[full_warps]] = now
+        self._warp_clocks[full_warps, self._cluster_warp[full_warps]] = time
         _, group = np.unique(lanes.warp << WARP_SIZE | masks, return_inverse=True)
-        met = np.zeros(lanes.count, np.int64)
-        np.bitwise_or.at(met, group, masks | self._still_met(lanes))
+        met_lanes = np.zeros(lanes.count, np.int64)
+        np.bitwise_or.at(met_lanes, group, masks | self._met_lanes(lanes))
         if self._meetings is None:
             self._meetings = LaneMeetings(self.place_count)
-        self._meetings.meet(lanes.places, met[group], now)
+        self._meetings.meet(lanes.places, met_lanes[group], time)
 
-    def _still_met(self, lanes: Lanes) -> NDArray[np.int64]:
+    def _met_lanes(self, lanes: Lanes) -> NDArray[np.int64]:
         """Return the lanes, as a mask, that each lane has met since the last barrier of its warp."""
         if self._meetings is None:
             return np.zeros(lanes.count, np.int64)
-        last_barrier = np.maximum(self._known[lanes.warp, self._cluster_warp[lanes.warp]], self.floor)
-        return self._meetings.still_met(lanes.places, last_barrier)
+        last_barrier = np.maximum(self._warp_clocks[lanes.warp, self._cluster_warp[lanes.warp]], self.floor)
+        return self._meetings.met_lanes(lanes.places, last_barrier)
 
     @harmless
     def sync_blocks(self) -> None:
@@ -138,67 +138,70 @@ class BatchOrder:
     @harmless
     def arrive(self, kind: str, barriers: Places, lanes: Lanes) -> None:
         """Each lane arrives at a barrier, given by number: what it did happens before what those who leave it do."""
-        now = self.clock.tick()
+        time = self.clock.tick()
         self.copies.publish(lanes.places)
         warps, numbers, pair = _warp_barriers(lanes.warp, barriers)
-        joined, rows = self._joined(kind, numbers)
-        known = self._known[warps]
+        clocks, rows = self._clocks_of_barriers(kind, numbers)
+        warp_clocks = self._warp_clocks[warps]
         cluster_blocks = np.arange(self._cluster_warps) // self._block_warps
         in_block = self._cluster_warp[warps, None] // self._block_warps == cluster_blocks
-        np.maximum.at(joined, rows, np.where(in_block, np.maximum(known, self.floor), known))
+        np.maximum.at(clocks, rows, np.where(in_block, np.maximum(warp_clocks, self.floor), warp_clocks))
         # At barriers of blocks and clusters (``bar``, ``barrier.cluster``) a warp counts as whole.
-        arrived = np.zeros(len(warps), np.int64)
-        np.bitwise_or.at(arrived, pair, 1 << lanes.lane)
-        is_complete = (arrived == self._all_lanes[warps]) | (kind != "mbarrier")
-        joined[rows[is_complete], self._cluster_warp[warps[is_complete]]] = now
+        arrived_lanes = np.zeros(len(warps), np.int64)
+        np.bitwise_or.at(arrived_lanes, pair, 1 << lanes.lane)
+        is_complete = (arrived_lanes == self._all_lanes[warps]) | (kind != "mbarrier")
+        clocks[rows[is_complete], self._cluster_warp[warps[is_complete]]] = time
         if is_complete.all() and self._lane_clocks is None:
             return
         if self._lane_clocks is None:
             self._lane_clocks = LaneClocks(len(self._cluster_warp), self._cluster_warps)
-        np.bitwise_or.at(arrived, pair, self._still_met(lanes))
-        self._lane_clocks.arrive(rows, warps, self._cluster_warp[warps], np.where(is_complete, 0, arrived), now)
+        np.bitwise_or.at(arrived_lanes, pair, self._met_lanes(lanes))
+        self._lane_clocks.arrive(rows, warps, self._cluster_warp[warps], np.where(is_complete, 0, arrived_lanes), time)
 
     @harmless
     def leave(self, kind: str, barriers: Places, lanes: Lanes) -> None:
         """Each lane continues behind a barrier."""
         warps, numbers, _ = _warp_barriers(lanes.warp, barriers)
-        joined, rows = self._joined(kind, numbers)
-        np.maximum.at(self._known, warps, joined[rows])
+        clocks, rows = self._clocks_of_barriers(kind, numbers)
+        np.maximum.at(self._warp_clocks, warps, clocks[rows])
         if self._lane_clocks is not None:
             self._lane_clocks.leave(rows, warps)
 
     @harmless
-    def word_awaited(self, words: Places, lanes: Lanes) -> None:
+    def leave_phase(self, words: Places, lanes: Lanes) -> None:
         """Each lane has waited for a phase of an mbarrier."""
         self.leave("mbarrier", words, lanes)
         self.copies.phases_awaited(words)
 
-    def _joined(self, kind: str, numbers: Places) -> tuple[NDArray[np.int64], Places]:
+    def _clocks_of_barriers(self, kind: str, numbers: Places) -> tuple[NDArray[np.int64], Places]:
         """The clocks of all barriers of a kind, and the rows of some of them."""
         rows = np.array(
-            [self._rows.setdefault((kind, number), len(self._rows)) for number in numbers.tolist()], np.intp
+            [self._barrier_rows.setdefault((kind, number), len(self._barrier_rows)) for number in numbers.tolist()],
+            np.intp,
         )
-        if len(self._rows) > len(self._clocks):
-            larger = np.zeros((2 * len(self._rows), self._cluster_warps), np.int64)
-            larger[: len(self._clocks)] = self._clocks
-            self._clocks = larger
-        return self._clocks, rows
+        if len(self._barrier_rows) > len(self._barrier_clocks):
+            larger_clocks = np.zeros((2 * len(self._barrier_rows), self._cluster_warps), np.int64)
+            larger_clocks[: len(self._barrier_clocks)] = self._barrier_clocks
+            self._barrier_clocks = larger_clocks
+        return self._barrier_clocks, rows
 
     @harmless
     def release(self, lanes: Lanes, scope: int) -> None:
         """A fence or a release: accesses before it are visible to those in its scope who see what follows it."""
-        self._note(self._released, self.clock.released, lanes, scope)
+        self._set_fence_time(self._release_times, self.clock.released, lanes, scope)
 
     @harmless
     def acquire(self, lanes: Lanes, scope: int) -> None:
         """A fence, or what may see a flag of another thread in its scope."""
-        self._note(self._acquired, self.clock.acquired, lanes, scope)
+        self._set_fence_time(self._acquire_times, self.clock.acquired, lanes, scope)
 
-    def _note(self, by_warp: NDArray[np.int64], by_block: NDArray[np.int64], lanes: Lanes, scope: int) -> None:
-        now = self.clock.tick()
-        by_warp[: 1 + (scope >= STRONG_CLUSTER), lanes.warp] = now
+    def _set_fence_time(
+        self, warp_times: NDArray[np.int64], block_times: NDArray[np.int64], lanes: Lanes, scope: int
+    ) -> None:
+        time = self.clock.tick()
+        warp_times[: 1 + (scope >= STRONG_CLUSTER), lanes.warp] = time
         if scope == STRONG:
-            by_block[self._blocks[lanes.block]] = now
+            block_times[self._blocks[lanes.block]] = time
 
     # -- order
 
@@ -206,27 +209,33 @@ class BatchOrder:
         self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places, scope: int | NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Return, per stamp of a strong access and position of a lane, whether the scopes of both have both threads."""
-        pairs = self._pairs(stamps, lanes, positions)
+        pairs = self._access_pairs(stamps, lanes, positions)
         is_same_block = pairs.other_block == pairs.block
-        needed = np.where(is_same_block, STRONG_BLOCK, np.where(pairs.in_cluster, STRONG_CLUSTER, STRONG))
-        within: NDArray[np.bool_] = np.minimum((stamps & np.uint64(STRONG)).astype(np.int64), scope) >= needed
-        return within
+        needed_scope = np.where(is_same_block, STRONG_BLOCK, np.where(pairs.in_cluster, STRONG_CLUSTER, STRONG))
+        is_in_scope: NDArray[np.bool_] = (
+            np.minimum((stamps & np.uint64(STRONG)).astype(np.int64), scope) >= needed_scope
+        )
+        return is_in_scope
 
     def is_unordered(self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places) -> NDArray[np.bool_]:
         """Return, per stamp and position of a lane, whether no order makes the access of the stamp happen first."""
-        pairs = self._pairs(stamps, lanes, positions)
-        own_thread = pairs.other_thread == self.threads(lanes)[positions].astype(np.int64)
-        ordered = pairs.in_cluster & (pairs.time <= self._known_until(pairs)) | self._by_fences(pairs) | own_thread
-        unordered: NDArray[np.bool_] = ~self.copies.are_complete(
-            ordered, stamps, pairs.other_place, own_thread, pairs.in_cluster
+        pairs = self._access_pairs(stamps, lanes, positions)
+        is_own_thread = pairs.other_thread == self.grid_threads(lanes)[positions].astype(np.int64)
+        is_ordered = (
+            pairs.in_cluster & (pairs.time <= self._ordered_until(pairs))
+            | self._are_ordered_by_fences(pairs)
+            | is_own_thread
         )
-        return unordered
+        is_unordered: NDArray[np.bool_] = ~self.copies.are_complete(
+            is_ordered, stamps, pairs.other_place, is_own_thread, pairs.in_cluster
+        )
+        return is_unordered
 
-    def _pairs(self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places) -> AccessPairs:
+    def _access_pairs(self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places) -> AccessPairs:
         thread = (stamps & THREAD_BITS).astype(np.int64)
-        grid_block, index = np.divmod(thread, self._threads)
-        other_block, block = self._in_batch[grid_block], lanes.block[positions]
-        in_cluster = (other_block >= 0) & (other_block // self._cluster == block // self._cluster)
+        grid_block, index = np.divmod(thread, self._block_threads)
+        other_block, block = self._batch_block[grid_block], lanes.block[positions]
+        in_cluster = (other_block >= 0) & (other_block // self._cluster_blocks == block // self._cluster_blocks)
         return AccessPairs(
             time=(stamps >> np.uint64(TIME_BITS)).astype(np.int64),
             other_thread=thread,
@@ -239,29 +248,34 @@ class BatchOrder:
             warp=lanes.warp[positions],
         )
 
-    def _known_until(self, pairs: AccessPairs) -> NDArray[np.int64]:
+    def _ordered_until(self, pairs: AccessPairs) -> NDArray[np.int64]:
         """Return the time until which barriers order what the warp of each stamp did before what the lane does now."""
         other_warp, other_lane = np.divmod(pairs.other_place, WARP_SIZE)
-        other = self._cluster_warp[other_warp]
-        known = self._known[pairs.warp, other]
-        known = np.where(pairs.other_block == pairs.block, np.maximum(known, self.floor), known)
+        other_cluster_warp = self._cluster_warp[other_warp]
+        ordered_until = self._warp_clocks[pairs.warp, other_cluster_warp]
+        ordered_until = np.where(pairs.other_block == pairs.block, np.maximum(ordered_until, self.floor), ordered_until)
         if self._lane_clocks is not None:
-            known = np.maximum(known, self._lane_clocks.known(pairs.warp, other, other_lane))
+            ordered_until = np.maximum(
+                ordered_until, self._lane_clocks.ordered_until(pairs.warp, other_cluster_warp, other_lane)
+            )
         if self._meetings is not None:
             met_until = self._meetings.met_until(pairs.place, other_lane)
-            known = np.where(other_warp == pairs.warp, np.maximum(known, met_until), known)
-        return known
+            ordered_until = np.where(other_warp == pairs.warp, np.maximum(ordered_until, met_until), ordered_until)
+        return ordered_until
 
-    def _by_fences(self, pairs: AccessPairs) -> NDArray[np.bool_]:
+    def _are_ordered_by_fences(self, pairs: AccessPairs) -> NDArray[np.bool_]:
         """Return, per pair, whether a fence behind the earlier access and one before the later may order them."""
         other_warp = pairs.other_place // WARP_SIZE
         is_other_block = pairs.other_block != pairs.block
         scope = is_other_block.astype(np.intp)
-        released, acquired = self._released[scope, other_warp], self._acquired[scope, pairs.warp]
-        within_cluster: NDArray[np.bool_] = pairs.in_cluster & (released > pairs.time) & (acquired > pairs.time)
-        released, acquired = self.clock.released[pairs.other_grid_block], self.clock.acquired[self._blocks[pairs.block]]
-        within_gpu: NDArray[np.bool_] = is_other_block & (released > pairs.time) & (acquired > pairs.time)
-        return np.logical_or(within_cluster, within_gpu)
+        release_times, acquire_times = self._release_times[scope, other_warp], self._acquire_times[scope, pairs.warp]
+        in_cluster: NDArray[np.bool_] = pairs.in_cluster & (release_times > pairs.time) & (acquire_times > pairs.time)
+        release_times, acquire_times = (
+            self.clock.released[pairs.other_grid_block],
+            self.clock.acquired[self._blocks[pairs.block]],
+        )
+        in_gpu: NDArray[np.bool_] = is_other_block & (release_times > pairs.time) & (acquire_times > pairs.time)
+        return np.logical_or(in_cluster, in_gpu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,20 +305,20 @@ class LaneMeetings:
     """
 
     def __init__(self, place_count: int) -> None:
-        self._lanes, self._until = np.zeros((2, place_count), np.int64)
+        self._met_masks, self._meeting_times = np.zeros((2, place_count), np.int64)
 
-    def meet(self, places: Places, met: NDArray[np.int64], now: int) -> None:
-        """The lanes at these places meet those of the masks ``met``."""
-        self._lanes[places], self._until[places] = met, now
+    def meet(self, places: Places, met_lanes: NDArray[np.int64], time: int) -> None:
+        """The lanes at these places meet those of the masks ``met_lanes``."""
+        self._met_masks[places], self._meeting_times[places] = met_lanes, time
 
-    def still_met(self, places: Places, since: NDArray[np.int64]) -> NDArray[np.int64]:
+    def met_lanes(self, places: Places, earliest_time: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the lanes, as a mask, that the one at each place has met since a time."""
-        return np.where(self._until[places] > since, self._lanes[places], 0)
+        return np.where(self._meeting_times[places] > earliest_time, self._met_masks[places], 0)
 
     def met_until(self, places: Places, other_lanes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the time of the last meeting of the lane at each place, 0 if it has not met the other lane."""
-        has_met = self._lanes[places] >> other_lanes & 1 > 0
-        return np.where(has_met, self._until[places], 0)
+        has_met = self._met_masks[places] >> other_lanes & 1 > 0
+        return np.where(has_met, self._meeting_times[places], 0)
 
 
 class LaneClocks:
@@ -315,34 +329,34 @@ class LaneClocks:
     """
 
     def __init__(self, warps: int, width: int) -> None:
-        self._lanes, self._until = np.zeros((2, warps, width), np.int64)
-        self._arrived, self._arrived_until = np.zeros((2, 0, width), np.int64)
+        self._ordered_lanes, self._order_times = np.zeros((2, warps, width), np.int64)
+        self._arrived_lanes, self._arrival_times = np.zeros((2, 0, width), np.int64)
 
-    def arrive(self, rows: Places, warps: Places, own: Places, lanes: NDArray[np.int64], now: int) -> None:
+    def arrive(self, rows: Places, warps: Places, cluster_warps: Places, lanes: NDArray[np.int64], time: int) -> None:
         """These lanes of each warp, and all that it knows of others, arrive at the barrier of each row."""
         self._grow(int(rows.max(initial=-1)) + 1)
-        np.bitwise_or.at(self._arrived, rows, self._lanes[warps])
-        np.maximum.at(self._arrived_until, rows, self._until[warps])
-        np.bitwise_or.at(self._arrived, (rows, own), lanes)
-        np.maximum.at(self._arrived_until, (rows, own), np.where(lanes > 0, now, 0))
+        np.bitwise_or.at(self._arrived_lanes, rows, self._ordered_lanes[warps])
+        np.maximum.at(self._arrival_times, rows, self._order_times[warps])
+        np.bitwise_or.at(self._arrived_lanes, (rows, cluster_warps), lanes)
+        np.maximum.at(self._arrival_times, (rows, cluster_warps), np.where(lanes > 0, time, 0))
 
     def leave(self, rows: Places, warps: Places) -> None:
         """Each warp continues behind the barrier of its row."""
         self._grow(int(rows.max(initial=-1)) + 1)
-        np.bitwise_or.at(self._lanes, warps, self._arrived[rows])
-        np.maximum.at(self._until, warps, self._arrived_until[rows])
+        np.bitwise_or.at(self._ordered_lanes, warps, self._arrived_lanes[rows])
+        np.maximum.at(self._order_times, warps, self._arrival_times[rows])
 
-    def known(self, warps: Places, others: Places, lanes: Places) -> NDArray[np.int64]:
+    def ordered_until(self, warps: Places, other_warps: Places, lanes: Places) -> NDArray[np.int64]:
         """The time until which accesses of a lane of another warp happen before what each warp does; 0 if none do."""
-        has_arrived = (self._lanes[warps, others] >> lanes & 1) > 0
-        until: NDArray[np.int64] = np.where(has_arrived, self._until[warps, others], 0)
-        return until
+        has_arrived = (self._ordered_lanes[warps, other_warps] >> lanes & 1) > 0
+        times: NDArray[np.int64] = np.where(has_arrived, self._order_times[warps, other_warps], 0)
+        return times
 
     def _grow(self, rows: int) -> None:
-        if rows > len(self._arrived):
-            more = np.zeros((2 * rows - len(self._arrived), self._arrived.shape[1]), np.int64)
-            self._arrived = np.concatenate((self._arrived, more))
-            self._arrived_until = np.concatenate((self._arrived_until, more))
+        if rows > len(self._arrived_lanes):
+            new_rows = np.zeros((2 * rows - len(self._arrived_lanes), self._arrived_lanes.shape[1]), np.int64)
+            self._arrived_lanes = np.concatenate((self._arrived_lanes, new_rows))
+            self._arrival_times = np.concatenate((self._arrival_times, new_rows))
 
 
 def _warp_barriers(warps: Places, barriers: Places) -> tuple[Places, Places, Places]:
@@ -351,6 +365,6 @@ def _warp_barriers(warps: Places, barriers: Places) -> tuple[Places, Places, Pla
     ``warps`` are ascending.
     """
     barriers = np.broadcast_to(barriers, warps.shape)
-    first = np.ones(len(warps), np.bool_)
-    first[1:] = (warps[1:] != warps[:-1]) | (barriers[1:] != barriers[:-1])
-    return warps[first], barriers[first], np.cumsum(first) - 1
+    is_first = np.ones(len(warps), np.bool_)
+    is_first[1:] = (warps[1:] != warps[:-1]) | (barriers[1:] != barriers[:-1])
+    return warps[is_first], barriers[is_first], np.cumsum(is_first) - 1

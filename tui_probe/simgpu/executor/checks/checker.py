@@ -47,7 +47,7 @@ from tui_probe.simgpu.executor.checks.byte_states import (
     distance_after,
     whole_word,
 )
-from tui_probe.simgpu.executor.checks.races import AllocationUse, KeptLoads, Race, RaceSearch, Stamps
+from tui_probe.simgpu.executor.checks.races import AllocationUse, Race, RaceSearch, Stamps, UnstampedLoads
 from tui_probe.simgpu.executor.checks.split_barriers import SplitBarrierSearch
 from tui_probe.simgpu.executor.faults import AbortError, DeadlockError, MemoryFaultError, MisalignedAddressError
 from tui_probe.simgpu.executor.memory import CTA_BYTES, DeviceMemory
@@ -72,7 +72,7 @@ _MAX_GRANULE: Final = 4
 """Bytes with one stamp, of kernels that access no fewer."""
 _MAX_TIME: Final = 1 << 31
 """Time from which on stamps begin anew: their upper 32 bits are the time, and the next launch has to fit."""
-_OWNERS: Final = {"shared": "the block", "local": "the thread"}
+_SPACE_OWNERS: Final = {"shared": "the block", "local": "the thread"}
 
 
 class Checker:
@@ -86,37 +86,37 @@ class Checker:
         self._stamps: Stamps | None = None
         self._time = 0
 
-    def launch_checks(
-        self, kernel: str, shape: Launch, least_access: int, code: Sequence[CodeBlock]
+    def begin_launch(
+        self, kernel: str, shape: Launch, min_access_bytes: int, code: Sequence[CodeBlock]
     ) -> LaunchChecks | None:
         """Return the checks of a launch; None if there is no memory for them, which is reported as a fault."""
         try:
-            return LaunchChecks(self, kernel, shape, least_access, code)
+            return LaunchChecks(self, kernel, shape, min_access_bytes, code)
         except (OSError, MemoryError) as error:
-            self.add(kernel, Fault("unchecked", AccessPlace(0, "", None, None), detail=str(error)))
+            self.add_fault(kernel, Fault("unchecked", AccessPlace(0, "", None, None), detail=str(error)))
             return None
 
-    def begin(self, granule: int, blocks: int) -> tuple[LaunchClock, Stamps]:
+    def begin_clock(self, granule: int, blocks: int) -> tuple[LaunchClock, Stamps]:
         """Return the clock of a launch of this many blocks, and the stamps of device memory. Raises OSError."""
         self.states.begin()
         if self._stamps is None or self._stamps.granule > granule or self._time > _MAX_TIME:
             self._stamps, self._time = Stamps.of_device(self._memory_bytes, granule), 0
         return LaunchClock(self._time, blocks), self._stamps
 
-    def end(self, clock: LaunchClock) -> None:
+    def end_clock(self, clock: LaunchClock) -> None:
         """A launch ended: all of its accesses happen before those of the next one."""
         self._time = clock.now
 
-    def apply(self, changes: Iterable[tuple[int, int, int]]) -> None:
+    def apply_changes(self, changes: Iterable[tuple[int, int, int]]) -> None:
         """Take changes of device memory since the last launch into account: kind, address, bytes."""
         self.states.apply(changes)
 
-    def add(self, kernel: str, fault: Fault) -> None:
+    def add_fault(self, kernel: str, fault: Fault) -> None:
         """Keep a fault; one of the same kind at the same instructions counts with the first."""
         key = (kernel, fault.kind, fault.space, fault.place.line, fault.other.line if fault.other else 0)
         if key in self._faults:
-            known = self._faults[key]
-            self._faults[key] = replace(known, count=known.count + fault.count)
+            first_fault = self._faults[key]
+            self._faults[key] = replace(first_fault, count=first_fault.count + fault.count)
         elif key not in self._reported and len(self._reported) < MAX_FINDINGS:
             self._reported.add(key)
             self._faults[key] = fault
@@ -149,70 +149,70 @@ class LaunchChecks:
     """The checks of one launch of ``kernel``."""
 
     def __init__(
-        self, checker: Checker, kernel: str, shape: Launch, least_access: int, code: Sequence[CodeBlock]
+        self, checker: Checker, kernel: str, shape: Launch, min_access_bytes: int, code: Sequence[CodeBlock]
     ) -> None:
         self.checker = checker
         self.code = code
         self._kernel = kernel
-        self.granule = min(least_access, _MAX_GRANULE)
+        self.granule = min(min_access_bytes, _MAX_GRANULE)
         blocks, threads = prod(shape.grid), prod(shape.block)
-        self.clock, self.stamps = checker.begin(self.granule, blocks)
+        self.clock, self.stamps = checker.begin_clock(self.granule, blocks)
         self._uses: dict[int, AllocationUse] = {}
-        self._elsewhere = AllocationUse()
+        self._unallocated_use = AllocationUse()
         self.has_races = blocks * threads <= MAX_THREADS
 
     def end(self) -> None:
         """The launch ended."""
-        self.checker.end(self.clock)
+        self.checker.end_clock(self.clock)
         if self.clock.failure:
             self.report(Fault("unchecked", AccessPlace(0, "", None, None), detail=self.clock.failure))
 
     def races(self, search: RaceSearch, allocation: Allocation | None, *, writes: bool) -> Iterator[Race]:
         """Yield the races of an access to device memory. Loads of memory that no store reaches leave no stamps."""
-        use = self._elsewhere if allocation is None else self._uses.setdefault(allocation.start, AllocationUse())
-        known = list(self._uses.values()) if allocation is None else [use]
-        is_stored = self._elsewhere.is_stored or any(other.is_stored for other in known)
+        use = self._unallocated_use if allocation is None else self._uses.setdefault(allocation.start, AllocationUse())
+        uses = list(self._uses.values()) if allocation is None else [use]
+        is_stored = self._unallocated_use.is_stored or any(known_use.is_stored for known_use in uses)
         if is_stored:
-            yield from search.with_stores()
+            yield from search.races_with_stores()
         if not writes and not is_stored and allocation is not None:
             use.loads.keep(search)
             return
-        for other in known:
-            other.stamp_loads()
+        for known_use in uses:
+            known_use.stamp_loads()
         if not writes:
             use.is_loaded = True
             search.stamp_loads()
             return
-        if self._elsewhere.is_loaded or any(other.is_loaded for other in known):
-            yield from search.with_loads()
+        if self._unallocated_use.is_loaded or any(known_use.is_loaded for known_use in uses):
+            yield from search.races_with_loads()
         use.is_stored = True
         yield from search.stamp_stores()
 
     def report(self, fault: Fault) -> None:
         """Report a fault of this launch."""
-        self.checker.add(self._kernel, fault)
+        self.checker.add_fault(self._kernel, fault)
 
-    def failed(self, error: SimulationError) -> None:
+    def report_error(self, error: SimulationError) -> None:
         """Report the fault that ended the launch, if it is one of the kernel."""
         text = str(error)
         if isinstance(error, MemoryFaultError):
             kind = "misaligned" if isinstance(error, MisalignedAddressError) else "out_of_bounds"
-            detail = self._detail(error) if kind == "out_of_bounds" else ""
+            detail = self._bounds_text(error) if kind == "out_of_bounds" else ""
             fault = Fault(kind, place_in(text), error.space, error.size, error.address, error.value, detail=detail)
             self.report(fault)
         elif isinstance(error, DeadlockError):
-            other = replace(place_in(error.elsewhere), access="waits") if error.elsewhere else None
-            self.report(Fault("deadlock", place_in(text), detail=error.detail, other=other))
+            waiting_place = replace(place_in(error.elsewhere), access="waits") if error.elsewhere else None
+            self.report(Fault("deadlock", place_in(text), detail=error.detail, other=waiting_place))
         elif isinstance(error, AbortError):
             self.report(Fault(error.kind, place_in(text), detail=error.detail))
 
-    def _detail(self, error: MemoryFaultError) -> str:
+    def _bounds_text(self, error: MemoryFaultError) -> str:
         if error.space == "global":
             return self.checker.states.describe(error.address)
-        owner = _OWNERS.get(error.space) if error.limit <= CTA_BYTES else None  # of a cluster
-        outside = error.address - error.limit
-        where = distance_after(outside) if 0 <= outside <= error.limit else "outside"
-        return f"{where} the {error.limit} bytes of {owner}" if owner else ""
+        owner = _SPACE_OWNERS.get(error.space) if error.limit <= CTA_BYTES else None  # of a cluster
+        distance = error.address - error.limit
+        relation = distance_after(distance) if 0 <= distance <= error.limit else "outside"
+        return f"{relation} the {error.limit} bytes of {owner}" if owner else ""
 
 
 class BatchChecks:
@@ -226,7 +226,7 @@ class BatchChecks:
         self._states: dict[int, tuple[Space, ByteStates]] = {}
         self.order = BatchOrder(launch.clock, shape, blocks)
         self._shared_stamps: Stamps | None = None
-        self._shared_loads = KeptLoads()
+        self._shared_loads = UnstampedLoads()
         self._has_diverged = False
 
     @cached_property
@@ -241,44 +241,44 @@ class BatchChecks:
         masks = lanes.spread(members).astype(np.int64)
         outside = (masks >> lanes.lane & 1) == 0
         if outside.any():
-            first = int(np.argmax(outside))
-            detail = f"lane {int(lanes.lane[first])} is not in the mask {int(masks[first]):#x}"
-            place = self._place_of(line, "", int(lanes.places[first]))
+            position = int(np.argmax(outside))
+            detail = f"lane {int(lanes.lane[position])} is not in the mask {int(masks[position]):#x}"
+            place = self._place_of(line, "", int(lanes.places[position]))
             self._launch.report(Fault("invalid_mask", place, count=int(np.count_nonzero(outside)), detail=detail))
 
     @harmless
-    def executed(self, lanes: Lanes, block: int) -> None:
+    def enter_block(self, lanes: Lanes, block: int) -> None:
         """Lanes execute a basic block."""
         self._split_barriers.executed(lanes, block)
 
     @harmless
-    def retired(self, lanes: Lanes) -> None:
+    def retire_lanes(self, lanes: Lanes) -> None:
         """Lanes end."""
         self._split_barriers.retired(lanes)
 
     @harmless
-    def passed_together(self, line: int, lanes: Lanes, following: int) -> None:
+    def bypass_barrier(self, line: int, lanes: Lanes, following: int) -> None:
         """All threads that have not ended pass a barrier of whole warps together."""
         if lanes.count < self.order.thread_count:
             self._report_split(self._split_barriers.bypassed(line, lanes, following))
 
     @harmless
-    def barriers_open(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> None:
-        """The barriers of ``opened`` open. ``waits`` are all lanes that wait at barriers of whole warps."""
-        self._report_split(self._split_barriers.opening(waits, opened))
+    def open_barriers(self, waits: Sequence[WaitingLanes], is_opening: NDArray[np.bool_]) -> None:
+        """The barriers of ``is_opening`` open. ``waits`` are all lanes that wait at barriers of whole warps."""
+        self._report_split(self._split_barriers.opening(waits, is_opening))
 
     def _report_split(self, barriers: Iterator[SplitBarrier]) -> None:
-        split = None if self._has_diverged else next(barriers, None)
-        if split is not None:
+        barrier = None if self._has_diverged else next(barriers, None)
+        if barrier is not None:
             self._has_diverged = True  # later barriers of the same threads are a consequence
-            what = "waits" if split.other_waits else "ends"
-            place = self._place_of(split.line, "barrier", split.place)
-            other = self._place_of(split.other_line, what, split.other_place)
-            self._launch.report(Fault("divergent_barrier", place, other=other))
+            other_access = "waits" if barrier.other_waits else "ends"
+            place = self._place_of(barrier.line, "barrier", barrier.place)
+            other_place = self._place_of(barrier.other_line, other_access, barrier.other_place)
+            self._launch.report(Fault("divergent_barrier", place, other=other_place))
 
-    def _place_of(self, line: int, access: str, place: int) -> AccessPlace:
+    def _place_of(self, line: int, check_access: str, place: int) -> AccessPlace:
         block, thread = self.order.place(int(self.order.thread_at(place)))
-        return self._access_place(line, access, block, thread)
+        return self._access_place(line, check_access, block, thread)
 
     def _access_place(self, line: int, access: str, block: int, thread: int) -> AccessPlace:
         """Return a place by the linear index of the block in the grid, and of the thread in its block."""
@@ -288,37 +288,39 @@ class BatchChecks:
     @harmless
     def access(self, access: CheckedAccess) -> None:
         """Check an access that is about to be executed."""
-        space, chosen = access.space.name, index_of(access.elements)
+        space, elements = access.space.name, index_of(access.elements)
         if space == "global":
-            self._check_global(access, chosen)
+            self._check_global(access, elements)
         elif space == "shared" and self._launch.has_races:
-            self._check_shared(access, chosen)
+            self._check_shared(access, elements)
         elif space != "param":
-            self._check_states(access, chosen, self._states_of(access.space))
+            self._check_states(access, elements, self._states_of(access.space))
 
-    def _check_global(self, access: CheckedAccess, chosen: slice | Value) -> None:
+    def _check_global(self, access: CheckedAccess, elements: slice | Value) -> None:
         states, launch = self._launch.checker.states, self._launch
-        first, end = range_of(chosen)
-        allocation = states.allocation(first * access.size, end * access.size)
+        first_element, end_element = range_of(elements)
+        allocation = states.allocation(first_element * access.size, end_element * access.size)
         if allocation is None or not states.is_readable(allocation):
-            self._check_states(access, chosen, states)
+            self._check_states(access, elements, states)
         if launch.has_races:
-            search = self._search(access, chosen, launch.stamps, self.order.clock.begin)
+            search = self._race_search(access, elements, launch.stamps, self.order.clock.begin)
             self._report_races(access, launch.races(search, allocation, writes=access.kind.writes))
 
-    def _check_shared(self, access: CheckedAccess, chosen: slice | Value) -> None:
+    def _check_shared(self, access: CheckedAccess, elements: slice | Value) -> None:
         """Check memory whose bytes are initialised where a store has left a stamp."""
-        search = self._search(access, chosen, self._shared(access.space), self.order.floor)
-        if access.kind.reads and (unstored := search.unstored()).any():
-            self._report("uninitialized", access, int(np.argmax(unstored)), _count(unstored, access))
+        search = self._race_search(access, elements, self._shared_memory_stamps(access.space), self.order.floor)
+        if access.kind.reads and (is_uninitialised := search.find_unstored()).any():
+            self._report(
+                "uninitialized", access, int(np.argmax(is_uninitialised)), _lane_count(is_uninitialised, access)
+            )
         self._report_races(access, self._shared_races(search, writes=access.kind.writes))
 
-    def _search(self, access: CheckedAccess, chosen: slice | Value, stamps: Stamps, floor: int) -> RaceSearch:
+    def _race_search(self, access: CheckedAccess, elements: slice | Value, stamps: Stamps, floor: int) -> RaceSearch:
         time = self.order.clock.tick(access.line, access.kind.code)
-        return RaceSearch(access, chosen, self.order, stamps, floor, time)
+        return RaceSearch(access, elements, self.order, stamps, floor, time)
 
     def _shared_races(self, search: RaceSearch, *, writes: bool) -> Iterator[Race]:
-        yield from search.with_stores()
+        yield from search.races_with_stores()
         if not writes:
             self._shared_loads.keep(search)
             return
@@ -326,7 +328,7 @@ class BatchChecks:
             # Loads from before a barrier of all blocks are ordered, except copies.
             if load.time > self.order.floor or load.is_pending:
                 load.stamp_loads()
-        yield from search.with_loads()
+        yield from search.races_with_loads()
         yield from search.stamp_stores()
 
     def _report_races(self, access: CheckedAccess, races: Iterable[Race]) -> None:
@@ -341,52 +343,54 @@ class BatchChecks:
         if access.kind.acquires:
             self.order.acquire(access.lanes, access.kind.scope)
 
-    def _shared(self, space: Space) -> Stamps:
+    def _shared_memory_stamps(self, space: Space) -> Stamps:
         if self._shared_stamps is None:
             self._shared_stamps = Stamps.of_blocks(len(space.view(U8)), self._launch.granule)
         return self._shared_stamps
 
     def _report_race(self, access: CheckedAccess, race: Race) -> None:
         line, code = self.order.clock.access_at(race.stamp >> TIME_BITS)
-        other = self._access_place(line, ACCESS_NAMES[code], *self.order.place(race.stamp))
-        self._report("race", access, race.number, race.lanes, other=other)
+        other_place = self._access_place(line, ACCESS_NAMES[code], *self.order.place(race.stamp))
+        self._report("race", access, race.number, race.lanes, other_place=other_place)
 
     def _states_of(self, space: Space) -> ByteStates:
         """Return the states of memory that each batch has anew."""
-        known = self._states.get(id(space))
-        if known is None:
+        space_states = self._states.get(id(space))
+        if space_states is None:
             states = ByteStates.uninitialised(len(space.view(U8)))
-            if any(other.name == space.name for other, _ in self._states.values()):
+            if any(known_space.name == space.name for known_space, _ in self._states.values()):
                 # Recursion made the stack larger: its bytes were copied, so they count as initialised.
                 states.fill(0, len(states.states), INITIALISED)
-            known = self._states[id(space)] = (space, states)
-        return known[1]
+            space_states = self._states[id(space)] = (space, states)
+        return space_states[1]
 
-    def _check_states(self, access: CheckedAccess, chosen: slice | Value, states: ByteStates) -> None:
-        present = gathered(states.words(access.size), chosen)
-        if (present == whole_word(access.size, READABLE)).all():
+    def _check_states(self, access: CheckedAccess, elements: slice | Value, states: ByteStates) -> None:
+        states_of_words = gathered(states.words(access.size), elements)
+        if (states_of_words == whole_word(access.size, READABLE)).all():
             return
         allocated = whole_word(access.size, ALLOCATED)
-        outside = ((present & allocated) != allocated).any(axis=1)
-        if outside.any():
-            self._report_outside(access, outside)
+        is_outside = ((states_of_words & allocated) != allocated).any(axis=1)
+        if is_outside.any():
+            self._report_outside(access, is_outside)
         if access.kind.reads:
             initialised = whole_word(access.size, INITIALISED)
-            missing = ((present & initialised) == 0).all(axis=1) & ~outside
-            if missing.any():
-                self._report("uninitialized", access, int(np.argmax(missing)), _count(missing, access))
+            is_uninitialised = ((states_of_words & initialised) == 0).all(axis=1) & ~is_outside
+            if is_uninitialised.any():
+                self._report(
+                    "uninitialized", access, int(np.argmax(is_uninitialised)), _lane_count(is_uninitialised, access)
+                )
         if access.kind.writes:
             words_by_access = states.words(access.size)
-            if outside.any():
-                chosen = np.atleast_1d(access.elements)[~outside]
-            words_by_access[chosen] |= whole_word(access.size, INITIALISED)
+            if is_outside.any():
+                elements = np.atleast_1d(access.elements)[~is_outside]
+            words_by_access[elements] |= whole_word(access.size, INITIALISED)
 
-    def _report_outside(self, access: CheckedAccess, outside: Value) -> None:
-        number = int(np.argmax(outside))
+    def _report_outside(self, access: CheckedAccess, is_outside: Value) -> None:
+        number = int(np.argmax(is_outside))
         base = access.space.base if isinstance(access.space, DeviceMemory) else 0
         detail = self._launch.checker.states.describe(access.element(number) * access.size + base)
         kind = "use_after_free" if "freed" in detail else "out_of_bounds"
-        self._report(kind, access, number, _count(outside, access), detail)
+        self._report(kind, access, number, _lane_count(is_outside, access), detail)
 
     def _report(
         self,
@@ -395,7 +399,7 @@ class BatchChecks:
         number: int,
         count: int,
         detail: str = "",
-        other: AccessPlace | None = None,
+        other_place: AccessPlace | None = None,
     ) -> None:
         space, start = access.space, access.element(number) * access.size
         address = start + space.base if isinstance(space, DeviceMemory) else start % space.stride
@@ -408,7 +412,7 @@ class BatchChecks:
             value=access.value_text(number),
             count=count,
             detail=detail,
-            other=other,
+            other=other_place,
         )
         self._launch.report(fault)
 
@@ -418,7 +422,7 @@ class BatchChecks:
         return self._access_place(access.line, access.kind.name, block, thread)
 
 
-def _count(flags: Value, access: CheckedAccess) -> int:
+def _lane_count(flags: Value, access: CheckedAccess) -> int:
     """Count the lanes of an access for which a flag is set; one flag may stand for all."""
     if access.elements.ndim:
         return int(np.count_nonzero(flags))

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.scalars import Value
 
 _STRONG: Final = np.uint64(STRONG)
-_COPIES: Final = np.uint64(BULK)
-_WARP: Final = np.uint64(MAX_THREADS - WARP_SIZE)
+_BULK_FLAG: Final = np.uint64(BULK)
+_WARP_BITS: Final = np.uint64(MAX_THREADS - WARP_SIZE)
 """Bits of a stamp that differ between warps, of blocks of whole warps."""
 _MAX_KEPT_BYTES: Final = 64 << 20
 """Bytes of loads without stamps that are kept: of more, the oldest are not searched for races."""
@@ -50,73 +50,80 @@ class StampRecord:
     """
 
     def __init__(self, make: Callable[[], NDArray[np.uint64]], granule: int) -> None:
-        self._make, self._granule = make, granule
-        self._last = make()
-        self._covers_all, self._covered_at = False, np.uint64(0)
-        self.newest = self.newest_hidden = self.newest_atomic = np.uint64(0)
+        self._make_zeros, self._granule = make, granule
+        self._last_stamps = make()
+        self._covers_all, self._covered_stamp = False, np.uint64(0)
+        self.newest_stamp = self.newest_hidden = self.newest_atomic = np.uint64(0)
         """The newest stamp of all, the newest one in ``hidden`` or a newer one, and the newest one of an atomic."""
 
     @cached_property
-    def _first(self) -> NDArray[np.uint64]:
-        return self._make()
+    def _first_lane_stamps(self) -> NDArray[np.uint64]:
+        return self._make_zeros()
 
     @cached_property
-    def _other(self) -> NDArray[np.uint64]:
-        return self._make()
+    def _other_warp_stamps(self) -> NDArray[np.uint64]:
+        return self._make_zeros()
 
     @cached_property
-    def _atomics(self) -> NDArray[np.uint64]:
-        return self._make()
+    def _atomic_stamps(self) -> NDArray[np.uint64]:
+        return self._make_zeros()
 
-    def last(self, size: int, chosen: slice | Value) -> Value:
+    def last_stamps(self, size: int, elements: slice | Value) -> Value:
         """Return the stamps of the last access of ``size`` bytes: shape (lanes or one, granules)."""
-        return gathered(self._by_access(self._last, size), chosen)
+        return gathered(self._granules_by_access(self._last_stamps, size), elements)
 
-    def hidden(self, size: int, chosen: slice | Value) -> list[Value]:
+    def hidden_stamps(self, size: int, elements: slice | Value) -> list[Value]:
         """Return stamps of earlier accesses, like ``last``."""
-        return [gathered(self._by_access(stamps, size), chosen) for stamps in (self._first, self._other)]
+        return [
+            gathered(self._granules_by_access(stamps, size), elements)
+            for stamps in (self._first_lane_stamps, self._other_warp_stamps)
+        ]
 
-    def last_atomic(self, size: int, chosen: slice | Value) -> Value:
+    def last_atomic_stamps(self, size: int, elements: slice | Value) -> Value:
         """Return the stamps of the last atomic with a result, like ``last``."""
-        return gathered(self._by_access(self._atomics, size), chosen)
+        return gathered(self._granules_by_access(self._atomic_stamps, size), elements)
 
     def covers_all(self) -> bool:
         """Return whether each granule has a stamp."""
-        if not self._covers_all and self._covered_at != self.newest:
-            self._covers_all, self._covered_at = bool(self._last.all()), self.newest
+        if not self._covers_all and self._covered_stamp != self.newest_stamp:
+            self._covers_all, self._covered_stamp = bool(self._last_stamps.all()), self.newest_stamp
         return self._covers_all
 
-    def add(self, size: int, chosen: slice | Value, lane_stamps: NDArray[np.uint64], floor: np.uint64) -> None:
+    def add(self, size: int, elements: slice | Value, lane_stamps: NDArray[np.uint64], floor: np.uint64) -> None:
         """Add an access. Stamps up to ``floor`` make no difference any more."""
-        is_single = isinstance(chosen, slice) and chosen.stop - chosen.start == 1
+        is_single = isinstance(elements, slice) and elements.stop - elements.start == 1
         stamps = lane_stamps[-1:] if is_single else lane_stamps
-        if self.newest > floor:
-            self._keep_hidden(size, chosen, stamps, floor)
+        if self.newest_stamp > floor:
+            self._keep_hidden(size, elements, stamps, floor)
         if is_single and len(lane_stamps) > 1:
-            scatter(self._by_access(self._first, size), chosen, lane_stamps[:1])
+            scatter(self._granules_by_access(self._first_lane_stamps, size), elements, lane_stamps[:1])
             self.newest_hidden = lane_stamps[0]
-        elif not isinstance(chosen, slice) and not (chosen[1:] > chosen[:-1]).all():
-            scatter(self._by_access(self._first, size), chosen[::-1], lane_stamps[::-1])
+        elif not isinstance(elements, slice) and not (elements[1:] > elements[:-1]).all():
+            scatter(self._granules_by_access(self._first_lane_stamps, size), elements[::-1], lane_stamps[::-1])
             self.newest_hidden = lane_stamps[0]
-        scatter(self._by_access(self._last, size), chosen, stamps)
-        self.newest = lane_stamps[-1]
+        scatter(self._granules_by_access(self._last_stamps, size), elements, stamps)
+        self.newest_stamp = lane_stamps[-1]
 
-    def add_atomic(self, size: int, chosen: slice | Value, lane_stamps: NDArray[np.uint64]) -> None:
+    def add_atomic(self, size: int, elements: slice | Value, lane_stamps: NDArray[np.uint64]) -> None:
         """Add an atomic with a result, after ``add``."""
-        is_single = isinstance(chosen, slice) and chosen.stop - chosen.start == 1
-        scatter(self._by_access(self._atomics, size), chosen, lane_stamps[-1:] if is_single else lane_stamps)
+        is_single = isinstance(elements, slice) and elements.stop - elements.start == 1
+        scatter(
+            self._granules_by_access(self._atomic_stamps, size),
+            elements,
+            lane_stamps[-1:] if is_single else lane_stamps,
+        )
         self.newest_atomic = lane_stamps[-1]
 
-    def _keep_hidden(self, size: int, chosen: slice | Value, stamps: NDArray[np.uint64], floor: np.uint64) -> None:
+    def _keep_hidden(self, size: int, elements: slice | Value, stamps: NDArray[np.uint64], floor: np.uint64) -> None:
         """Keep the last accesses before those of ``stamps``, by other warps."""
-        before = self.last(size, chosen)
-        hides = (before > floor) & (((before ^ stamps[:, None]) & _WARP) != 0)
-        if hides.any():
-            others = self._by_access(self._other, size)
-            others[chosen] = np.where(hides, before, gathered(others, chosen))
-            self.newest_hidden = self.newest
+        earlier_stamps = self.last_stamps(size, elements)
+        is_hidden = (earlier_stamps > floor) & (((earlier_stamps ^ stamps[:, None]) & _WARP_BITS) != 0)
+        if is_hidden.any():
+            other_stamps = self._granules_by_access(self._other_warp_stamps, size)
+            other_stamps[elements] = np.where(is_hidden, earlier_stamps, gathered(other_stamps, elements))
+            self.newest_hidden = self.newest_stamp
 
-    def _by_access(self, stamps: NDArray[np.uint64], size: int) -> Value:
+    def _granules_by_access(self, stamps: NDArray[np.uint64], size: int) -> Value:
         count = max(size // self._granule, 1)
         return stamps[: len(stamps) // count * count].reshape(-1, count)
 
@@ -146,10 +153,10 @@ class RaceSearch:
     """
 
     def __init__(
-        self, access: CheckedAccess, chosen: slice | Value, order: BatchOrder, stamps: Stamps, floor: int, time: int
+        self, access: CheckedAccess, elements: slice | Value, order: BatchOrder, stamps: Stamps, floor: int, time: int
     ) -> None:
-        self._access, self._chosen, self._order, self._stamps = access, chosen, order, stamps
-        threads = order.threads(access.lanes)
+        self._access, self._elements, self._order, self._stamps = access, elements, order, stamps
+        threads = order.grid_threads(access.lanes)
         self._threads = threads if access.positions is None else threads[access.positions]
         self._stamp = np.uint64(time << TIME_BITS | access.kind.flag)
         self._floor = np.uint64(floor << TIME_BITS | (1 << TIME_BITS) - 1)
@@ -162,7 +169,7 @@ class RaceSearch:
     @property
     def kept_bytes(self) -> int:
         """Memory that is kept as long as this."""
-        return 0 if isinstance(self._chosen, slice) else self._chosen.nbytes
+        return 0 if isinstance(self._elements, slice) else self._elements.nbytes
 
     @property
     def is_pending(self) -> bool:
@@ -174,82 +181,86 @@ class RaceSearch:
         """Time of the access."""
         return int(self._stamp) >> TIME_BITS
 
-    def unstored(self) -> NDArray[np.bool_]:
+    def find_unstored(self) -> NDArray[np.bool_]:
         """Return, per lane or for all, whether no byte has been stored; no lanes if all bytes have."""
         stores = self._stamps.stores
-        if stores.covers_all() or (last := stores.last(self._access.size, self._chosen)).all():
+        if stores.covers_all() or (last_stamps := stores.last_stamps(self._access.size, self._elements)).all():
             return np.zeros(0, np.bool_)
-        unstored: NDArray[np.bool_] = (last == 0).all(axis=1)
-        return unstored
+        is_unstored: NDArray[np.bool_] = (last_stamps == 0).all(axis=1)
+        return is_unstored
 
-    def with_stores(self) -> list[Race]:
+    def races_with_stores(self) -> list[Race]:
         """Return the race with a store before, if there is one."""
         kind = self._access.kind
         # A strong load finds the value of before or after a store, as one that polls a flag expects. So does a load
         # next to a strong store, as in front of a loop with an atomic compare-and-swap.
         scope = kind.scope if kind.writes else kind.scope or STRONG
-        return self._races(self._stamps.stores, scope, excuses_weak=bool(kind.scope) and not kind.writes)
+        return self._races_with_record(self._stamps.stores, scope, excuses_weak=bool(kind.scope) and not kind.writes)
 
-    def with_loads(self) -> list[Race]:
+    def races_with_loads(self) -> list[Race]:
         """Return the race of a store with a load before, if there is one."""
         scope = self._access.kind.scope
-        return self._races(self._stamps.loads, scope or STRONG, excuses_weak=bool(scope))
+        return self._races_with_record(self._stamps.loads, scope or STRONG, excuses_weak=bool(scope))
 
     def stamp_loads(self) -> None:
         """Leave the stamps of a load."""
-        self._stamps.loads.add(self._access.size, self._chosen, self._lane_stamps, self._floor)
+        self._stamps.loads.add(self._access.size, self._elements, self._lane_stamps, self._floor)
 
     def stamp_stores(self) -> list[Race]:
         """Leave the stamps of a store. Return the race of its lanes with each other, if there is one."""
-        self._stamps.stores.add(self._access.size, self._chosen, self._lane_stamps, self._floor)
+        self._stamps.stores.add(self._access.size, self._elements, self._lane_stamps, self._floor)
         if self._access.kind.name == ATOMIC and self._access.kind.acquires:
-            self._stamps.stores.add_atomic(self._access.size, self._chosen, self._lane_stamps)
+            self._stamps.stores.add_atomic(self._access.size, self._elements, self._lane_stamps)
         # Copies and what has the scope of the GPU race with nothing of the same instruction.
         race = None if self._access.kind.flag & BULK or self._access.kind.scope == STRONG else self._race_of_lanes()
         return [] if race is None else [race]
 
-    def _races(self, record: StampRecord, scope: int, *, excuses_weak: bool) -> list[Race]:
-        """Return the race with an access of a record, if there is one. See ``_race``."""
-        if record.newest <= self._floor and not self._order.copies.is_used:
+    def _races_with_record(self, record: StampRecord, scope: int, *, excuses_weak: bool) -> list[Race]:
+        """Return the race with an access of a record, if there is one. See ``_race_with_stamps``."""
+        if record.newest_stamp <= self._floor and not self._order.copies.is_used:
             return []
-        size, chosen = self._access.size, self._chosen
-        stamps = [record.last(size, chosen)]
+        size, elements = self._access.size, self._elements
+        stamps = [record.last_stamps(size, elements)]
         if record.newest_hidden > self._floor:
-            stamps += record.hidden(size, chosen)
-        races = (self._race(before, scope, excuses_weak=excuses_weak) for before in stamps)
+            stamps += record.hidden_stamps(size, elements)
+        races = (self._race_with_stamps(earlier_stamps, scope, excuses_weak=excuses_weak) for earlier_stamps in stamps)
         return [race for race in races if race is not None][:1]
 
-    def _race(self, before: Value, scope: int, *, excuses_weak: bool) -> Race | None:
-        """The race with the accesses that have the stamps ``before``: shape (lanes or one, granules).
+    def _race_with_stamps(self, earlier_stamps: Value, scope: int, *, excuses_weak: bool) -> Race | None:
+        """The race with the accesses that have the stamps ``earlier_stamps``: shape (lanes or one, granules).
 
         This access races with no strong one if the scopes of both, ``scope`` and its own, have the threads of both;
         ``excuses_weak``: with no weak one.
         """
-        if not self._order.copies.is_used and before.max() <= self._floor:
+        if not self._order.copies.is_used and earlier_stamps.max() <= self._floor:
             return None
-        recent = (before > self._floor) | (((before & _COPIES) != 0) & (before > self._order.first_stamp))
-        differs = recent & (((before ^ self._lane_stamps[:, None]) & SAME) != 0)
-        strength = before & _STRONG
+        is_recent = (earlier_stamps > self._floor) | (
+            ((earlier_stamps & _BULK_FLAG) != 0) & (earlier_stamps > self._order.first_stamp)
+        )
+        has_race = is_recent & (((earlier_stamps ^ self._lane_stamps[:, None]) & SAME) != 0)
+        strength = earlier_stamps & _STRONG
         if scope == STRONG:
-            differs &= strength != _STRONG
+            has_race &= strength != _STRONG
         if excuses_weak:
-            differs &= strength != 0
-        rows, columns = np.nonzero(differs)
+            has_race &= strength != 0
+        rows, columns = np.nonzero(has_race)
         if not len(rows):
             return None
-        stamps = np.broadcast_to(before, differs.shape)[rows, columns]
-        unordered = self._order.is_unordered(stamps, self._access.lanes, self._positions(rows))
+        stamps = np.broadcast_to(earlier_stamps, has_race.shape)[rows, columns]
+        is_unordered = self._order.is_unordered(stamps, self._access.lanes, self._positions(rows))
         if scope:
             is_strong = (stamps & _STRONG) != 0
-            unordered &= ~(is_strong & self._order.in_scope(stamps, self._access.lanes, self._positions(rows), scope))
-        if unordered.any() and self._stamps.stores.newest_atomic > self._floor:
-            unordered &= ~self._precedes_atomic(stamps, rows, columns)
-        if unordered.any():
-            unordered &= self._changes_value(rows)
-        if not unordered.any():
+            is_unordered &= ~(
+                is_strong & self._order.in_scope(stamps, self._access.lanes, self._positions(rows), scope)
+            )
+        if is_unordered.any() and self._stamps.stores.newest_atomic > self._floor:
+            is_unordered &= ~self._precedes_atomic(stamps, rows, columns)
+        if is_unordered.any():
+            is_unordered &= self._changes_value(rows)
+        if not is_unordered.any():
             return None
-        first = int(np.argmax(unordered))
-        return Race(int(rows[first]), int(stamps[first]), len(np.unique(rows[unordered])))
+        position = int(np.argmax(is_unordered))
+        return Race(int(rows[position]), int(stamps[position]), len(np.unique(rows[is_unordered])))
 
     def _precedes_atomic(self, stamps: Value, rows: Places, columns: Places) -> NDArray[np.bool_]:
         """Return, per stamp, whether an atomic that happens before this access has seen the strong access of the stamp.
@@ -257,13 +268,13 @@ class RaceSearch:
         An atomic with a result sees all earlier atomics on its bytes. So the last block that counts itself may reset
         the counter.
         """
-        last = self._stamps.stores.last_atomic(self._access.size, self._chosen)
-        atomics = np.broadcast_to(last, (len(self._lane_stamps), last.shape[1]))[rows, columns]
+        atomic_stamps = self._stamps.stores.last_atomic_stamps(self._access.size, self._elements)
+        atomics = np.broadcast_to(atomic_stamps, (len(self._lane_stamps), atomic_stamps.shape[1]))[rows, columns]
         lanes, positions = self._access.lanes, self._positions(rows)
-        seen: NDArray[np.bool_] = ((stamps & _STRONG) != 0) & (stamps <= atomics)
-        seen &= self._order.in_scope(stamps, lanes, positions, (atomics & _STRONG).astype(np.int64))
-        seen &= ~self._order.is_unordered(atomics, lanes, positions)
-        return seen
+        is_seen: NDArray[np.bool_] = ((stamps & _STRONG) != 0) & (stamps <= atomics)
+        is_seen &= self._order.in_scope(stamps, lanes, positions, (atomics & _STRONG).astype(np.int64))
+        is_seen &= ~self._order.is_unordered(atomics, lanes, positions)
+        return is_seen
 
     def _positions(self, rows: Places) -> Places:
         return rows if self._access.positions is None else self._access.positions[rows]
@@ -273,12 +284,14 @@ class RaceSearch:
         access = self._access
         if access.value is None or not access.kind.writes:
             return np.ones(len(rows), np.bool_)
-        held = access.space.view(U8)[: len(access.space.view(U8)) // access.size * access.size].reshape(-1, access.size)
+        memory_bytes = access.space.view(U8)[: len(access.space.view(U8)) // access.size * access.size].reshape(
+            -1, access.size
+        )
         elements = access.elements[rows] if access.elements.ndim else access.elements
-        changes: NDArray[np.bool_] = (held[elements] != self._stored()[rows]).any(axis=1)
+        changes: NDArray[np.bool_] = (memory_bytes[elements] != self._stored_bytes()[rows]).any(axis=1)
         return changes
 
-    def _stored(self) -> Value:
+    def _stored_bytes(self) -> Value:
         """The bytes that each lane stores: shape (lanes, size)."""
         value = np.atleast_1d(self._access.value)  # type: ignore[arg-type]
         if len(value) > 1 and self._access.positions is not None:
@@ -293,37 +306,37 @@ class RaceSearch:
         if len(self._lane_stamps) == 1 or (not scope and (value is None or not value.ndim)):
             return None
         if elements.ndim:
-            if isinstance(self._chosen, slice) or (elements[1:] > elements[:-1]).all():
+            if isinstance(self._elements, slice) or (elements[1:] > elements[:-1]).all():
                 return None
-            held = self._stamps.stores.last(self._access.size, self._chosen)
-            lost = np.flatnonzero((held != self._lane_stamps[:, None]).any(axis=1))
-            if not len(lost):
+            last_stamps = self._stamps.stores.last_stamps(self._access.size, self._elements)
+            losers = np.flatnonzero((last_stamps != self._lane_stamps[:, None]).any(axis=1))
+            if not len(losers):
                 return None
-            winner = self._winners(elements, lost)
+            winners = self._winners(elements, losers)
         else:
-            lost = np.arange(len(self._lane_stamps) - 1)
-            winner = np.full(len(lost), len(self._lane_stamps) - 1)
+            losers = np.arange(len(self._lane_stamps) - 1)
+            winners = np.full(len(losers), len(self._lane_stamps) - 1)
         if scope:
-            stamps = self._lane_stamps[lost]
-            differs = ~self._order.in_scope(stamps, self._access.lanes, self._positions(winner), scope)
+            stamps = self._lane_stamps[losers]
+            has_race = ~self._order.in_scope(stamps, self._access.lanes, self._positions(winners), scope)
         else:
-            stored = self._stored()
-            differs = (stored[lost] != stored[winner]).any(axis=1)
-        if not differs.any():
+            stored_bytes = self._stored_bytes()
+            has_race = (stored_bytes[losers] != stored_bytes[winners]).any(axis=1)
+        if not has_race.any():
             return None
-        first = int(np.argmax(differs))
-        return Race(int(winner[first]), int(self._lane_stamps[lost[first]]), int(np.count_nonzero(differs)))
+        position = int(np.argmax(has_race))
+        return Race(int(winners[position]), int(self._lane_stamps[losers[position]]), int(np.count_nonzero(has_race)))
 
     @staticmethod
-    def _winners(elements: Value, lost: Places) -> Places:
-        """Return the last lane that stores to the element of each of ``lost``."""
+    def _winners(elements: Value, losers: Places) -> Places:
+        """Return the last lane that stores to the element of each of ``losers``."""
         order = np.argsort(elements, kind="stable")
-        ends: Places = np.searchsorted(elements[order], elements[lost], side="right") - 1
-        winners: Places = order[ends]
+        last_positions: Places = np.searchsorted(elements[order], elements[losers], side="right") - 1
+        winners: Places = order[last_positions]
         return winners
 
 
-class KeptLoads:
+class UnstampedLoads:
     """Loads that have left no stamps yet. With too many of them the earlier ones are forgotten."""
 
     def __init__(self) -> None:
@@ -350,7 +363,7 @@ class AllocationUse:
 
     is_stored: bool = False
     is_loaded: bool = False
-    loads: KeptLoads = field(default_factory=KeptLoads)
+    loads: UnstampedLoads = field(default_factory=UnstampedLoads)
 
     def stamp_loads(self) -> None:
         """Write the stamps of all loads."""
