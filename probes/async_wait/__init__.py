@@ -124,10 +124,10 @@ def findings(probe_result: ProbeResult, analysis: CountsByLine[AsyncWaits]) -> I
         line = analysis.worst[0]
         mean, barrier = of_line(line).cycles_per_wait, _barriers(probe_result).get(line.line, "")
         values = {"cycles_per_wait": timed(mean)}
-        longest = longest_waits("worst_wait", "longest waits", line, analysis.whole.waited, mean, values)
+        longest = longest_waits("worst_wait", "longest waits", line, analysis.analysis.waited, mean, values)
         named = {**longest.values, "barrier": barrier}
         yield replace(longest, words=f"{longest.words} (mbarrier {barrier})", values=named) if barrier else longest
-    yield _all_waits(probe_result, analysis.whole)
+    yield _all_waits(probe_result, analysis.analysis)
 
 
 def _all_waits(probe_result: ProbeResult, analysis: AsyncWaits) -> Finding:
@@ -178,10 +178,10 @@ LINES: Final = LineSpec(
 
 def notes(analysis: CountsByLine[AsyncWaits]) -> list[str]:
     """The newest launch in words."""
-    if not analysis.whole.waits:
+    if not analysis.analysis.waits:
         return ["newest launch: no warp waited for asynchronous work"]
-    mean = f"{analysis.whole.cycles_per_wait or 0:.0f}"
-    return [f"newest launch: {units.counted(analysis.whole.waits, 'warp wait')}, average {mean} cycles"]
+    mean = f"{analysis.analysis.cycles_per_wait or 0:.0f}"
+    return [f"newest launch: {units.counted(analysis.analysis.waits, 'warp wait')}, average {mean} cycles"]
 
 
 PROBES: Final = (

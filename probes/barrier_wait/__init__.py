@@ -124,8 +124,8 @@ def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[BarrierWa
         line = analysis.worst[0]
         mean = of_line(line).cycles_per_barrier
         values = {"cycles_per_barrier": timed(mean)}
-        yield longest_waits("worst_barrier", "worst barrier", line, analysis.whole.waited, mean, values)
-    yield _all_barriers(probe_result, analysis.whole, "", "")
+        yield longest_waits("worst_barrier", "worst barrier", line, analysis.analysis.waited, mean, values)
+    yield _all_barriers(probe_result, analysis.analysis, "", "")
 
 
 def _all_barriers(probe_result: ProbeResult, analysis: BarrierWaits, page: str, asks: str) -> Finding:

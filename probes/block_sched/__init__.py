@@ -114,16 +114,16 @@ def _slowest_block(probe_result: ProbeResult, timeline: Timeline) -> Iterator[Fi
     times = float(blocks.duration[worst]) / lengths.median
     name = launch_timeline(probe_result, timeline).block_label
     text = f"all take {cycles_text(lengths.median, probe_result.clock_khz)}"
-    if lengths.most > lengths.least:
+    if lengths.maximum > lengths.minimum:
         text = f"{name(int(blocks.block[worst]))} on SM {blocks.sm[worst]}, {times:.2f}× the median of "
         text += cycles_text(lengths.median, probe_result.clock_khz)
     cycles = timed(int(blocks.duration[worst]), ideal=lengths.median)
     values = {"block": derived(int(blocks.block[worst])), "cycles": cycles, "median": timed(lengths.median)}
-    label = "slowest block" if lengths.most > lengths.least else "blocks"
-    extra = (lengths.most - lengths.median) / timeline.span
-    late = lengths.most > max(lengths.fence, _FLAGGED_RATIO * lengths.median) and extra > _FLAGGED_SHARE
+    label = "slowest block" if lengths.maximum > lengths.minimum else "blocks"
+    extra = (lengths.maximum - lengths.median) / timeline.span
+    late = lengths.maximum > max(lengths.fence, _FLAGGED_RATIO * lengths.median) and extra > _FLAGGED_SHARE
     asks = "stragglers" if late else ""
-    block = int(blocks.block[worst]) if lengths.most > lengths.least else None
+    block = int(blocks.block[worst]) if lengths.maximum > lengths.minimum else None
     yield Finding("slowest_block", label, text, "timeline", None, late, asks, values, block=block)
 
 

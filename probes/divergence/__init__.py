@@ -126,7 +126,7 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
         SITE,
         partial(Divergence.of_sums, elected=elected),
         lanes_per_execution,
-        lowest=True,
+        worst_is_lowest=True,
     )
 
 
@@ -150,10 +150,10 @@ def findings(probe_result: ProbeResult, analysis: Divergence) -> Iterator[Findin
 def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[Divergence]) -> Iterator[Finding]:
     """The worst lines of source, then all. Lanes that are idle while one lane issues copies are not avoidable."""
     del probe_result
-    lanes = WARP_SIZE * (analysis.whole.branches + analysis.whole.accesses)
+    lanes = WARP_SIZE * (analysis.analysis.branches + analysis.analysis.accesses)
     others = _without_elected(analysis)
     lines = sums_by_source(others, _idle_lanes)
-    all_lines = _active_lanes(analysis.whole, "", None if len(others) == len(analysis.lines) else _total(others))
+    all_lines = _active_lanes(analysis.analysis, "", None if len(others) == len(analysis.lines) else _total(others))
     yield from notable_lines(
         (_line_lanes(line, lanes) for line in lines if _idle_lanes(line)), has_large_loss=all_lines.stands_out
     )
@@ -177,7 +177,7 @@ def _idle_lanes(line: LineSums) -> int:
 
 def _without_elected(analysis: CountsByLine[Divergence]) -> list[LineSums]:
     """The lines without those that one lane executes to issue asynchronous work."""
-    return [line for line in analysis.lines if line.line not in analysis.whole.elected]
+    return [line for line in analysis.lines if line.line not in analysis.analysis.elected]
 
 
 def _total(lines: Sequence[LineSums]) -> Divergence:
@@ -217,12 +217,12 @@ def _rows(probe_result: ProbeResult, counted: CountsByLine[Divergence]) -> LineR
             "idle lanes": WARP_SIZE * executions - lanes,
             "lanes": lanes,
         }
-        is_elected = line.line in counted.whole.elected
+        is_elected = line.line in counted.analysis.elected
         rows.append(((is_elected, lanes - WARP_SIZE * executions), LineRow(line.line, line.source, values)))
     rows.sort(key=lambda pair: pair[0])
     notes = ["idle lanes: inactive lanes of a warp, summed over all executions"]
-    if counted.whole.elected:
-        lines = ", ".join(map(str, sorted(counted.whole.elected)))
+    if counted.analysis.elected:
+        lines = ", ".join(map(str, sorted(counted.analysis.elected)))
         notes.append(f"last rows: {_ELECTED}, so idle lanes are not avoidable (PTX lines {lines})")
     return LineRows([row for _, row in rows], notes)
 

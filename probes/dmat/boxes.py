@@ -14,7 +14,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.errors import TraceError
-from tui_probe.records.copied_boxes import BOX, DIMENSIONS, bytes_of, rows_of
+from tui_probe.records.copied_boxes import BOX, DIMENSIONS, byte_counts, row_counts
 from tui_probe.trace.launch_shape import SECTOR_BYTES
 
 from .density import CellIndex
@@ -80,12 +80,12 @@ class Boxes:
     @property
     def rows(self) -> NDArray[np.int64]:
         """Rows of each box."""
-        return rows_of(self.records)
+        return row_counts(self.records)
 
     @property
     def bytes(self) -> NDArray[np.int64]:
         """Bytes of each box."""
-        return bytes_of(self.records)
+        return byte_counts(self.records)
 
     @property
     def is_even(self) -> NDArray[np.bool_]:
@@ -235,7 +235,7 @@ def _boxes_of_copies(accesses: Accesses, copies: BulkCopies) -> Boxes:
         turns = np.cumsum(turned)
         _, begins, which = np.unique(copies.warps, return_index=True, return_inverse=True)
         times += (turns - turns[begins][which]) << 32
-    return Boxes(copies.boxes, times + entry, copies.warps, copies.made, accesses.start.shape[1])
+    return Boxes(copies.boxes, times + entry, copies.warps, copies.total, accesses.start.shape[1])
 
 
 def _read_piece(

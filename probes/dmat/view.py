@@ -206,7 +206,7 @@ class Dmat(VisibleAccesses):
             parts.append(UNKNOWN_SIZE_TEXT)
         if self.not_found_reason:
             parts.append(self.not_found_reason)
-        parts.append("simulated" if self.probe_result.simulated else self.map.accesses.clocks.words())
+        parts.append("simulated" if self.probe_result.simulated else self.map.accesses.clocks.summary())
         return parts
 
     def choices(self) -> Mapping[str, Any]:

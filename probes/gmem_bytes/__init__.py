@@ -32,7 +32,7 @@ from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, s
 from tui_probe.probekit.metric import BYTES_READ, BYTES_WRITTEN, Metric, metrics_by_line, show_nonzero
 from tui_probe.probekit.probe import Probe, Question, analysis_of_sites
 from tui_probe.probekit.result_tables import count_kind
-from tui_probe.records.copied_boxes import bytes_of as box_bytes
+from tui_probe.records.copied_boxes import byte_counts as box_bytes
 from tui_probe.records.copied_boxes import copies_text, read_copies
 from tui_probe.records.counter_sums import CountsByLine, line_sums, line_totals, site_dtype, sum_records, worst_line
 from tui_probe.trace.launch_shape import WARP_SIZE
@@ -119,7 +119,7 @@ def analyse_copies(copies: BulkCopies) -> MemoryBytes:
     """The bytes of a launch whose records are bulk copies only."""
     sizes = box_bytes(copies.boxes)
     loaded, stored = (copies.sum(sizes, loads=loads) for loads in (True, False))
-    unknown = copies.unknown(loads=True), copies.unknown(loads=False)
+    unknown = copies.unknown_count(loads=True), copies.unknown_count(loads=False)
     return MemoryBytes(None, None, None, loaded, stored, *unknown, WARP_SIZE * copies.warps_missing)
 
 
@@ -244,10 +244,10 @@ def _reason_of(analysis: MemoryBytes) -> str:
 
 def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[MemoryBytes]) -> Iterator[Finding]:
     """Yield the findings, then the line with most bytes."""
-    yield from findings(probe_result, analysis.whole)
+    yield from findings(probe_result, analysis.analysis)
     if analysis.worst is not None:
         line, moved = analysis.worst
-        total = (analysis.whole.read or 0) + (analysis.whole.written or 0)
+        total = (analysis.analysis.read or 0) + (analysis.analysis.written or 0)
         text = (
             f"{place(line.line, line.source, line.opcode)}, {units.size(moved)}, {percent(moved, total)} of all bytes"
         )
@@ -301,6 +301,6 @@ PROBES: Final = (
         findings=findings_by_line,
         lines=LINES,
         views=(MEMORY,),
-        notes=lambda analysis: notes(analysis.whole),
+        notes=lambda counts: notes(counts.analysis),
     ),
 )

@@ -163,7 +163,7 @@ def findings_by_line(probe_result: ProbeResult, counts: CountsByLine[MemorySecto
     lines = waste_by_source(counts.lines, probe_result.kernel.folder)
     much = sum(line.sums["wasted"] for line in lines) > _FLAGGED_SHARE * sectors
     yield from notable_lines((_line_waste(line, sectors) for line in lines), has_large_loss=much)
-    yield from _sectors(counts.whole, "")
+    yield from _sectors(counts.analysis, "")
 
 
 def _line_waste(line: LineSums, sectors: int) -> Finding:
@@ -295,7 +295,7 @@ def _analyse(probe_result: ProbeResult) -> MemorySectors:
 
 def _analyse_lines(probe_result: ProbeResult) -> CountsByLine[MemorySectors]:
     counts = analyse_lines(probe_result.result, probe_result.sites, probe_result.kernel.folder)
-    return replace(counts, whole=_without_older_copies(probe_result, counts.whole))
+    return replace(counts, analysis=_without_older_copies(probe_result, counts.analysis))
 
 
 def _without_older_copies(probe_result: ProbeResult, sectors: MemorySectors) -> MemorySectors:
@@ -329,6 +329,6 @@ PROBES: Final = (
         findings=findings_by_line,
         lines=LINES,
         views=(SECTORS,),
-        notes=lambda counts: notes(counts.whole),
+        notes=lambda counts: notes(counts.analysis),
     ),
 )

@@ -26,7 +26,7 @@ import numpy as np
 
 from tui_probe.errors import TraceError
 from tui_probe.probekit.lines import ShareValue
-from tui_probe.records.copied_boxes import sectors_of
+from tui_probe.records.copied_boxes import sector_counts
 from tui_probe.records.counter_sums import (
     CounterSums,
     CountsByLine,
@@ -139,12 +139,12 @@ def analyse(result: Result) -> MemorySectors:
 
 def analyse_copies(copies: BulkCopies) -> MemorySectors:
     """The sectors of a launch whose records are bulk copies only."""
-    sectors, unknown = sectors_of(copies.boxes), int((~copies.is_known).sum())
+    sectors, unknown = sector_counts(copies.boxes), int((~copies.is_known).sum())
     loads, stores = (None if unknown else copies.sum(sectors, loads=is_load) for is_load in (True, False))
     return MemorySectors(
         **dict.fromkeys((*_COUNTS, *_EXCLUDED_COUNTS)),
         threads_missing=WARP_SIZE * copies.warps_missing,
-        bulk_copies=None if copies.made is None else copies.made - unknown,
+        bulk_copies=None if copies.total is None else copies.total - unknown,
         bulk_load_sectors=loads,
         bulk_store_sectors=stores,
         unsized_copies=unknown,

@@ -153,7 +153,7 @@ def findings(probe_result: ProbeResult, analysis: InstructionMix) -> Iterator[Fi
 def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[InstructionMix]) -> Iterator[Finding]:
     """Yield the findings, then the line that is executed most."""
     del probe_result
-    totals = analysis.whole
+    totals = analysis.analysis
     yield from _mix(totals)
     kinds = ("fp64",) if totals.executed["fp64"] else CLASSES
     line = max(analysis.lines, key=lambda each: each.total(*kinds), default=None)

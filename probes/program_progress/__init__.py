@@ -22,7 +22,7 @@ from tui_probe.probekit.probe import Probe, Question, Stamps
 from tui_probe.records import warp_pace
 from tui_probe.records.counter_sums import ratio
 from tui_probe.records.probed_sites import probed_sites
-from tui_probe.records.warp_pace import stamped
+from tui_probe.records.warp_pace import launch_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,9 +75,9 @@ class ProgramProgress:
         place = (since <= cycles).sum(axis=2) - 1
         lines = np.take_along_axis(progress.pace["line"], np.maximum(place, 0)[..., np.newaxis], axis=2)[..., 0]
         line_at = np.where(place < 0, 0, lines.astype(np.int64))
-        line_at[_cut_off_mask(progress) & (place == progress.kept - 1)] = -2
+        line_at[_cut_off_mask(progress) & (place == progress.recorded_arrivals - 1)] = -2
         line_at[cycles >= progress.warps["elapsed"].astype(np.int64)] = -1
-        line_at[~progress.ran] = -2
+        line_at[~progress.has_record] = -2
         return line_at
 
 
@@ -90,7 +90,7 @@ def analyse(result: Result, clock_khz: int | None = None, folder: Path | None = 
     known = probed_sites(folder)
     valid, since = _recorded_mask(progress), _cycles_since_start(progress)
     following = np.concatenate((since[..., 1:], np.zeros_like(since[..., :1])), axis=-1)
-    last = np.arange(valid.shape[2]) == progress.kept[..., np.newaxis] - 1
+    last = np.arange(valid.shape[2]) == progress.recorded_arrivals[..., np.newaxis] - 1
     ended = progress.warps["elapsed"].astype(np.int64)
     cut = _cut_off_mask(progress)
     took = np.where(last, ended[..., np.newaxis], following) - since
@@ -106,31 +106,31 @@ def analyse(result: Result, clock_khz: int | None = None, folder: Path | None = 
 
 
 def _recorded_mask(progress: WarpProgress) -> NDArray[np.bool_]:
-    valid: NDArray[Any] = np.arange(progress.pace.shape[2]) < progress.kept[..., np.newaxis]
+    valid: NDArray[Any] = np.arange(progress.pace.shape[2]) < progress.recorded_arrivals[..., np.newaxis]
     return valid
 
 
 def _cut_off_mask(progress: WarpProgress) -> NDArray[np.bool_]:
     """Warps that entered more blocks than they kept, or whose number is not known."""
-    cut: NDArray[np.bool_] = (progress.reached > progress.kept) | (progress.reached < 0)
+    cut: NDArray[np.bool_] = (progress.arrival_counts > progress.recorded_arrivals) | (progress.arrival_counts < 0)
     return cut
 
 
 def _cycles_since_start(progress: WarpProgress) -> NDArray[np.int64]:
     """Cycles from the start of each warp to each of its records."""
-    return warp_pace.unwrapped(progress.pace["clock"], progress.warps["start"].astype(np.uint32))
+    return warp_pace.cycles_since_start(progress.pace["clock"], progress.warps["start"].astype(np.uint32))
 
 
 def _warps(analysis: ProgramProgress) -> int:
-    return int(analysis.progress.ran.sum())
+    return int(analysis.progress.has_record.sum())
 
 
 def _blocks_entered(analysis: ProgramProgress) -> int:
-    return int(np.maximum(analysis.progress.reached, 0).sum())
+    return int(np.maximum(analysis.progress.arrival_counts, 0).sum())
 
 
 def _blocks_kept(analysis: ProgramProgress) -> int:
-    return int(analysis.progress.kept.sum())
+    return int(analysis.progress.recorded_arrivals.sum())
 
 
 def _longest_line(analysis: ProgramProgress) -> int | None:
@@ -227,6 +227,6 @@ PROBES: Final = (
         question=Question("hot code", "which parts of the code take most time?", 30),
         findings=findings,
         lines=LINES,
-        stamps=lambda probe_result: Stamps(*stamped(probe_result.result, probe_result.clock_khz)),
+        stamps=lambda probe_result: Stamps(*launch_times(probe_result.result, probe_result.clock_khz)),
     ),
 )

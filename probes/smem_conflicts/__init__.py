@@ -131,9 +131,9 @@ def findings(probe_result: ProbeResult, analysis: BankConflicts) -> Iterator[Fin
 def findings_by_line(probe_result: ProbeResult, counted: CountsByLine[BankConflicts]) -> Iterator[Finding]:
     """The worst lines of source, then all accesses."""
     del probe_result
-    passes = counted.whole.passes
+    passes = counted.analysis.passes
     lines = sums_by_source(counted.lines, lambda line: line.sums["conflicts"])
-    all_lines = _conflicts(counted.whole, "")
+    all_lines = _conflicts(counted.analysis, "")
     worst = (_line_conflicts(line, passes) for line in lines if line.sums["conflicts"])
     yield from notable_lines(worst, has_large_loss=all_lines.stands_out)
     yield all_lines

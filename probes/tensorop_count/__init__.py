@@ -130,10 +130,10 @@ def findings(probe_result: ProbeResult, analysis: TensorOperations) -> Iterator[
 
 def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[TensorOperations]) -> Iterator[Finding]:
     """Yield the findings, then the line with most operations."""
-    yield from findings(probe_result, analysis.whole)
+    yield from findings(probe_result, analysis.analysis)
     if analysis.worst is not None:
         line, multiply_adds = analysis.worst
-        part = percent(multiply_adds, analysis.whole.multiply_adds)
+        part = percent(multiply_adds, analysis.analysis.multiply_adds)
         text = f"{place(line.line, line.source, line.opcode)}, {part} of all tensor operations"
         yield Finding("most_operations", "most operations", text, "lines", line.line)
 

@@ -17,7 +17,7 @@ from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.timelines.launch import idle_sms_findings, tail_finding, timeline_waits
 from tui_probe.records.distribution import distribution
 from tui_probe.records.probed_sites import probed_sites
-from tui_probe.records.warp_pace import stamped
+from tui_probe.records.warp_pace import launch_times
 
 from .warp_timeline import analyse, of_launch, timeline_of
 
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
 
 
 def _warps(analysis: WarpProgress) -> int:
-    return int(analysis.ran.sum())
+    return int(analysis.has_record.sum())
 
 
 def _duration(analysis: WarpProgress) -> float | None:
-    return float(analysis.end[analysis.ran].max()) if analysis.alignment and analysis.timed else None
+    return float(analysis.end[analysis.has_record].max()) if analysis.alignment and analysis.has_times else None
 
 
 def _alignment_error(analysis: WarpProgress) -> float | None:
-    return analysis.alignment.error_ns if analysis.alignment and analysis.timed else None
+    return analysis.alignment.error_ns if analysis.alignment and analysis.has_times else None
 
 
 def _median_cycles(analysis: WarpProgress) -> float | None:
-    lived = analysis.warps["elapsed"][analysis.ran]
+    lived = analysis.warps["elapsed"][analysis.has_record]
     return float(np.median(lived)) if len(lived) else None
 
 
 def _longest_cycles(analysis: WarpProgress) -> int | None:
-    lived = analysis.warps["elapsed"][analysis.ran]
+    lived = analysis.warps["elapsed"][analysis.has_record]
     return int(lived.max()) if len(lived) else None
 
 
@@ -57,7 +57,7 @@ def _stragglers(analysis: WarpProgress) -> int:
 
 
 def _half_done(analysis: WarpProgress) -> float | None:
-    return analysis.half_done_ns() if analysis.timed else None
+    return analysis.half_done_ns() if analysis.has_times else None
 
 
 def _loop_line(analysis: WarpProgress) -> int | None:
@@ -69,16 +69,16 @@ def _iteration_cycles(analysis: WarpProgress) -> float | None:
 
 
 def _arrivals(analysis: WarpProgress) -> int:
-    return int(np.maximum(analysis.reached, 0).sum())
+    return int(np.maximum(analysis.arrival_counts, 0).sum())
 
 
 def _arrivals_kept(analysis: WarpProgress) -> int:
-    return int(analysis.kept.sum())
+    return int(analysis.recorded_arrivals.sum())
 
 
 def _where_timed(analysis: WarpProgress, value: Any) -> bool:
     del value
-    return analysis.timed
+    return analysis.has_times
 
 
 def _with_loop(analysis: WarpProgress, value: Any) -> bool:
@@ -125,7 +125,7 @@ def findings(probe_result: ProbeResult, analysis: WarpProgress) -> Iterator[Find
 
 
 def _slowest_warp(probe_result: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
-    lengths = distribution(analysis.warps["elapsed"][analysis.ran].astype(np.int64))
+    lengths = distribution(analysis.warps["elapsed"][analysis.has_record].astype(np.int64))
     if lengths is None or not lengths.median:
         return
     late = analysis.stragglers()
@@ -226,7 +226,7 @@ PROBES: Final = (
         findings=findings,
         lines=LINES,
         timeline=of_launch,
-        stamps=lambda probe_result: Stamps(*stamped(probe_result.result, probe_result.clock_khz)),
+        stamps=lambda probe_result: Stamps(*launch_times(probe_result.result, probe_result.clock_khz)),
         waits=lambda probe_result, progress: timeline_waits(of_launch(probe_result, progress)),
         views=(PROGRESS,),
     ),

@@ -145,7 +145,7 @@ class ProgressView(Drawing):
         return f"median {cycles_text(lengths.median, self.launch.clock_khz)}{spread}, {stragglers}"
 
     def _clock_text(self) -> str:
-        parts = [self.launch.timeline.clocks.words()]
+        parts = [self.launch.timeline.clocks.summary()]
         if len(self.paces.warps) < len(self.launch.timeline.warps):
             parts.append(f"{units.counted(len(self.paces.warps), 'warp')} drawn")
         if self.paces.cut:

@@ -68,7 +68,7 @@ def timeline_of(progress: WarpProgress, *, device_sms: int | None = None, has_sh
 
 def analyse(probe_result: ProbeResult) -> WarpProgress:
     """Analyse the warps of a launch. Raises TraceError if the maps are not a start and a pace for each warp."""
-    return replace(warp_pace.analyse(probe_result.result, probe_result.clock_khz), timed=not probe_result.simulated)
+    return replace(warp_pace.analyse(probe_result.result, probe_result.clock_khz), has_times=not probe_result.simulated)
 
 
 def warp_timeline(probe_result: ProbeResult, progress: Progress) -> WarpTimeline:
@@ -131,14 +131,14 @@ def pace_lines(progress: WarpProgress, warps: Intervals) -> PaceLines:
     loop = progress.main_loop
     first, step = (0, 1) if progress.sample is None else (progress.sample.blocks.start, progress.sample.blocks.step)
     where = (warps.block - first) // step, warps.warp
-    reached = progress.reached[where].astype(np.int64)
+    reached = progress.arrival_counts[where].astype(np.int64)
     room = progress.pace.shape[2]
     if loop is None:
         ends = np.stack([warps.start, warps.end], axis=1)
         count = np.tile(np.array([0, 1], dtype=np.int64), len(warps))
         return PaceLines(warps, None, ends.ravel(), count, np.arange(len(warps) + 1, dtype=np.int64) * 2, 0)
     records = progress.pace[where]
-    recorded = np.arange(room) < progress.kept[where][:, np.newaxis]
+    recorded = np.arange(room) < progress.recorded_arrivals[where][:, np.newaxis]
     recorded &= records["line"] == loop.line
     since = (records["clock"] - progress.warps["start"][where].astype(np.uint32)[:, np.newaxis]).astype(np.int64)
     which, _ = np.nonzero(recorded)

@@ -12,7 +12,7 @@ def test_percentiles_of_a_hundred_and_one_values() -> None:
     spread = distribution(np.arange(101))
     assert spread is not None
     assert spread.percentiles == (0, 1, 5, 25, 50, 75, 95, 99, 100)
-    assert (spread.least, spread.median, spread.most, spread.mean, spread.count) == (0, 50, 100, 50, 101)
+    assert (spread.minimum, spread.median, spread.maximum, spread.mean, spread.count) == (0, 50, 100, 50, 101)
     assert spread.spread == pytest.approx(98 / 50)
     assert spread.fence == 75 + 3 * 50
     assert spread.record()["p99"] == 99

@@ -74,13 +74,13 @@ def test_a_straggler_makes_the_tail() -> None:
     """
     tail = of([0, 0, 0, 0], [100, 100, 100, 500], [0, 1, 2, 3]).tail()
     assert (tail.start, tail.end, tail.cycles, tail.last_sm) == (100, 500, 400, 3)
-    assert tail.idle == pytest.approx(3 / 4)
-    assert tail.lost == pytest.approx(3 * 400 / (4 * 500))
+    assert tail.idle_share == pytest.approx(3 / 4)
+    assert tail.lost_share == pytest.approx(3 * 400 / (4 * 500))
 
 
 def test_a_launch_that_ends_everywhere_at_once_has_no_tail() -> None:
     tail = of([5, 5], [100, 100], [0, 1]).tail()
-    assert (tail.cycles, tail.idle, tail.lost) == (0, 0, 0)
+    assert (tail.cycles, tail.idle_share, tail.lost_share) == (0, 0, 0)
 
 
 def test_distant_clocks_are_aligned() -> None:
@@ -88,13 +88,13 @@ def test_distant_clocks_are_aligned() -> None:
     clocks = clock_domains(np.arange(5, dtype=np.int32), first)
     assert clocks.shift.tolist() == [0, 90, 30, 0, 0]
     assert (clocks.domains, clocks.error) == (3, 90)
-    assert clocks.words() == "5 SMs on 3 clocks, aligned at the first block of each SM ±90 cycles"
+    assert clocks.summary() == "5 SMs on 3 clocks, aligned at the first block of each SM ±90 cycles"
 
 
 def test_the_error_is_unknown_where_every_sm_has_a_clock_of_its_own() -> None:
     clocks = clock_domains(np.arange(2, dtype=np.int32), np.array([0, 2**63], dtype=np.uint64))
     assert (clocks.shift.tolist(), clocks.error) == ([0, 0], None)
-    assert "unknown error" in clocks.words()
+    assert "unknown error" in clocks.summary()
 
 
 def test_sms_of_an_h200_have_eight_clocks() -> None:

@@ -116,7 +116,7 @@ def test_a_study_that_nests_without_end_is_none(tmp_path: Path) -> None:
         lambda result: list(block_times_in_parts(result)),
         timeline_of,
         warp_pace.analyse,
-        warp_pace.stamped,
+        warp_pace.launch_times,
         lambda result: warp_records(result, np.dtype("<u4"), "gmem_bytes"),
         lambda result: read_accesses(result, compact=False, memory=LaunchMemory(), simulated=True),
     ],

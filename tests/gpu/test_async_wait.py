@@ -85,8 +85,8 @@ def test_products_on_tensor_cores_run_unharmed(runner: Runner) -> None:
     note = note_in((kernel.folder / "kernel.info").read_text())
     for result in kernel.results:
         waits = waits_of(kernel, result)
-        cycles = f"{waits.whole.waited} cycles, {waits.whole.by_kind}"
-        print(f"GPU-WAITS\tmatmul\t{waits.whole.waits} waits, {cycles}\t{note or 'all sites'}")
+        cycles = f"{waits.analysis.waited} cycles, {waits.analysis.by_kind}"
+        print(f"GPU-WAITS\tmatmul\t{waits.analysis.waits} waits, {cycles}\t{note or 'all sites'}")
         products = [line for line in waits.lines if kind_of(line.opcode) == "wgmma"]
         assert bool(products) != ("left out" in note)
         assert all(line.sums["waits"] for line in products)

@@ -120,7 +120,7 @@ def test_sectors_of_copies_by_tensor_map_are_counted_in_sass(tmp_path: Path, run
         probed.probe: [result.analysis for result in analyse_results(probed.trace, probed)]
         for probed in kernel.by_probe()
     }
-    sums = [*analyses["gmem_sectors"], *(counts.whole for counts in analyses["gmem_sectors_by_line"])]
+    sums = [*analyses["gmem_sectors"], *(counts.analysis for counts in analyses["gmem_sectors_by_line"])]
     print(f"GPU-BOX-SECTORS\t{sums}")
     assert len(sums) >= TIMES
     boxes = 3 * -(-ROWS // 8)

@@ -50,7 +50,7 @@ def staged(folder: Path, delay: int) -> list[AsyncWaits]:
     folder.mkdir()
     values, out = np.arange(128 * TILES, dtype=np.float32), np.zeros(128, np.float32)
     analysis = waits_of(folder, WAITS, "staged", out, values, np.int32(TILES), np.int32(delay), threads=160)
-    assert analysis.whole.by_kind == {"mbarrier": analysis.whole.waited}
+    assert analysis.analysis.by_kind == {"mbarrier": analysis.analysis.waited}
     return [of_line(line) for line in analysis.lines]
 
 
@@ -94,7 +94,7 @@ def test_groups_of_copies(tmp_path: Path) -> None:
     assert last.waited == at_once, "what comes behind the first wait takes longer than the second copy"
     assert read.waited == copy_cycles(512) - 2 * COSTS["integer"], "since it was issued and committed"
     assert COPY_LATENCY / 2 < written.waited < COPY_LATENCY
-    assert analysis.whole.by_kind == {"cp_async": first.waited + last.waited, "bulk": read.waited + written.waited}
+    assert analysis.analysis.by_kind == {"cp_async": first.waited + last.waited, "bulk": read.waited + written.waited}
 
 
 def test_one_copy_to_the_cycle(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_one_copy_to_the_cycle(tmp_path: Path) -> None:
     ret;"""
     text = entry(body, ".param .u64 in")
     analysis = waits_of(tmp_path, text, "kernel", np.zeros(4, np.uint32), threads=32)
-    assert analysis.whole.waited == COPY_LATENCY + copy_cycles(512) - 2 * COSTS["integer"]
+    assert analysis.analysis.waited == COPY_LATENCY + copy_cycles(512) - 2 * COSTS["integer"]
 
 
 def test_a_wait_by_the_library_is_one(tmp_path: Path) -> None:

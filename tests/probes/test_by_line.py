@@ -100,7 +100,7 @@ def test_the_sums_are_those_of_the_probe_without_lines(tmp_path: Path, probe: st
     totals = analyse(result_of(tmp_path, probe, text, *arguments, **options))
     if isinstance(totals, barrier_wait.BarrierWaits):
         totals = replace(totals, longest=None)
-    assert by_line(tmp_path, probe, text, *arguments, **options).whole == totals
+    assert by_line(tmp_path, probe, text, *arguments, **options).analysis == totals
 
 
 def test_the_store_that_does_not_coalesce(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_an_instruction_that_never_ran(tmp_path: Path) -> None:
 def test_a_kernel_without_such_instructions(tmp_path: Path) -> None:
     analysis = by_line(tmp_path, "smem_conflicts", entry("ret;"))
     assert analysis.lines == ()
-    assert analysis.whole == smem_conflicts.BankConflicts(0, 0, 0, 0)
+    assert analysis.analysis == smem_conflicts.BankConflicts(0, 0, 0, 0)
 
 
 def test_instructions_of_a_loop(tmp_path: Path) -> None:

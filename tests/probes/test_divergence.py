@@ -152,7 +152,7 @@ def lines_of(folder: Path, body: str) -> CountsByLine[Divergence]:
 def test_one_lane_that_issues_copies_has_no_avoidable_idle_lanes(tmp_path: Path) -> None:
     """The loops of the producer's lane do not count as a loss. In the consumer, 8 of 32 lanes access memory: a loss."""
     analysis = lines_of(tmp_path, PRODUCER)
-    elected = [line for line in analysis.lines if line.line in analysis.whole.elected]
+    elected = [line for line in analysis.lines if line.line in analysis.analysis.elected]
     assert [(line.opcode, *executions_and_lanes(line)) for line in elected] == [
         ("bra", 5, 5),
         ("bra", 1, 1),
@@ -171,7 +171,7 @@ def test_one_lane_without_asynchronous_work_is_a_loss(tmp_path: Path) -> None:
     serial = PRODUCER.replace("@%p3 bra $end;", "").replace("$hash:", "@%p3 bra $copy;\n$hash:")
     serial = serial.replace("mbarrier.arrive", "$copy:\nbar.warp.sync -1;\n@!%p3 mbarrier.arrive")
     analysis = lines_of(tmp_path, serial.replace("\ncp.async.bulk.shared", "\n@!%p3 cp.async.bulk.shared"))
-    assert analysis.whole.elected == frozenset()
+    assert analysis.analysis.elected == frozenset()
     worst = next(findings_by_line(cast("Any", None), analysis))
     assert worst.gain is not None
     assert worst.gain.amount == 5 * 31

@@ -51,7 +51,7 @@ def test_warp_positions(tmp_path: Path) -> None:
 
 def test_more_blocks_than_room(tmp_path: Path) -> None:
     analysis = ran(tmp_path, np.full(32, 1000, np.uint32))
-    assert analysis.progress.reached.tolist() == [[1002]]
+    assert analysis.progress.arrival_counts.tolist() == [[1002]]
     assert {block.line: block.visits for block in analysis.blocks} == {FIRST: 1, HEAD: 255}
     assert 0 < analysis.unknown < analysis.cycles
     late = int(analysis.progress.warps["elapsed"][0, 0]) - 1

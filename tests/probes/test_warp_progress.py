@@ -54,7 +54,7 @@ def ran(tmp_path: Path, rounds: np.ndarray[Any, Any], block: int = 32) -> WarpPr
 def test_every_iteration_is_recorded(tmp_path: Path) -> None:
     rounds = np.repeat(np.array([1, 5, 9, 2], np.uint32), 32)
     progress = ran(tmp_path, rounds, block=64)
-    assert progress.reached.tolist() == [[1, 5], [9, 2]]
+    assert progress.arrival_counts.tolist() == [[1, 5], [9, 2]]
     (loop,) = progress.loops
     assert (loop.line, loop.warps, loop.iterations) == (HEAD, 4, 0 + 4 + 8 + 1)
     times, lines = progress.arrivals(1, 0)
@@ -85,12 +85,12 @@ def test_a_planted_straggler_is_found(tmp_path: Path) -> None:
 def test_lanes_that_come_apart_arrive_in_groups(tmp_path: Path) -> None:
     rounds = np.where(np.arange(32) < 4, 6, 2).astype(np.uint32)
     progress = ran(tmp_path, rounds)
-    assert progress.reached.tolist() == [[6]]
+    assert progress.arrival_counts.tolist() == [[6]]
 
 
 def test_more_iterations_than_room(tmp_path: Path) -> None:
     progress = ran(tmp_path, np.full(32, 300, np.uint32))
-    assert (progress.reached.tolist(), progress.kept.tolist()) == ([[300]], [[128]])
+    assert (progress.arrival_counts.tolist(), progress.recorded_arrivals.tolist()) == ([[300]], [[128]])
     assert progress.loops[0].iterations == 127
     shown = {metric_value.key for metric_value in figures_in("warp_progress", progress) if metric_value.is_shown}
     assert {"arrivals", "arrivals_kept"} <= shown
@@ -101,7 +101,7 @@ def test_a_kernel_without_loops(tmp_path: Path) -> None:
                                  np.uint32(64), grid=(2,), block=(40,)), 1_000_000)  # fmt: skip
     assert progress.loops == ()
     assert progress.main_loop is None
-    assert progress.ran.all()
+    assert progress.has_record.all()
     assert not len(progress.stragglers())
 
 
@@ -176,7 +176,7 @@ def test_a_short_launch_is_aligned_within_what_a_busy_gpu_keeps(slower: float, b
     now = ((sm + 1).astype(np.uint64) << np.uint64(40)) + later
     times = alignment.nanoseconds(sm, now)
     assert np.ptp(times) <= alignment.error_ns + 4 * rate
-    assert f"±{alignment.clocks().error} cycles, assuming" in alignment.clocks().words()
+    assert f"±{alignment.clocks().error} cycles, assuming" in alignment.clocks().summary()
 
 
 def test_a_rate_that_the_pairs_bound_better_than_the_highest_clock() -> None:

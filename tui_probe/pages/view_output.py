@@ -231,5 +231,5 @@ def _launch_arguments(launch: LaunchTimeline) -> dict[str, Any]:
         "kernel": launch.kernel_name,
         "simulated": launch.simulated,
         "time": scale if known else "cycles: the clock rate is unknown, so 1 ns in this file stands for 1 cycle",
-        "alignment": launch.timeline.clocks.words(),
+        "alignment": launch.timeline.clocks.summary(),
     }

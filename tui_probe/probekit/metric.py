@@ -205,15 +205,15 @@ def _kernel_metrics(metrics: Iterable[Metric]) -> Iterator[Metric]:
 
 
 def _value_reader(metric: Metric) -> Callable[[Any], float | None]:
-    return lambda analysis: metric.value_in(analysis.whole).value
+    return lambda analysis: metric.value_in(analysis.analysis).value
 
 
 def _ideal_reader(ideal: Callable[[Any], float | None]) -> Callable[[Any], float | None]:
-    return lambda analysis: ideal(analysis.whole)
+    return lambda analysis: ideal(analysis.analysis)
 
 
 def _is_shown_rule(metric: Metric) -> Callable[[Any, float | None], bool]:
-    return lambda analysis, value: metric.is_shown(analysis.whole, value)
+    return lambda analysis, value: metric.is_shown(analysis.analysis, value)
 
 
 def _worst_line(words: str) -> Metric:

@@ -59,9 +59,9 @@ BOX: Final = np.dtype(
 RECORD: Final = np.dtype([("clock", "<u4"), ("line", "<u4"), ("first", "<u4"), ("second", "<u4")])
 ONLY_COPIES_TEXT: Final = "only bulk copies are recorded, because warps of this kernel have too few registers"
 LOST_COPIES_TEXT: Final = "some warps made more bulk copies than fit in the records of a warp"
-_CONTINUES: Final = 1
+_SECOND_RECORD: Final = 1
 """Bit of the offset in the second record of a copy; offsets are multiples of 16."""
-_PIECE_RECORDS: Final = 1 << 20
+_BATCH_RECORDS: Final = 1 << 20
 """Records that are read at a time, with those of warps that copy nothing."""
 _SIZE_UNIT, _SIZE_MASK = 16, 0xFFFF
 _MAP_BYTES: Final = 128
@@ -73,61 +73,63 @@ _HALF_SECTOR: Final = 16
 @dataclass(frozen=True, slots=True)
 class BulkCopies:
     """The recorded copies of a launch, those of a warp in order. ``boxes`` have type ``BOX``, ``warps`` (i8) count
-    through the measured blocks, ``is_load`` is a mask. ``made``: all copies of the launch, None if some have no record.
-    ``warps_missing`` ended without the number of their copies.
+    through the measured blocks, ``is_load`` is a mask. ``total`` is the number of copies of the launch, None if some
+    have no record. ``warps_missing`` warps ended without the number of their copies.
     """
 
     boxes: NDArray[Any]
     warps: NDArray[np.int64]
     is_load: NDArray[np.bool_]
-    made: int | None
+    total: int | None
     warps_missing: int
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
         """Mask of the copies whose box is known."""
-        known: NDArray[np.bool_] = self.boxes["start"] != 0
-        return known
+        mask: NDArray[np.bool_] = self.boxes["start"] != 0
+        return mask
 
     def sum(self, values: NDArray[np.int64], *, loads: bool) -> int | None:
         """Add up values of the loads or stores of known boxes; None if some copies have no record."""
-        chosen = self.is_known & (self.is_load == loads)
-        return None if self.made is None else int(values[chosen].sum())
+        mask = self.is_known & (self.is_load == loads)
+        return None if self.total is None else int(values[mask].sum())
 
-    def unknown(self, *, loads: bool) -> int:
+    def unknown_count(self, *, loads: bool) -> int:
         """The number of loads or stores whose box is not known."""
         return int(np.count_nonzero(~self.is_known & (self.is_load == loads)))
 
 
-def rows_of(boxes: NDArray[Any]) -> NDArray[np.int64]:
+def row_counts(boxes: NDArray[Any]) -> NDArray[np.int64]:
     """Return the rows of each box (i8)."""
     counts = [boxes[f"count{dimension}"].astype(np.int64) for dimension in DIMENSIONS]
     is_known: NDArray[np.bool_] = boxes["row"] > 0
     return np.where(is_known, np.prod(counts, axis=0), 0)
 
 
-def bytes_of(boxes: NDArray[Any]) -> NDArray[np.int64]:
+def byte_counts(boxes: NDArray[Any]) -> NDArray[np.int64]:
     """Return the bytes of each box (i8)."""
-    sizes: NDArray[np.int64] = rows_of(boxes) * boxes["row"]
+    sizes: NDArray[np.int64] = row_counts(boxes) * boxes["row"]
     return sizes
 
 
-def sectors_of(boxes: NDArray[Any]) -> NDArray[np.int64]:
+def sector_counts(boxes: NDArray[Any]) -> NDArray[np.int64]:
     """Return the 32-byte sectors that the rows of each box touch (i8).
 
     Strides are multiples of 16 bytes, so rows begin at two places within sectors. Of a dimension with an odd multiple,
     the surplus of those that begin as the first one is 1 or 0.
     """
-    rows, surplus = rows_of(boxes), np.ones(len(boxes), np.int64)
+    rows, surplus = row_counts(boxes), np.ones(len(boxes), np.int64)
     for dimension in DIMENSIONS:
         count: NDArray[np.uint32] = boxes[f"count{dimension}"]
         is_odd = boxes[f"stride{dimension}"] % SECTOR_BYTES == _HALF_SECTOR
         surplus *= np.where(is_odd, count % 2, count)
-    alike = (rows + np.where(rows > 0, surplus, 0)) // 2
-    first = (boxes["start"] % SECTOR_BYTES).astype(np.int64)
+    aligned_rows = (rows + np.where(rows > 0, surplus, 0)) // 2
+    first_offset = (boxes["start"] % SECTOR_BYTES).astype(np.int64)
     row: NDArray[np.int64] = boxes["row"].astype(np.int64)
-    touched = [(place + row + SECTOR_BYTES - 1) // SECTOR_BYTES for place in (first, first ^ _HALF_SECTOR)]
-    return alike * touched[0] + (rows - alike) * touched[1]
+    row_sectors = [
+        (offset + row + SECTOR_BYTES - 1) // SECTOR_BYTES for offset in (first_offset, first_offset ^ _HALF_SECTOR)
+    ]
+    return aligned_rows * row_sectors[0] + (rows - aligned_rows) * row_sectors[1]
 
 
 def copies_text(*, has_all: bool) -> str:
@@ -135,7 +137,7 @@ def copies_text(*, has_all: bool) -> str:
     return ONLY_COPIES_TEXT if has_all else f"{ONLY_COPIES_TEXT}; {LOST_COPIES_TEXT}"
 
 
-def copies_map(result: Result) -> int | None:
+def copies_map_index(result: Result) -> int | None:
     """Return the number of the map with records of bulk copies; None for a result without one."""
     for index, section in enumerate(result.sections):
         if (
@@ -151,7 +153,7 @@ def read_copies(result: Result, folder: Path | None, trace: Run, launch: Launch 
     """The bulk copies of a launch; None for a result that does not record them by themselves. ``folder`` is that of the
     probed kernel. Raises TraceError.
     """
-    if (index := copies_map(result)) is None:
+    if (index := copies_map_index(result)) is None:
         return None
     sites = copy_sites(folder)
     places = frozenset(site.map for site in sites.values() if site.map is not None)
@@ -167,9 +169,9 @@ def _maps_of_launch(trace: Run, launch: Launch, places: frozenset[Place]) -> Map
         return {}
     by_launch = _MAPS.setdefault(trace, {}).setdefault((launch.kernel, places), {})
     if launch.number not in by_launch:
-        made = read_tensor_maps(trace)
+        maps_by_hash = read_tensor_maps(trace)
         for number, text in read_parameters(trace, launch.kernel, lambda _: None).items():
-            by_launch[number] = _maps_in(parameter_values(text), made, places)
+            by_launch[number] = _maps_in(parameter_values(text), maps_by_hash, places)
     return by_launch.setdefault(launch.number, {})
 
 
@@ -180,14 +182,14 @@ def copy_sites(folder: Path | None) -> dict[int, SiteCopy]:
 
 
 def _maps_in(
-    values: Sequence[int | bytes], made: Mapping[str, TensorMapMade], places: frozenset[Place]
+    values: Sequence[int | bytes], maps_by_hash: Mapping[str, TensorMapMade], places: frozenset[Place]
 ) -> dict[Place, TensorMapMade]:
     """Return the tensor maps at these places of the parameters: numbers and offsets."""
     maps = {}
     for number, offset in places:
         value = values[number] if number < len(values) else 0
         content = value[offset : offset + _MAP_BYTES] if isinstance(value, bytes) else b""
-        tensor_map = made.get(hashlib.sha1(content).hexdigest())
+        tensor_map = maps_by_hash.get(hashlib.sha1(content).hexdigest())
         if tensor_map is not None:
             maps[number, offset] = tensor_map
     return maps
@@ -197,43 +199,51 @@ def boxes_of_records(
     result: Result, index: int, sites: Mapping[int, SiteCopy], maps: Mapping[Place, TensorMapMade]
 ) -> BulkCopies:
     """The copies of map ``index``. Raises TraceError for records of other instructions."""
-    attempts, saved = result.attempts(index), result.record_counts(index)
+    attempts, saved_counts = result.attempts(index), result.record_counts(index)
     assert attempts is not None
-    assert saved is not None
-    parts = list(_records(result, index, np.maximum(saved, 0)))
-    records, warps = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-    lines = records["line"] & ~np.uint32(_CONTINUES)
+    assert saved_counts is not None
+    batches = list(_records_in_batches(result, index, np.maximum(saved_counts, 0)))
+    records, warps = (np.concatenate(pieces) for pieces in zip(*batches, strict=True))
+    lines = records["line"] & ~np.uint32(_SECOND_RECORD)
     if unknown := set(np.unique(lines).tolist()) - sites.keys():
         raise TraceError(
             f"{result.path}: a record names the instruction at {min(unknown):#x}, which is not a bulk copy"
         )
-    of_two = np.isin(lines, [at for at, site in sites.items() if site.records > 1])
-    first = (records["line"] & _CONTINUES) == 0
-    follows = np.zeros(len(records), np.bool_)
-    follows[:-1] = (warps[1:] == warps[:-1]) & (records["line"][1:] == (lines[:-1] | _CONTINUES))
-    at = np.flatnonzero(first & (~of_two | follows))
-    more = np.where(of_two[at], at + 1, at)
-    coordinates = [records[name][at] for name in ("first", "second")]
-    coordinates += [records[name][more] for name in ("clock", "first", "second")]
-    boxes, is_load = np.zeros(len(at), BOX), np.zeros(len(at), np.bool_)
-    boxes["clock"], boxes["line"], boxes["lanes"] = records["clock"][at], lines[at], 1
+    has_two_records = np.isin(lines, [offset for offset, site in sites.items() if site.records > 1])
+    is_first = (records["line"] & _SECOND_RECORD) == 0
+    is_followed = np.zeros(len(records), np.bool_)
+    is_followed[:-1] = (warps[1:] == warps[:-1]) & (records["line"][1:] == (lines[:-1] | _SECOND_RECORD))
+    first_records = np.flatnonzero(is_first & (~has_two_records | is_followed))
+    second_records = np.where(has_two_records[first_records], first_records + 1, first_records)
+    coordinates = [records[name][first_records] for name in ("first", "second")]
+    coordinates += [records[name][second_records] for name in ("clock", "first", "second")]
+    boxes, is_load = np.zeros(len(first_records), BOX), np.zeros(len(first_records), np.bool_)
+    boxes["clock"], boxes["line"], boxes["lanes"] = records["clock"][first_records], lines[first_records], 1
     for line, site in sites.items():
-        chosen = lines[at] == line
-        is_load[chosen] = site.is_load
-        boxes[chosen] = _with_box(boxes[chosen], site, [values[chosen] for values in coordinates], maps)
-    is_whole = bool((attempts >= 0).all() and (attempts == saved).all())
-    return BulkCopies(boxes, warps[at], is_load, len(at) if is_whole else None, int(np.count_nonzero(attempts < 0)))
+        of_site = lines[first_records] == line
+        is_load[of_site] = site.is_load
+        boxes[of_site] = _with_box(boxes[of_site], site, [values[of_site] for values in coordinates], maps)
+    is_complete = bool((attempts >= 0).all() and (attempts == saved_counts).all())
+    return BulkCopies(
+        boxes,
+        warps[first_records],
+        is_load,
+        len(first_records) if is_complete else None,
+        int(np.count_nonzero(attempts < 0)),
+    )
 
 
-def _records(result: Result, index: int, kept: NDArray[np.int64]) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
+def _records_in_batches(
+    result: Result, index: int, saved_counts: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
     """Yield the records of some blocks at a time, warp by warp, and the warp of each."""
     blocks, warps, cap = result.form(index, RECORD)[1]
-    step = max(_PIECE_RECORDS // max(warps * cap, 1), 1)
+    step = max(_BATCH_RECORDS // max(warps * cap, 1), 1)
     for begin in range(0, blocks, step):
         records = result.some_records(index, RECORD, begin, min(begin + step, blocks))
-        written = np.arange(cap) < kept[begin : begin + step, :, np.newaxis]
-        block, warp, _ = np.nonzero(written)
-        yield records[written], (begin + block) * warps + warp
+        is_saved = np.arange(cap) < saved_counts[begin : begin + step, :, np.newaxis]
+        block, warp, _ = np.nonzero(is_saved)
+        yield records[is_saved], (begin + block) * warps + warp
 
 
 def _with_box(
@@ -269,8 +279,8 @@ def _with_box(
     return boxes
 
 
-def _has_plain_boxes(own: TensorMapMade) -> bool:
+def _has_plain_boxes(tensor_map: TensorMapMade) -> bool:
     """Return whether the boxes of a map are tiles of whole elements side by side."""
-    is_sized = own.element_type is not None and 0 <= own.element_type < len(_ELEMENT_BYTES)
-    is_tile = own.box is not None and len(own.box) == len(own.sizes) == len(own.strides) + 1
-    return is_sized and is_tile and not own.interleave and all(step == 1 for step in own.steps)
+    is_sized = tensor_map.element_type is not None and 0 <= tensor_map.element_type < len(_ELEMENT_BYTES)
+    is_tile = tensor_map.box is not None and len(tensor_map.box) == len(tensor_map.sizes) == len(tensor_map.strides) + 1
+    return is_sized and is_tile and not tensor_map.interleave and all(step == 1 for step in tensor_map.steps)

@@ -1,6 +1,6 @@
 """Sums of the counters that warps record: of a launch, and of each line of PTX.
 
-The last field of a record, ``threads``, is how many threads have done so. So a warp that counted nothing is
+The last field of a record, ``exited_threads``, is how many threads have done so. So a warp that counted nothing is
 distinguished from one whose threads did not exit, and the sums are known to be whole. Unless a run keeps all records
 (``--detail``), its results have the sums only, of the launch.
 """
@@ -44,9 +44,9 @@ def warp_records(result: Result, record: np.dtype[Any], probe: str) -> NDArray[A
     return result.one_record(0, record)
 
 
-def sums_dtype(record: np.dtype[Any], *more: str) -> np.dtype[Any]:
-    """Record type of a map that is reduced to sums: u8 fields, ``more`` of them behind those of the record."""
-    return np.dtype([(name, "<u8") for name in (*(record.names or ()), *more)])
+def sums_dtype(record: np.dtype[Any], *extra_fields: str) -> np.dtype[Any]:
+    """Record type of a map that is reduced to sums: u8 fields, ``extra_fields`` of them behind those of the record."""
+    return np.dtype([(name, "<u8") for name in (*(record.names or ()), *extra_fields)])
 
 
 def sum_records(result: Result, record: np.dtype[Any], probe: str, reduced: np.dtype[Any] | None = None) -> CounterSums:
@@ -57,26 +57,26 @@ def sum_records(result: Result, record: np.dtype[Any], probe: str, reduced: np.d
     Raises TraceError if more threads left than were launched, for then the records are of two runs or of another probe,
     and if none did.
     """
-    left = result.reduced(0, sums_dtype(record) if reduced is None else reduced) if result.maps else None
-    records = warp_records(result, record, probe) if left is None else left.records
+    reduced_map = result.reduced(0, sums_dtype(record) if reduced is None else reduced) if result.maps else None
+    records = warp_records(result, record, probe) if reduced_map is None else reduced_map.records
     names = record.names or ()
     totals = {name: int(records[name].sum(dtype=np.uint64)) for name in names}
-    threads, launched = totals.pop("threads"), result.threads
-    if threads > launched:
+    exited_threads, launched_threads = totals.pop("threads"), result.threads
+    if exited_threads > launched_threads:
         raise TraceError(
-            f"{result.path}: {threads} threads exited, but {launched} were launched;"
+            f"{result.path}: {exited_threads} threads exited, but {launched_threads} were launched;"
             " the records are not from one launch"
         )
-    if not threads:
+    if not exited_threads:
         raise TraceError(
             f"{result.path}: no thread saved a count; the kernel was interrupted, or the probe did not run"
         )
-    return CounterSums(totals, launched - threads)
+    return CounterSums(totals, launched_threads - exited_threads)
 
 
-def ratio(part: int | None, whole: int | None) -> float | None:
+def ratio(part: int | None, total: int | None) -> float | None:
     """``part / whole``, or None where there is nothing to divide by, or one of them is unknown."""
-    return part / whole if whole and part is not None else None
+    return part / total if total and part is not None else None
 
 
 class CounterAnalysis(Protocol):
@@ -87,7 +87,7 @@ class CounterAnalysis(Protocol):
         """Threads of the measured blocks that did not add what they counted."""
 
 
-WholeAnalysis = TypeVar("WholeAnalysis", bound=CounterAnalysis)
+Analysis = TypeVar("Analysis", bound=CounterAnalysis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +110,20 @@ class LineSums:
 
 
 @dataclass(frozen=True, slots=True)
-class CountsByLine(Generic[WholeAnalysis]):
+class CountsByLine(Generic[Analysis]):
     """The analysis of a whole launch, as of the probe without lines, and the lines that it is the sum of.
 
     ``worst`` is the line that stands out, and by which value; None if no line was executed.
     """
 
-    whole: WholeAnalysis
+    analysis: Analysis
     lines: tuple[LineSums, ...]
     worst: tuple[LineSums, float] | None
 
     @property
     def threads_missing(self) -> int:
         """Threads of the measured blocks that did not add what they counted."""
-        return self.whole.threads_missing
+        return self.analysis.threads_missing
 
 
 def line_sums(
@@ -144,23 +144,27 @@ def line_sums(
     names = records.dtype.names or ()
     sums: dict[int, dict[str, int]] = {}
     for line, values in zip(sites, records.tolist(), strict=True):
-        before = sums.get(line, dict.fromkeys(names, 0))
-        sums[line] = {name: before[name] + value for name, value in zip(names, values, strict=True)}
-    known = probed_sites(folder)
-    opcodes = {site.line: site.opcode for site in reversed(known.instructions())}  # of several on one line the first
-    return tuple(LineSums(line, opcodes.get(line), known.ptx_line(line), sums[line]) for line in sorted(sums))
+        line_total = sums.get(line, dict.fromkeys(names, 0))
+        sums[line] = {name: line_total[name] + value for name, value in zip(names, values, strict=True)}
+    kernel_sites = probed_sites(folder)
+    opcodes = {
+        site.line: site.opcode for site in reversed(kernel_sites.instructions())
+    }  # of several on one line the first
+    return tuple(LineSums(line, opcodes.get(line), kernel_sites.ptx_line(line), sums[line]) for line in sorted(sums))
 
 
 def counts_by_line(
     lines: tuple[LineSums, ...],
     record: np.dtype[Any],
-    whole: Callable[[dict[str, int]], WholeAnalysis],
+    analyse: Callable[[dict[str, int]], Analysis],
     value: Callable[[LineSums], float | None],
     *,
-    lowest: bool = False,
-) -> CountsByLine[WholeAnalysis]:
-    """Return lines with what ``whole`` makes of their sums by field, and the line with the highest or lowest value."""
-    return CountsByLine(whole(line_totals(lines, record)), lines, worst_line(lines, value, lowest=lowest))
+    worst_is_lowest: bool = False,
+) -> CountsByLine[Analysis]:
+    """Return lines, what ``analyse`` makes of their sums by field, and the line with the highest or lowest value."""
+    return CountsByLine(
+        analyse(line_totals(lines, record)), lines, worst_line(lines, value, worst_is_lowest=worst_is_lowest)
+    )
 
 
 def site_records(result: Result, record: np.dtype[Any], probe: str, sites: Sequence[int]) -> NDArray[Any]:
@@ -192,21 +196,21 @@ def sums_by_source(lines: Iterable[LineSums], loss: Callable[[LineSums], float])
     """
     groups: dict[object, list[LineSums]] = {}
     for line in lines:
-        unknown = (line.opcode, loss(line) > 0)
-        groups.setdefault(unknown if line.source is None else line.source, []).append(line)
-    return sorted((_added_up(group, loss) for group in groups.values()), key=lambda line: -loss(line))
+        opcode_group = (line.opcode, loss(line) > 0)
+        groups.setdefault(opcode_group if line.source is None else line.source, []).append(line)
+    return sorted((_group_sums(group, loss) for group in groups.values()), key=lambda line: -loss(line))
 
 
-def _added_up(group: Sequence[LineSums], loss: Callable[[LineSums], float]) -> LineSums:
+def _group_sums(group: Sequence[LineSums], loss: Callable[[LineSums], float]) -> LineSums:
     worst = max(group, key=loss)
     sums = {name: sum(line.sums[name] for line in group) for name in worst.sums}
     return replace(worst, sums=sums, lines=len(group))
 
 
 def worst_line(
-    lines: Iterable[LineSums], value: Callable[[LineSums], float | None], *, lowest: bool = False
+    lines: Iterable[LineSums], value: Callable[[LineSums], float | None], *, worst_is_lowest: bool = False
 ) -> tuple[LineSums, float] | None:
     """The line with the highest value, or the lowest; the first of several. Lines without a value are left out."""
-    known = [(line, number) for line in lines if (number := value(line)) is not None]
-    select = min if lowest else max
-    return select(known, key=itemgetter(1), default=None)
+    valued_lines = [(line, number) for line in lines if (number := value(line)) is not None]
+    select = min if worst_is_lowest else max
+    return select(valued_lines, key=itemgetter(1), default=None)

@@ -45,23 +45,23 @@ class Distribution:
         return self.percentiles[PERCENTILES.index(50)]
 
     @property
-    def least(self) -> float:
+    def minimum(self) -> float:
         return self.percentiles[0]
 
     @property
-    def most(self) -> float:
+    def maximum(self) -> float:
         return self.percentiles[-1]
 
     @property
     def spread(self) -> float | None:
         """Spread as the module defines it; None for a median of 0."""
-        low, high = (self.percentiles[PERCENTILES.index(p)] for p in (1, 99))
-        return (high - low) / self.median if self.median else None
+        p1, p99 = (self.percentiles[PERCENTILES.index(p)] for p in (1, 99))
+        return (p99 - p1) / self.median if self.median else None
 
     def record(self) -> dict[str, float]:
         """Return the JSON record."""
-        named = {f"p{p}": value for p, value in zip(PERCENTILES, self.percentiles, strict=True)}
-        return {"count": self.count, "mean": self.mean, **named}
+        by_key = {f"p{p}": value for p, value in zip(PERCENTILES, self.percentiles, strict=True)}
+        return {"count": self.count, "mean": self.mean, **by_key}
 
 
 def distribution(values: NDArray[Any]) -> Distribution | None:
@@ -69,18 +69,18 @@ def distribution(values: NDArray[Any]) -> Distribution | None:
     if not len(values):
         return None
     percentiles = [float(value) for value in np.percentile(values, PERCENTILES)]
-    low, high = (percentiles[PERCENTILES.index(p)] for p in (25, 75))
-    return Distribution(len(values), float(values.mean()), tuple(percentiles), high + _FENCE * (high - low))
+    p25, p75 = (percentiles[PERCENTILES.index(p)] for p in (25, 75))
+    return Distribution(len(values), float(values.mean()), tuple(percentiles), p75 + _FENCE * (p75 - p25))
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Wait cycles of a launch (``which``): ``values`` (cycles, i8) by what they are of, with a ``caption``.
+    """Wait cycles of a launch (``launch_label``): ``values`` (cycles, i8) by what they are of, with a ``caption``.
 
     ``unknown`` names the waits whose values the records do not have.
     """
 
-    which: str
+    launch_label: str
     values: Mapping[str, NDArray[np.int64]]
     caption: str
     unknown: tuple[str, ...] = ()

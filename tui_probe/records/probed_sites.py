@@ -80,8 +80,8 @@ class _RecordedSites:
             (entry for probe in self._probes for entry in probe.instructions()), key=lambda entry: entry.line
         )
         self._sources = {entry.line: entry.source for entry in (*self._instructions, *self.unchecked())}
-        starts = (site for probe in self._probes for site in probe.sites if site.kind != "instruction")
-        self._starts = {site.instruction.line: site.instruction.source or site.following for site in starts}
+        regions = (site for probe in self._probes for site in probe.sites if site.kind != "instruction")
+        self._region_sources = {site.instruction.line: site.instruction.source or site.following for site in regions}
 
     def instructions(self) -> Sequence[SiteInstruction]:
         return self._instructions
@@ -97,7 +97,7 @@ class _RecordedSites:
         return self._sources.get(line)
 
     def following(self, line: int) -> SourceLine | None:
-        return self._starts.get(line)
+        return self._region_sources.get(line)
 
 
 def _are_blocks(sites: Sequence[Site], lines: Sequence[int]) -> bool:
@@ -185,11 +185,19 @@ def access_lines(folder: Path) -> dict[int, AccessLine]:
     known.
     """
     lines: dict[int, AccessLine] = {}
-    for entry in probed_sites(folder).instructions():
-        if entry.access is not None:
-            spaces = frozenset(entry.space.split("."))
+    for instruction in probed_sites(folder).instructions():
+        if instruction.access is not None:
+            spaces = frozenset(instruction.space.split("."))
             lines.setdefault(
-                entry.line, AccessLine(entry.line, entry.opcode, entry.access, entry.bytes, entry.source, spaces)
+                instruction.line,
+                AccessLine(
+                    instruction.line,
+                    instruction.opcode,
+                    instruction.access,
+                    instruction.bytes,
+                    instruction.source,
+                    spaces,
+                ),
             )
     return lines
 
@@ -212,7 +220,7 @@ class InstructionRecord:
 
 
 def records_by_time(
-    result: Result, layout: np.dtype[np.void], known: ProbedSites
+    result: Result, layout: np.dtype[np.void], sites: ProbedSites
 ) -> tuple[InstructionRecord, ...] | None:
     """Return the kept records of map 0 by time, those of equal times by clock, block and warp; None without such
     records.
@@ -223,7 +231,7 @@ def records_by_time(
     records = result.records(0, layout)
     block, warp, number = np.nonzero(np.arange(records.shape[2]) < counts[:, :, np.newaxis])
     record = records[block, warp, number]
-    opcodes = {instruction.line: instruction.opcode for instruction in known.instructions()}
+    opcodes = {instruction.line: instruction.opcode for instruction in sites.instructions()}
     grid, size = result.header.grid, result.header.block
     return tuple(
         InstructionRecord(
@@ -233,7 +241,7 @@ def records_by_time(
             index_in(int(warp[i]) * WARP_SIZE + int(record[i]["lane"]), size),
             line := int(record[i]["line"]),
             opcodes.get(line, ""),
-            known.ptx_line(line),
+            sites.ptx_line(line),
         )
         for i in np.lexsort((warp, block, record["clock"], record["time"])).tolist()
     )

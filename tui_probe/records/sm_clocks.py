@@ -48,9 +48,9 @@ those of different domains lie 80 000 or more apart.
 """
 ClockBasis = Literal["shared", "first starts", "global timer"]
 """Origin of the time axis of SMs: one clock for all, their first starts, or pairs of times."""
-_PRECISE: Final = 0.01
+_MAX_RATE_ERROR: Final = 0.01
 """A measured rate is used if its error is no more than this part of it, or if nothing else is known."""
-_SLOWEST: Final = 2.0
+_MAX_CYCLE_STRETCH: Final = 2.0
 """Factor by which a cycle of a busy SM may take longer than at the device's highest clock."""
 
 
@@ -59,11 +59,11 @@ def distinct_sms(sm: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
     TraceError if they cannot be numbers of SMs: the file is damaged, or another probe's.
     """
-    sms, place = np.unique(np.asarray(sm, dtype=np.int64), return_inverse=True)
+    sms, sm_index = np.unique(np.asarray(sm, dtype=np.int64), return_inverse=True)
     if len(sms) and not 0 <= sms[0] <= sms[-1] < MAX_SMS:
-        wrong = int(sms[-1] if sms[-1] >= MAX_SMS else sms[0])
-        raise TraceError(f"a record has the SM number {wrong}: the file is damaged, or another probe wrote it")
-    return sms, place
+        invalid_sm = int(sms[-1] if sms[-1] >= MAX_SMS else sms[0])
+        raise TraceError(f"a record has the SM number {invalid_sm}: the file is damaged, or another probe wrote it")
+    return sms, sm_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +81,26 @@ class ClockAxis:
     error: int | None
     assumed_rate: bool = False
 
-    def words(self) -> str:
+    def summary(self) -> str:
         """The alignment and its error in a few words."""
         if self.basis == "shared":
             return "SMs share one clock"
-        known = "with an unknown error" if self.error is None else f"±{self.error} cycles"
+        error_text = "with an unknown error" if self.error is None else f"±{self.error} cycles"
         if self.basis == "global timer":
-            assumed = ", assuming that SMs run at 50 to 100 % of their highest clock" if self.assumed_rate else ""
-            return f"SM clocks aligned by the global timer {known}{assumed}"
+            assumption = ", assuming that SMs run at 50 to 100 % of their highest clock" if self.assumed_rate else ""
+            return f"SM clocks aligned by the global timer {error_text}{assumption}"
         if self.domains == 1:
             return "all SM clocks show the same time"
-        return f"{len(self.shift)} SMs on {self.domains} clocks, aligned at the first block of each SM {known}"
+        return f"{len(self.shift)} SMs on {self.domains} clocks, aligned at the first block of each SM {error_text}"
 
 
-def shared_clock(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxis:
-    """All SMs count with one clock. ``first`` (u8) is the first start on each of ``sms`` (i4)."""
+def shared_clock(sms: NDArray[np.int32], first_starts: NDArray[np.uint64]) -> ClockAxis:
+    """All SMs count with one clock. ``first_starts`` (u8) is the first start on each of ``sms`` (i4)."""
     del sms
-    return ClockAxis((first - first.min()).view(np.int64), 1, "shared", 0)
+    return ClockAxis((first_starts - first_starts.min()).view(np.int64), 1, "shared", 0)
 
 
-def clock_domains(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxis:
+def clock_domains(sms: NDArray[np.int32], first_starts: NDArray[np.uint64]) -> ClockAxis:
     """Domains by the distances of first starts, each beginning at 0.
 
     An SM that really began more than ``MAX_START_GAP`` cycles after all others of its domain is taken for a domain of
@@ -108,26 +108,26 @@ def clock_domains(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxi
     the first starts in a domain; None if no domain has two SMs.
     """
     del sms
-    order = np.argsort(first, kind="stable")
-    clock = first[order]
-    begins = np.append(True, np.diff(clock) > MAX_START_GAP)
-    shift = np.empty(len(first), dtype=np.int64)
-    shift[order] = (clock - clock[begins][np.cumsum(begins) - 1]).view(np.int64)
-    domains = int(begins.sum())
-    return ClockAxis(shift, domains, "first starts", int(shift.max()) if domains < len(first) else None)
+    order = np.argsort(first_starts, kind="stable")
+    clock = first_starts[order]
+    is_domain_start = np.append(True, np.diff(clock) > MAX_START_GAP)
+    shift = np.empty(len(first_starts), dtype=np.int64)
+    shift[order] = (clock - clock[is_domain_start][np.cumsum(is_domain_start) - 1]).view(np.int64)
+    domains = int(is_domain_start.sum())
+    return ClockAxis(shift, domains, "first starts", int(shift.max()) if domains < len(first_starts) else None)
 
 
 @dataclass(frozen=True, slots=True)
 class ClockAlignment:
     """The axis of a launch. ``sms`` (i8, ascending) are its SMs; other arrays have an element for each of them.
 
-    ``first`` (u8) is the clock of an SM at its first start, ``origin`` (f8) the time of that in ns since the earliest
-    of them. ``error_ns`` is how far the times of two SMs may be apart from what is said; None if all warps read one
-    time. ``rate_error`` is that of ``ns_per_cycle``; None if it was taken from the device's highest clock.
+    ``first_clock`` (u8) is the clock of an SM at its first start, ``origin`` (f8) the time of that in ns since the
+    earliest of them. ``error_ns`` is how far the times of two SMs may be apart from what is said; None if all warps
+    read one time. ``rate_error`` is that of ``ns_per_cycle``; None if it was taken from the device's highest clock.
     """
 
     sms: NDArray[np.int64]
-    first: NDArray[np.uint64]
+    first_clock: NDArray[np.uint64]
     origin: NDArray[np.float64]
     ns_per_cycle: float
     rate_error: float | None
@@ -136,9 +136,9 @@ class ClockAlignment:
 
     def nanoseconds(self, sm: NDArray[Any], clock: NDArray[np.uint64]) -> NDArray[np.float64]:
         """The time of ``clock`` (u8) of SMs ``sm``, in ns since the earliest start. Both of one shape."""
-        place = np.searchsorted(self.sms, sm)
-        since: NDArray[np.int64] = (clock - self.first[place]).view(np.int64)
-        return self.origin[place] + since * self.ns_per_cycle
+        sm_index = np.searchsorted(self.sms, sm)
+        cycles: NDArray[np.int64] = (clock - self.first_clock[sm_index]).view(np.int64)
+        return self.origin[sm_index] + cycles * self.ns_per_cycle
 
     def clocks(self) -> ClockAxis:
         """Clock axis with shifts in cycles."""
@@ -157,62 +157,64 @@ def align_clocks(
     """
     if not len(sm):
         return None
-    sms, place = distinct_sms(sm)
-    first = np.full(len(sms), np.iinfo(np.uint64).max, dtype=np.uint64)
-    np.minimum.at(first, place, start)
-    cycles = (start - first[place]).astype(np.float64)
+    sms, sm_index = distinct_sms(sm)
+    first_clock = np.full(len(sms), np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(first_clock, sm_index, start)
+    cycles = (start - first_clock[sm_index]).astype(np.float64)
     elapsed = (time - time.min()).astype(np.float64)
     times = np.unique(time)
     tick = int(np.gcd.reduce(times)) if len(times) > 1 else None
-    rate, rate_error = _rate(place, cycles, elapsed, tick)
+    rate, rate_error = _rate(sm_index, cycles, elapsed, tick)
     bounds = None if rate is None or rate_error is None else (rate - rate_error, rate + rate_error)
-    imprecise = rate is None or rate_error is None or rate_error > _PRECISE * rate
-    if clock_khz and imprecise:
-        bounds = _bounds(1e6 / clock_khz, bounds)
+    is_imprecise = rate is None or rate_error is None or rate_error > _MAX_RATE_ERROR * rate
+    if clock_khz and is_imprecise:
+        bounds = _rate_bounds(1e6 / clock_khz, bounds)
         rate, rate_error = min(max(1e6 / clock_khz, bounds[0]), bounds[1]), None
     if rate is None or bounds is None:
         return None
-    origin, error = _origins(place, len(sms), cycles, elapsed, tick or 0, bounds)
+    origin, error = _origins(sm_index, len(sms), cycles, elapsed, tick or 0, bounds)
     stretch = max(rate / bounds[0] - 1, 1 - rate / bounds[1]) if bounds[0] > 0 else np.inf
     error += stretch * (float(np.ptp(origin)) + error) if len(sms) > 1 else 0.0
-    known = error if tick is not None and np.isfinite(error) else None
-    return ClockAlignment(sms, first, origin - origin.min(), rate, rate_error, tick, known)
+    error_ns = error if tick is not None and np.isfinite(error) else None
+    return ClockAlignment(sms, first_clock, origin - origin.min(), rate, rate_error, tick, error_ns)
 
 
-def _bounds(fastest: float, measured: tuple[float, float] | None) -> tuple[float, float]:
+def _rate_bounds(fastest: float, measured_bounds: tuple[float, float] | None) -> tuple[float, float]:
     """The least and the most ns per cycle, where ``fastest`` is that of the device's highest clock."""
-    least, most = fastest, _SLOWEST * fastest
-    if measured is None:
-        return least, most
-    both = max(least, measured[0]), min(most, measured[1])
-    return both if both[0] <= both[1] else measured
+    min_rate, max_rate = fastest, _MAX_CYCLE_STRETCH * fastest
+    if measured_bounds is None:
+        return min_rate, max_rate
+    common_bounds = max(min_rate, measured_bounds[0]), min(max_rate, measured_bounds[1])
+    return common_bounds if common_bounds[0] <= common_bounds[1] else measured_bounds
 
 
 def _rate(
-    place: NDArray[np.intp], cycles: NDArray[np.float64], elapsed: NDArray[np.float64], tick: int | None
+    sm_index: NDArray[np.intp], cycles: NDArray[np.float64], elapsed: NDArray[np.float64], tick: int | None
 ) -> tuple[float | None, float | None]:
     """Nanoseconds per cycle, and the bound of its error: times are known to a tick, clocks to a cycle."""
-    centred, late = (values - (np.bincount(place, values) / np.bincount(place))[place] for values in (cycles, elapsed))
-    squares = float(centred @ centred)
+    centred_cycles, centred_times = (
+        values - (np.bincount(sm_index, values) / np.bincount(sm_index))[sm_index] for values in (cycles, elapsed)
+    )
+    squares = float(centred_cycles @ centred_cycles)
     if squares == 0 or tick is None:
         return None, None
-    rate = float(centred @ late) / squares
-    return (rate, (tick + rate) / 2 * float(np.abs(centred).sum()) / squares) if rate > 0 else (None, None)
+    rate = float(centred_cycles @ centred_times) / squares
+    return (rate, (tick + rate) / 2 * float(np.abs(centred_cycles).sum()) / squares) if rate > 0 else (None, None)
 
 
 def _origins(
-    place: NDArray[np.intp],
-    sms: int,
+    sm_index: NDArray[np.intp],
+    sm_count: int,
     cycles: NDArray[np.float64],
     elapsed: NDArray[np.float64],
     tick: int,
     rates: tuple[float, float],
 ) -> tuple[NDArray[np.float64], float]:
     """Return each SM's first start and the largest error between two of them; ``rates`` are min and max."""
-    lowest, highest = np.full(sms, np.inf), np.full(sms, -np.inf)
-    np.minimum.at(lowest, place, elapsed + tick - rates[0] * cycles)
-    np.maximum.at(highest, place, elapsed - rates[1] * cycles)
-    left = lowest - highest
-    errors = np.where(left >= 0, left / 2, tick / 2 - left / 2)
+    latest, earliest = np.full(sm_count, np.inf), np.full(sm_count, -np.inf)
+    np.minimum.at(latest, sm_index, elapsed + tick - rates[0] * cycles)
+    np.maximum.at(earliest, sm_index, elapsed - rates[1] * cycles)
+    margins = latest - earliest
+    errors = np.where(margins >= 0, margins / 2, tick / 2 - margins / 2)
     two_largest = np.sort(errors)[-2:]
-    return (lowest + highest) / 2, float(two_largest.sum()) if sms > 1 else 0.0
+    return (latest + earliest) / 2, float(two_largest.sum()) if sm_count > 1 else 0.0

@@ -13,7 +13,7 @@ them in number and in the sum of their gaps.
     idle share of the tail = sum over SMs of (end - last end on the SM) / (SMs that ran × length of the tail)
     lost                   = the same sum / (SMs that ran × length of the launch)
 
-``lost`` is what the launch would gain if all SMs ended together.
+``lost_share`` is what the launch would gain if all SMs ended together.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tui_probe.records.sm_clocks import ClockAxis
     from tui_probe.trace.map_records import Sample
 
-ClockReader: TypeAlias = "Callable[[NDArray[np.int32], NDArray[np.uint64]], ClockAxis]"
+AxisFinder: TypeAlias = "Callable[[NDArray[np.int32], NDArray[np.uint64]], ClockAxis]"
 WHOLE_BLOCK: Final = -1
 """``Intervals.warp`` of an interval that is a block's."""
 _LARGEST_KEY: Final = 1 << 62
@@ -68,10 +68,10 @@ class Intervals:
         """Cycles (i8)."""
         return self.end - self.start
 
-    def take(self, chosen: NDArray[Any]) -> Intervals:
+    def take(self, selection: NDArray[Any]) -> Intervals:
         """Return the intervals that a mask or an array of indices selects."""
         names = ("start", "end", "sm", "slot", "warp", "block")
-        return Intervals(*(getattr(self, name)[chosen] for name in names))
+        return Intervals(*(getattr(self, name)[selection] for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class Tail:
 
     start: int
     end: int
-    idle: float
+    idle_share: float
     """Share of the SMs' cycles in the tail in which they had run out of blocks; 0 where the tail has no length."""
-    lost: float
+    lost_share: float
     """Lost cycles as a share of those of the whole launch."""
     last_sm: int
     """The SM that ended last."""
@@ -136,22 +136,22 @@ class Timeline:
         """The tail, as the module defines it; None of a sample."""
         if self.sample is not None:
             return None
-        last = np.full(len(self.sms), -1, dtype=np.int64)
-        np.maximum.at(last, np.searchsorted(self.sms, self.blocks.sm), self.blocks.end)
-        ran = np.flatnonzero(last >= 0)
-        ends = last[ran]
-        start, end = int(ends.min()), int(ends.max())
-        last_sm = int(self.sms[ran[int(ends.argmax())]])
-        ended_last = (self.blocks.end == end) & (self.blocks.sm == last_sm)
-        idle = float((end - ends).sum())
+        last_ends = np.full(len(self.sms), -1, dtype=np.int64)
+        np.maximum.at(last_ends, np.searchsorted(self.sms, self.blocks.sm), self.blocks.end)
+        sm_indices = np.flatnonzero(last_ends >= 0)
+        sm_ends = last_ends[sm_indices]
+        start, end = int(sm_ends.min()), int(sm_ends.max())
+        last_sm = int(self.sms[sm_indices[int(sm_ends.argmax())]])
+        is_last = (self.blocks.end == end) & (self.blocks.sm == last_sm)
+        idle_cycles = float((end - sm_ends).sum())
         length = end - start
         return Tail(
             start=start,
             end=end,
-            idle=idle / (len(ran) * length) if length else 0.0,
-            lost=idle / (len(ran) * self.span) if self.span else 0.0,
+            idle_share=idle_cycles / (len(sm_indices) * length) if length else 0.0,
+            lost_share=idle_cycles / (len(sm_indices) * self.span) if self.span else 0.0,
             last_sm=last_sm,
-            last_block=int(self.blocks.block[int(ended_last.argmax())]),
+            last_block=int(self.blocks.block[int(is_last.argmax())]),
         )
 
 
@@ -159,24 +159,28 @@ def timeline(
     start: NDArray[np.uint64],
     elapsed: NDArray[np.uint32],
     sm: NDArray[np.uint32],
-    clocks: ClockReader,
+    find_axis: AxisFinder,
     *,
     device_sms: int | None = None,
     sample: Sample | None = None,
 ) -> Timeline:
     """The timeline of warps: arrays of shape (measured blocks, warps per block), cycles of each SM's own clock.
 
-    A warp whose three values are zero saved no record. ``clocks`` is given the SMs that ran (ascending) and the first
-    clock of each (u8), and says how to put them next to each other. Raises TraceError if no warp saved a record.
+    A warp whose three values are zero saved no record. ``find_axis`` takes the SMs that ran (ascending) and the first
+    clock of each (u8), and returns their common axis. Raises TraceError if no warp saved a record.
     """
     return timeline_of_blocks(
-        block_times_from_warps(start, elapsed, sm), clocks, (start, elapsed, sm), device_sms=device_sms, sample=sample
+        block_times_from_warps(start, elapsed, sm),
+        find_axis,
+        (start, elapsed, sm),
+        device_sms=device_sms,
+        sample=sample,
     )
 
 
 def timeline_of_blocks(
     times: BlockTimes,
-    clocks: ClockReader,
+    find_axis: AxisFinder,
     warps: tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]] | None = None,
     *,
     device_sms: int | None = None,
@@ -186,31 +190,31 @@ def timeline_of_blocks(
     block = np.flatnonzero(times.valid)
     if not len(block):
         raise TraceError("no warp saved a record; the kernel was interrupted, or the probe did not run")
-    numbers, which = distinct_sms(times.sm[block])
-    first = np.full(len(numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
-    np.minimum.at(first, which, times.start[block])
-    clock = clocks(numbers.astype(np.int32), first)
-    zero = first - clock.shift.view(np.uint64)
+    sm_numbers, sm_index = distinct_sms(times.sm[block])
+    first_clocks = np.full(len(sm_numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(first_clocks, sm_index, times.start[block])
+    axis = find_axis(sm_numbers.astype(np.int32), first_clocks)
+    zero = first_clocks - axis.shift.view(np.uint64)
     blocks = _assign_slots(
-        (times.start[block] - zero[which]).view(np.int64),
-        (times.end[block] - zero[which]).view(np.int64),
+        (times.start[block] - zero[sm_index]).view(np.int64),
+        (times.end[block] - zero[sm_index]).view(np.int64),
         times.sm[block].astype(np.int32),
         block,
     )
-    sms = np.union1d(np.arange(device_sms or 0, dtype=np.int32), numbers.astype(np.int32))
+    sms = np.union1d(np.arange(device_sms or 0, dtype=np.int32), sm_numbers.astype(np.int32))
 
     def make_warps() -> Intervals:
         if warps is None:
             raise TraceError("the trace keeps one record per block; run with --detail to see warps")
-        return _number_distinct(_warps(*warps, blocks, zero[np.searchsorted(numbers, blocks.sm)]), sample)
+        return _with_grid_numbers(_warp_intervals(*warps, blocks, zero[np.searchsorted(sm_numbers, blocks.sm)]), sample)
 
     return Timeline(
-        blocks=_number_distinct(blocks, sample),
+        blocks=_with_grid_numbers(blocks, sample),
         make_warps=make_warps,
         sms=sms,
-        slots=_slots_used(blocks, sms),
+        slots=_slot_counts(blocks, sms),
         span=int(blocks.end.max()),
-        clocks=clock,
+        clocks=axis,
         grid_blocks=len(times.valid) if sample is None else prod(sample.grid),
         warps_per_block=1 if warps is None else warps[0].shape[1],
         has_warps=warps is not None,
@@ -221,14 +225,14 @@ def timeline_of_blocks(
     )
 
 
-def _slots_used(blocks: Intervals, sms: NDArray[np.int32]) -> NDArray[np.int32]:
+def _slot_counts(blocks: Intervals, sms: NDArray[np.int32]) -> NDArray[np.int32]:
     """Count the slots of each SM that had a block."""
     slots = np.zeros(len(sms), dtype=np.int32)
     np.maximum.at(slots, np.searchsorted(sms, blocks.sm), blocks.slot + 1)
     return slots
 
 
-def _number_distinct(intervals: Intervals, sample: Sample | None) -> Intervals:
+def _with_grid_numbers(intervals: Intervals, sample: Sample | None) -> Intervals:
     """Return the intervals with block numbers of the grid, where they are positions in a sample of it."""
     if sample is None:
         return intervals
@@ -240,13 +244,13 @@ def _assign_slots(
 ) -> Intervals:
     """Blocks with the slots that they take, an SM at a time."""
     order = order_by(sm, start)
-    same = (np.diff(sm[order]) == 0) & (np.diff(start[order]) == 0)
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    among = order[tied]
-    order[tied] = among[np.lexsort((end[among], start[among], sm[among]))]
+    equals_next = (np.diff(sm[order]) == 0) & (np.diff(start[order]) == 0)
+    tied_positions = np.flatnonzero(np.append(equals_next, False) | np.append(False, equals_next))
+    tied_blocks = order[tied_positions]
+    order[tied_positions] = tied_blocks[np.lexsort((end[tied_blocks], start[tied_blocks], sm[tied_blocks]))]
     start, end, sm, block = start[order], end[order], sm[order], block[order]
     bounds = np.append(np.flatnonzero(np.diff(sm, prepend=-1)), len(sm))
-    slot = np.concatenate([_slots(start[a:b], end[a:b]) for a, b in pairwise(bounds)])
+    slot = np.concatenate([_block_slots(start[a:b], end[a:b]) for a, b in pairwise(bounds)])
     intervals = Intervals(start, end, sm, slot, np.full(len(sm), WHOLE_BLOCK, dtype=np.int32), block)
     return intervals.take(order_by(sm, slot))
 
@@ -259,7 +263,7 @@ def order_by(group: NDArray[Any], value: NDArray[Any]) -> NDArray[np.intp]:
     return np.lexsort((value, group))
 
 
-def _slots(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+def _block_slots(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
     """The slot of each block of one SM, sorted by start and then end.
 
     The k-th block that takes over a slot follows the block with the k-th end, so a block's slot is that of the first
@@ -267,18 +271,18 @@ def _slots(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32
     """
     by_end = np.argsort(end, kind="stable")
     takes_over = slot_reuse(start.view(np.uint64), end.view(np.uint64), end[by_end].view(np.uint64))
-    before = np.arange(len(start))
-    before[takes_over] = by_end[: int(takes_over.sum())]
+    predecessor = np.arange(len(start))
+    predecessor[takes_over] = by_end[: int(takes_over.sum())]
     while True:
-        further = before[before]
-        if np.array_equal(further, before):
+        second_predecessor = predecessor[predecessor]
+        if np.array_equal(second_predecessor, predecessor):
             break
-        before = further
-    slots: NDArray[np.int32] = (np.cumsum(~takes_over) - 1)[before].astype(np.int32)
+        predecessor = second_predecessor
+    slots: NDArray[np.int32] = (np.cumsum(~takes_over) - 1)[predecessor].astype(np.int32)
     return slots
 
 
-def _warps(
+def _warp_intervals(
     start: NDArray[np.uint64],
     elapsed: NDArray[np.uint32],
     sm: NDArray[np.uint32],
@@ -287,15 +291,15 @@ def _warps(
 ) -> Intervals:
     """The warps of blocks, in the blocks' slots; ``zero`` (u8) is the clock of each block's SM at time 0."""
     start, elapsed, sm = start[blocks.block], elapsed[blocks.block], sm[blocks.block]
-    which, warp = np.nonzero((start != 0) | (elapsed != 0) | (sm != 0))
-    begin = (start[which, warp] - zero[which]).view(np.int64)
+    block_index, warp = np.nonzero((start != 0) | (elapsed != 0) | (sm != 0))
+    begin = (start[block_index, warp] - zero[block_index]).view(np.int64)
     intervals = Intervals(
         start=begin,
-        end=begin + elapsed[which, warp],
-        sm=blocks.sm[which],
-        slot=blocks.slot[which],
+        end=begin + elapsed[block_index, warp],
+        sm=blocks.sm[block_index],
+        slot=blocks.slot[block_index],
         warp=warp.astype(np.int32),
-        block=blocks.block[which],
+        block=blocks.block[block_index],
     )
     slots = int(intervals.slot.max(initial=0)) + 1
     row = (intervals.sm.astype(np.int64) * slots + intervals.slot) * start.shape[1] + intervals.warp

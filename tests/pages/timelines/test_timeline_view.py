@@ -151,7 +151,7 @@ def opened_again(view: TimelineView) -> TimelineView:
 
 def test_the_tail_is_the_stragglers(view: TimelineView) -> None:
     assert (view.tail.start, view.tail.cycles, view.tail.last_sm) == (planted.END, planted.SPAN - planted.END, 4)
-    assert view.tail.idle == pytest.approx(4 / 5)
+    assert view.tail.idle_share == pytest.approx(4 / 5)
     lines = text_of(view, (80, 24))
     assert "80% idle, 29.1% of SM time lost" in lines[-2]
     assert "SM 4 ends last" in lines[-2]

@@ -12,7 +12,7 @@ from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.registry import probe_named
 from tui_probe.records.distribution import Distribution, distribution
-from tui_probe.records.warp_pace import unwrapped
+from tui_probe.records.warp_pace import cycles_since_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,12 +138,12 @@ def block_speeds(recorded: WarpProgress) -> BlockSpeeds | None:
     if loop is None:
         return None
     is_arrival = recorded.pace["line"] == loop.line
-    is_arrival &= np.arange(recorded.pace.shape[2]) < recorded.kept[..., np.newaxis]
+    is_arrival &= np.arange(recorded.pace.shape[2]) < recorded.recorded_arrivals[..., np.newaxis]
     count = is_arrival.sum(axis=2)
     max_arrivals = int(count.max(initial=0))
     if max_arrivals < 2:
         return None
-    cycles = unwrapped(recorded.pace["clock"], recorded.warps["start"].astype(np.uint32)).astype(np.float64)
+    cycles = cycles_since_start(recorded.pace["clock"], recorded.warps["start"].astype(np.uint32)).astype(np.float64)
     times = _arrival_cycles(cycles, is_arrival, max_arrivals)
     parts = np.unique(np.linspace(0, max_arrivals - 1, min(_STEPS, max_arrivals - 1) + 1).round().astype(np.int64))
     steps = np.diff(times[..., parts], axis=-1)
@@ -154,7 +154,7 @@ def block_speeds(recorded: WarpProgress) -> BlockSpeeds | None:
     total = np.where(is_measured, paces[has_speed], 0.0).sum(axis=1)
     mean = np.divide(total, is_measured.sum(axis=1), out=np.full(total.shape, np.nan), where=is_measured.any(axis=1))
     middle = (parts[1:] + parts[:-1]) / 2 / (max_arrivals - 1) * 100
-    truncated_warps = int((recorded.reached > recorded.kept).sum())
+    truncated_warps = int((recorded.arrival_counts > recorded.recorded_arrivals).sum())
     return BlockSpeeds(np.flatnonzero(has_speed), middle, mean, truncated_warps)
 
 

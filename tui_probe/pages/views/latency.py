@@ -63,7 +63,10 @@ class LatencyView(Document):
         lines: list[Line] = [((shorten(self.name, width), "title"),), ()]
         lines += self._outside(width)
         if self.inside is not None:
-            lines += [(), *(((part, ""),) for part in wrap(f"{self.inside.which}: {self.inside.caption}", width))]
+            lines += [
+                (),
+                *(((part, ""),) for part in wrap(f"{self.inside.launch_label}: {self.inside.caption}", width)),
+            ]
             lines += _rows("cycles", self.inside.values, lambda cycles: units.count(round(cycles)))
             lines += map(unmeasured_row, self.inside.unknown)
         return lines
@@ -114,7 +117,7 @@ class LatencyView(Document):
         if self.inside is not None:
             values = {name.replace(" ", "_"): _record(waits) for name, waits in self.inside.values.items()}
             values |= {name.replace(" ", "_"): None for name in self.inside.unknown}
-            inside = {"result": self.inside.which, "cycles": values}
+            inside = {"result": self.inside.launch_label, "cycles": values}
         slowdown = _record(self.slowdowns) if len(self.slowdowns) else None
         return {"milliseconds": parts, "slowdown": slowdown, "inside": inside}
 

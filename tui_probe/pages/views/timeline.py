@@ -112,7 +112,7 @@ class TimelineView(ShownRows):
         elif tail.cycles:
             text = (
                 f"T tail: last {units.count(tail.cycles)} cycles ({tail.cycles / span:.0%}), "
-                f"{tail.idle:.0%} idle, {tail.lost:.1%} of SM time lost, SM {tail.last_sm} ends last"
+                f"{tail.idle_share:.0%} idle, {tail.lost_share:.1%} of SM time lost, SM {tail.last_sm} ends last"
             )
         return ", ".join([text, *self.launch.exclusion_notes()])
 
@@ -121,7 +121,7 @@ class TimelineView(ShownRows):
         rows = f"{choice.level}s"
         rows += "" if choice.sm is None else f", SM {choice.sm} only"
         rows += "" if choice.order == "number" else f" {ORDER_LABELS[choice.order]}"
-        parts = [rows, self.timeline.clocks.words()]
+        parts = [rows, self.timeline.clocks.summary()]
         if self.launch.simulated:
             parts.append("simulated")
         return " · ".join(parts)

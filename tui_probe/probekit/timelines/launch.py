@@ -121,13 +121,13 @@ def tail_finding(timeline: Timeline, next_question: str) -> Iterator[Finding]:
         return
     text = f"SMs go idle in the last {percent(tail.cycles, span)} of the launch"
     busy_sms = len(timeline.sms) - len(timeline.idle_sms)
-    loss = f"{percent(tail.lost, 1)} of SM time lost"
+    loss = f"{percent(tail.lost_share, 1)} of SM time lost"
     if timeline.idle_sms:
-        loss = f"the {units.counted(busy_sms, 'SM')} with blocks lose {percent(tail.lost, 1)} of their time"
+        loss = f"the {units.counted(busy_sms, 'SM')} with blocks lose {percent(tail.lost_share, 1)} of their time"
     text += f" (SM {tail.last_sm} ends last); {loss}"
-    is_notable = tail.lost > _NOTABLE_SHARE
+    is_notable = tail.lost_share > _NOTABLE_SHARE
     values = {
-        "lost_share": timed(tail.lost, SHARE, 0),
+        "lost_share": timed(tail.lost_share, SHARE, 0),
         "tail_share": timed(tail.cycles / span, SHARE, 0),
         "tail_start": timed(tail.start),
     }
@@ -135,7 +135,7 @@ def tail_finding(timeline: Timeline, next_question: str) -> Iterator[Finding]:
         "tail", "tail", text, "timeline",
         stands_out=is_notable, next_question=next_question if is_notable else "",
         values=values, block=tail.last_block, sm=tail.last_sm, time=tail.start,
-        gain=Gain(tail.lost * span, span, "cycles"), advice=_TAIL_ADVICE if is_notable else "",
+        gain=Gain(tail.lost_share * span, span, "cycles"), advice=_TAIL_ADVICE if is_notable else "",
     )  # fmt: skip
 
 
