@@ -13,7 +13,7 @@ from tui_probe.draw.canvas import (
     CYCLES,
     SHADES,
     TIME,
-    draw_across,
+    draw_x_axis,
     grades,
     halftone,
     label_x_axis,
@@ -197,7 +197,7 @@ def draw_time(canvas: Canvas, x: int, y: int, frame: Frame, cycles_per_ns: float
     low, high, unit = float(frame.grid.start), float(frame.grid.end), CYCLES
     if cycles_per_ns is not None:
         low, high, unit = low / cycles_per_ns, high / cycles_per_ns, TIME
-    draw_across(canvas, x, y, frame.request.cells, low, high, unit)
+    draw_x_axis(canvas, x, y, frame.request.cells, low, high, unit)
     canvas.text(0, y + 1, clip(unit.name, x - 1), "dim")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.canvas import CYCLES, TIME, Canvas, draw_across, label_x_axis
+from tui_probe.draw.canvas import CYCLES, TIME, Canvas, draw_x_axis, label_x_axis
 from tui_probe.draw.shorten import draw_head
 from tui_probe.draw.spans import clip, pad
 from tui_probe.draw.view import Drawing, Spot
@@ -66,7 +66,7 @@ class ProgressView(Drawing):
         return len(units.count(self.top)) + 2
 
     @property
-    def of_warps(self) -> bool:
+    def shows_warps(self) -> bool:
         return True
 
     @property
@@ -130,7 +130,7 @@ class ProgressView(Drawing):
         low, high, unit = self.window.start, self.window.end, CYCLES
         if self.in_time and self.launch.clock_khz:
             low, high, unit = (low * 1e6 / self.launch.clock_khz, high * 1e6 / self.launch.clock_khz, TIME)
-        draw_across(canvas, x, y, self.window.cells, low, high, unit)
+        draw_x_axis(canvas, x, y, self.window.cells, low, high, unit)
         canvas.text(0, y + 1, "time" if unit is TIME else "cycles", "dim")
         draw_marks(canvas, x, y, self.window, {"▲": self.window.time})
 

@@ -29,7 +29,7 @@ def assert_whole(alignment: Alignment, left: list[str], right: list[str]) -> Non
 def test_probed_ptx_without_what_was_added_is_the_pruned_ptx(path: Path) -> None:
     pruned, probed = (path.with_name(name).read_text().split("\n") for name in ("pruned.ptx", "probed.ptx"))
     alignment = align_probed(pruned, probed)
-    assert alignment.exact
+    assert alignment.is_exact
     assert_whole(alignment, pruned, probed)
     assert alignment.count("removed") == 0
     for pair in alignment.pairs:
@@ -69,7 +69,7 @@ def test_without_marks_lines_are_matched_by_what_they_say() -> None:
     left = ["mov.u32 %r1, %tid.x;", "add.s32 %r2, %r1, 1;", "ret;"]
     right = ["mov.u32 %r4, %tid.x;", "mov.u32 %r9, %clock;", "add.s32 %r5, %r4, 1;", "ret;"]
     alignment = align_probed(left, right)
-    assert not alignment.exact
+    assert not alignment.is_exact
     assert [pair.change for pair in alignment.pairs] == ["renamed", "added", "renamed", "same"]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.pages.code.alignment import _rising, align_sass, with_labels
+from tui_probe.pages.code.alignment import _longest_rising_part, align_sass, with_labels
 from tui_probe.pages.code.sass_text import parse_sass
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def test_each_line_appears_once_and_in_order(
 @given(st.lists(st.integers(0, 9), max_size=8, unique=True))
 def test_maximum_number_of_lines_is_aligned(seconds: list[int]) -> None:
     pairs = list(enumerate(seconds))
-    chain = _rising(pairs)
+    chain = _longest_rising_part(pairs)
     assert set(chain) <= set(pairs)
     assert chain == sorted(chain)
     assert [second for _, second in chain] == sorted(second for _, second in chain)

@@ -55,7 +55,7 @@ def measure(blocks: int, window: tuple[int, int], frames: int) -> Iterator[str]:
     starts, ends = view.timeline.blocks.start, view.timeline.blocks.end
     baseline = statistics.median(taken(lambda: starts.sum() + ends.sum()) for _ in range(5)) * 1e3
     for level in ("SM", "slot"):
-        if view.choice.level != level:
+        if view.selection.level != level:
             view.press("level")
         making += taken(lambda: prepare(view, window))
         view.draw(*window)

@@ -18,7 +18,7 @@ from tui_probe.draw.canvas import (
     Canvas,
     Unit,
     braille,
-    draw_across,
+    draw_x_axis,
     grades,
     halftone,
     shaded,
@@ -121,7 +121,7 @@ def test_ticks_are_inside_distinct_and_few(low: float, span: float, most: int, u
 @given(st.integers(1, 150), st.floats(0, 1e9), st.floats(1, 1e9))
 def test_labels_of_an_axis_never_touch(cells: int, low: float, span: float) -> None:
     canvas = Canvas(200, 2)
-    draw_across(canvas, 10, 0, cells, low, low + span, CYCLES)
+    draw_x_axis(canvas, 10, 0, cells, low, low + span, CYCLES)
     rule, labels = texts(canvas)
     assert width(rule) == 10 + cells
     assert len(labels) <= 10 + cells

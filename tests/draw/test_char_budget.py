@@ -37,7 +37,7 @@ def test_document_that_fits_is_unchanged() -> None:
 def test_kept_lists_are_cut_last_and_from_their_ends() -> None:
     rows = [{"number": number, "text": "x" * 40} for number in range(20)]
     document = {"schema": "x", "version": 1, "kernels": rows, "findings": rows}
-    shown = json.loads(fit_document(document, 1000, COMMAND, keep=("findings",)))
+    shown = json.loads(fit_document(document, 1000, COMMAND, kept_fields=("findings",)))
     assert shown["kernels"] == []
     assert [row["number"] for row in shown["findings"]] == list(range(len(shown["findings"])))
     assert shown["omitted"]["rows"] == {"kernels": 20, "findings": 20 - len(shown["findings"])}
@@ -48,7 +48,7 @@ def test_kept_lists_are_cut_last_and_from_their_ends() -> None:
 def test_rows_beyond_are_counted() -> None:
     records, beyond = first_records(({"number": number} for number in range(1000)), 100)
     assert len(records) + beyond == 1000
-    shown = json.loads(fit_document({"schema": "x", "version": 1, "rows": records}, 300, COMMAND, beyond=beyond))
+    shown = json.loads(fit_document({"schema": "x", "version": 1, "rows": records}, 300, COMMAND, omitted_rows=beyond))
     assert shown["omitted"]["rows"]["rows"] + len(shown["rows"]) == 1000
 
 

@@ -119,10 +119,10 @@ def test_projections_and_their_kernels(folder: Path, seed: int) -> None:
             expected.append((span.text, *place, start, end, len(own) - graphs, graphs, busy, names))
     page = ranges_page(sources := opened(capture, folder))
     listed = []
-    assert page.narrows is not None or not page.rows
+    assert page.part_of_row is not None or not page.rows
     for row in page.rows:
-        assert page.narrows is not None
-        _, only = page.narrows(row)
+        assert page.part_of_row is not None
+        _, only = page.part_of_row(row)
         inside = kernels_page(sources.limited_to(only))
         names = sorted(kernel.name for kernel in inside.rows)
         numbers = (row.start, row.end, row.kernels, row.graphs, row.busy)
@@ -150,8 +150,8 @@ def test_ranges_summed_by_name(folder: Path, seed: int) -> None:
     page = sums_page(sources := opened(capture, folder))
     listed = []
     for row in page.rows:
-        assert page.narrows is not None
-        names = sorted(kernel.name for kernel in kernels_page(sources.limited_to(page.narrows(row)[1])).rows)
+        assert page.part_of_row is not None
+        names = sorted(kernel.name for kernel in kernels_page(sources.limited_to(page.part_of_row(row)[1])).rows)
         listed.append((row.name, row.calls, row.total, row.mean, row.p99, row.share, row.kernels + row.graphs, names))
     assert sorted(listed) == sorted(expected)
 

@@ -94,8 +94,8 @@ def test_scopes_of_proton_are_ranges(tmp_path: Path) -> None:
         ("step", 0, 0, 25_000),
         ("mm", 1, 0, 15_000),
     ]
-    assert page.narrows is not None
-    _, only = page.narrows(page.rows[1])
+    assert page.part_of_row is not None
+    _, only = page.part_of_row(page.rows[1])
     assert [row.name for row in totals_page(found.limited_to(only)).rows] == ["a", "b"]
 
 

@@ -39,8 +39,8 @@ def table_lines(text: Iterable[str]) -> list[str]:
 
 def test_each_line_has_its_share_of_what_all_kernels_waste(tmp_path: Path) -> None:
     first, *_ = measured_lines(two_kernels(tmp_path)).lines
-    assert (first.kernel.index, first.row.line, first.name, first.value) == (0, 32, "wasted sectors", 1024.0)
-    assert (first.share, first.place, first.opcode) == (1.0, "strided_store.cu:4", "st.global.u32")
+    assert (first.kernel.index, first.row.line, first.measure_name, first.value) == (0, 32, "wasted sectors", 1024.0)
+    assert (first.share, first.source_position, first.opcode) == (1.0, "strided_store.cu:4", "st.global.u32")
 
 
 def test_the_page_of_a_recorded_trace_names_the_planted_line(tmp_path: Path) -> None:

@@ -191,9 +191,9 @@ def test_comparison_sorts_kernels_and_their_values() -> None:
     page.sort_by("before")
     lines = [plain(line) for line in page.lines(200)]
     head = next(number for number, line in enumerate(lines) if line.startswith(" metric") and "A↑" in line)
-    link = page.lead(head + 1)
+    link = page.link_at(head + 1)
     assert link is not None
-    assert link.about in lines[head + 1], "rows lead to their pages in this order"
+    assert link.subject in lines[head + 1], "rows lead to their pages in this order"
     number, text = page.worst() or (0, "")
     assert text.split()[-1].strip("()") in lines[number]
 
@@ -385,7 +385,9 @@ def test_a_narrow_table_keeps_the_share_and_the_verdict() -> None:
         )
 
     pair = KernelPair("", 0, "kernel", None, None, [ValueChange(side(123_456_789), side(234_567_890))])
-    lines = [plain(line) for line in Comparison((SIDE, SIDE), [pair], {"A": [], "B": []}, of_traces=False).lines(80)]
+    lines = [
+        plain(line) for line in Comparison((SIDE, SIDE), [pair], {"A": [], "B": []}, compares_traces=False).lines(80)
+    ]
     (row,) = [line for line in lines if "123,456,789 bytes" in line and "→" not in line]
     assert len(row.rstrip()) <= 80
     assert row.split()[-2:] == ["+90.0%", "worse"]

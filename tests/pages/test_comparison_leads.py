@@ -45,7 +45,7 @@ def of_itself(trace: Path) -> dict[str, PageLink]:
 )
 def test_value_opens_page_that_shows_it(trace: Path, key: str, page: str, tmp_path: Path) -> None:
     lead = of_itself(unpacked(trace, tmp_path))[key]
-    assert (lead.letter, lead.about != "") == ("B", True)
+    assert (lead.letter, lead.subject != "") == ("B", True)
     assert linked_page(lead) == (page, "")
 
 

@@ -108,7 +108,7 @@ def test_nodes_begin_after_those_they_wait_for(nodes: list[GraphNode], lengths: 
 
 def test_the_page_as_text(trace: Trace) -> None:
     page = graph_page(trace)
-    page.explained = True
+    page.shows_explanation = True
     golden_widths("graph-page.txt", lambda width, ascii_only: document_text(page, width, ascii_only=ascii_only))
 
 

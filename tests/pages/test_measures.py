@@ -17,7 +17,7 @@ from tests.pages.measured_example import COALESCED, NEVER, STORED, STRIDED, writ
 from tests.pages.timelines.drawing import golden_view
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import Document, no_progress
-from tui_probe.pages.code.line_measures import columns, measures_of
+from tui_probe.pages.code.line_measures import measures_of, value_columns
 from tui_probe.pages.code.measure_column import MeasureColumn, MeasureMargin, short_text
 from tui_probe.pages.view_output import csv_of_view, run_commands
 from tui_probe.pages.views import kind_of
@@ -80,10 +80,10 @@ def test_each_line_has_what_is_known_of_it(tmp_path: Path, probe: str) -> None:
     assert plain(first.spans(COALESCED, wide=False)) == "  0  "
     assert first.spans(NEVER, wide=False) == (("  –  ", "dim"),)
     assert first.spans(1, wide=True) == first.spans(None, wide=True) == ((" " * 9, ""),)
-    assert measures.head(first).endswith("; ! the most; – not executed; simulated GPU")
-    assert measures.words(NEVER) == ["not executed"]
-    assert measures.words(1) == []
-    assert measures.words(STRIDED)[-2:] == ["88% excessive", "112 excessive sectors"]
+    assert measures.column_title(first).endswith("; ! the most; – not executed; simulated GPU")
+    assert measures.line_texts(NEVER) == ["not executed"]
+    assert measures.line_texts(1) == []
+    assert measures.line_texts(STRIDED)[-2:] == ["88% excessive", "112 excessive sectors"]
 
 
 def test_accesses_that_were_not_all_kept_do_not_tell_what_was_not_executed(tmp_path: Path) -> None:
@@ -278,12 +278,12 @@ def test_few_lanes_are_the_worst() -> None:
     ]
     measure = LineMeasure("lanes per execution", better="higher")
     lines = LineSpec((measure,), measure.name, lambda *_: LineRows([]))
-    measured = columns(lines, LineRows([LineRow(line, None, values) for line, values in rows]))
+    measured = value_columns(lines, LineRows([LineRow(line, None, values) for line, values in rows]))
     assert [column.name for column in measured] == ["lanes per execution", "executions"]
     assert measured[0].spans(5, wide=False) == ((" 8.00", "warn"), ("▂", "ramp1"), ("!", "warn"))
     assert plain(measured[0].spans(5, wide=True)) == " 8.00 █   !"
     assert measured[0].values[9] is None
-    assert 9 in measured[0].idle
+    assert 9 in measured[0].idle_lines
 
 
 def test_nothing_stands_out_where_all_are_alike_and_a_measured_nought_is_one() -> None:

@@ -56,10 +56,16 @@ def test_ranges_have_all_their_launches(trace: Trace) -> None:
 
 
 def test_the_tree_of_ranges_has_them_too(trace: Trace) -> None:
-    (step,) = range_tree(trace, together=False)
-    assert [(counts.kernel, counts.launches, counts.probed) for counts in step.own] == [(0, 5, 1), (1, 3, 1)]
+    (step,) = range_tree(trace, merge_runs=False)
+    assert [(counts.kernel, counts.launches, counts.probed_count) for counts in step.direct_launches] == [
+        (0, 5, 1),
+        (1, 3, 1),
+    ]
     (inner,) = step.inner
-    assert [(counts.kernel, counts.launches, counts.probed) for counts in inner.own] == [(0, 2, 0), (1, 2, 0)]
+    assert [(counts.kernel, counts.launches, counts.probed_count) for counts in inner.direct_launches] == [
+        (0, 2, 0),
+        (1, 2, 0),
+    ]
 
 
 def test_probed_share_of_packed_launches_is_reported(trace: Trace) -> None:

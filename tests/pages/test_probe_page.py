@@ -53,11 +53,11 @@ def told(view: ProbeSource, spot: Spot) -> str | None:
 
 def test_each_line_comes_from_the_table_that_put_it_there(trace: Trace) -> None:
     view = opened(trace)
-    assert told(view, Spot(probed=inserted(trace, "%globaltimer"))) == "probe.entry"
+    assert told(view, Spot(probed_line=inserted(trace, "%globaltimer"))) == "probe.entry"
     for time in range(1, 5):
-        assert told(view, Spot(probed=inserted(trace, "st.global.cs.v2.b64", time))) == "probe.access"
-    assert told(view, Spot(probed=inserted(trace, "tp_map_dmat,"))) == "map.dmat"
-    own = Spot(probed=inserted(trace, "st.global.u32 [%tp__address], %tp__index"))
+        assert told(view, Spot(probed_line=inserted(trace, "st.global.cs.v2.b64", time))) == "probe.access"
+    assert told(view, Spot(probed_line=inserted(trace, "tp_map_dmat,"))) == "map.dmat"
+    own = Spot(probed_line=inserted(trace, "st.global.u32 [%tp__address], %tp__index"))
     assert told(view, own) is None
     assert "was added by the engine" in view.missing_reason(own)
 

@@ -15,7 +15,7 @@ from tests.sizes import document_text, golden_widths
 from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.pages.page_registry import report_lines
 from tui_probe.pages.range_page import range_key, range_page, range_totals_page
-from tui_probe.pages.range_tree import range_tree, without_kernels
+from tui_probe.pages.range_tree import range_tree, runs_without
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -27,7 +27,10 @@ def trace(tmp_path: Path) -> Trace:
 
 def test_each_range_has_what_is_in_it_and_in_none_inside(trace: Trace) -> None:
     roots = range_tree(trace)
-    seen = [(node.depth, node.text, node.launches, [counts[:3] for counts in node.own]) for node in roots[0].walk()]
+    seen = [
+        (node.depth, node.text, node.launches, [counts[:3] for counts in node.direct_launches])
+        for node in roots[0].walk()
+    ]
     assert seen == [
         (0, "step", 7, []),
         (1, "forward", 5, [(1, 1, 1)]),
@@ -36,7 +39,7 @@ def test_each_range_has_what_is_in_it_and_in_none_inside(trace: Trace) -> None:
         (1, "backward", 2, [(2, 2, 0)]),
     ]
     assert [root.text for root in roots] == ["step", "step", "all-reduce"]
-    assert [root.probed for root in roots] == [5, 5, 1]
+    assert [root.probed_count for root in roots] == [5, 5, 1]
 
 
 def test_times_of_the_host_and_of_kernels(trace: Trace) -> None:
@@ -50,9 +53,9 @@ def test_times_of_the_host_and_of_kernels(trace: Trace) -> None:
 
 
 def test_ranges_of_one_name_together(trace: Trace) -> None:
-    step, endless = range_tree(trace, together=True)
-    assert (step.times, step.launches, step.seconds) == (2, 14, 0.072)
-    assert [(node.text, node.times, node.launches) for node in step.walk()] == [
+    step, endless = range_tree(trace, merge_runs=True)
+    assert (step.range_count, step.launches, step.seconds) == (2, 14, 0.072)
+    assert [(node.text, node.range_count, node.launches) for node in step.walk()] == [
         ("step", 2, 14), ("forward", 2, 10), ("layer 0", 2, 4), ("layer 1", 2, 4), ("backward", 2, 4),
     ]  # fmt: skip
     assert (endless.domain, endless.thread) == ("nccl", None)
@@ -62,26 +65,28 @@ SUMMED = ("step × 2", "forward × 2", "layer 0 × 2", "layer 1 × 2", "backward
 
 
 def test_merged_ranges_have_mean_p99_and_share(trace: Trace) -> None:
-    step, _ = range_tree(trace, together=True)
+    step, _ = range_tree(trace, merge_runs=True)
     forward, backward = step.inner
     times = [node.kernel_seconds for root in range_tree(trace)[:2] for node in root.inner if node.text == "forward"]
     assert forward.kernel_seconds == pytest.approx(sum(time or 0 for time in times))
-    assert (forward.mean, forward.p99) == (
+    assert (forward.mean_seconds, forward.p99_seconds) == (
         pytest.approx(sum(time or 0 for time in times) / 2),
         max(time or 0 for time in times),
     )
-    assert (backward.mean, backward.p99) == (None, None), "cublas_dgrad was never timed"
-    rows = {line.node.text: line for line in range_page(trace, together=True).rows if line.launched is None}
-    assert (rows["forward"].mean, rows["forward"].share) == (forward.mean, None), "not all was timed"
+    assert (backward.mean_seconds, backward.p99_seconds) == (None, None), "cublas_dgrad was never timed"
+    rows = {
+        line.node.text: line for line in range_page(trace, merged_by_name=True).rows if line.launches_of_kernel is None
+    }
+    assert (rows["forward"].mean_seconds, rows["forward"].share) == (forward.mean_seconds, None), "not all was timed"
     record = json.loads("\n".join(report_lines(trace, "sums", "json")))
     assert [row["text"] for row in record["sums"] if row["kind"] == "range"] == [*map(str.strip, SUMMED)]
-    assert [line.mean for line in range_page(trace).rows] == [None] * len(range_page(trace).rows)
+    assert [line.mean_seconds for line in range_page(trace).rows] == [None] * len(range_page(trace).rows)
 
 
 def test_rows_lead_to_kernels(trace: Trace) -> None:
     page = range_page(trace)
     list(page.lines(100))
-    led = [page.kernel_target(page.rows_from + number) for number in range(len(page.rows))]
+    led = [page.kernel_target(page.first_row_line + number) for number in range(len(page.rows))]
     assert {place[0] for place in led if place} == {trace.directory}
     assert [place and place[1] for place in led][:4] == [None, None, 1, None], "a range leads to its kernels"
     assert page.kernel_target(0) is None
@@ -99,7 +104,7 @@ def test_the_kernels_of_a_range_with_time_and_share(trace: Trace) -> None:
     assert sum(known) == pytest.approx(forward.kernel_seconds)
     assert [row["share"] for row in rows] == pytest.approx([time / sum(known) for time in known])
     list(page.lines(80))
-    assert page.kernel_target(page.rows_from) == (trace.directory, 0)
+    assert page.kernel_target(page.first_row_line) == (trace.directory, 0)
 
 
 def test_unlaunched_range_has_no_kernels(trace: Trace) -> None:
@@ -145,7 +150,7 @@ def test_launches_without_others(runs: list[tuple[int, int]], others: list[tuple
     def numbers(of: list[tuple[int, int]]) -> set[int]:
         return {number for first, last in of for number in range(first, last + 1)}
 
-    left = without_kernels(runs, others)
+    left = runs_without(runs, others)
     assert numbers(left) == numbers(runs) - numbers(others)
     assert all(first <= last for first, last in left)
     disjoint = all(before[1] < after[0] for before, after in pairwise(sorted(runs)))
@@ -154,8 +159,8 @@ def test_launches_without_others(runs: list[tuple[int, int]], others: list[tuple
 
 @pytest.mark.parametrize("together", [False, True], ids=["each", "together"])
 def test_the_page_as_text(trace: Trace, together: bool) -> None:
-    page = range_page(trace, together=together)
-    page.explained = True
+    page = range_page(trace, merged_by_name=together)
+    page.shows_explanation = True
     name = f"range-page{'-together' if together else ''}.txt"
     golden_widths(name, lambda width, ascii_only: document_text(page, width, ascii_only=ascii_only))
 
@@ -168,7 +173,7 @@ def test_the_report_as_text(trace: Trace) -> None:
 
 def test_the_page_as_data(trace: Trace) -> None:
     each, merged = (
-        json.loads(json.dumps(range_page(trace, together=together).record(), allow_nan=False))["ranges"]
+        json.loads(json.dumps(range_page(trace, merged_by_name=together).record(), allow_nan=False))["ranges"]
         for together in (False, True)
     )
     assert [row["text"] for row in each[:4]] == ["step", "forward", "layer 0", "layer 1"]

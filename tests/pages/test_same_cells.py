@@ -196,7 +196,7 @@ def kernel_page(page: str, folder: Path) -> ShownPage:
     view = kind_of(KERNEL_PAGES[page]).open(source, no_progress)
     assert isinstance(view, Launches | CountTable | SassView | OriginalSassView)
     if isinstance(view, SassView):
-        view.text.folded = False
+        view.text.is_folded = False
     content: TableContent[Any] = view.content
     rows = [*content.rows]
     cells = [document_cells(content, row) for row in rows]

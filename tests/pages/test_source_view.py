@@ -139,7 +139,7 @@ def test_shares_are_left_out_and_words_are_those_of_the_first(trace: Trace) -> N
         MeasureColumn(LineMeasure("value", "first"), {3: "NaN", 4: "inf"}),
         MeasureColumn(LineMeasure("warps"), {3: 7, 4: 7}),
     )
-    measures = measures_by_row(LineMeasures(of.of, columns), {0: [4, 3], 1: [9]})
+    measures = measures_by_row(LineMeasures(of.first_result, columns), {0: [4, 3], 1: [9]})
     assert [(column.name, column.values) for column in measures.columns] == [("value", {0: "NaN"})]
 
 

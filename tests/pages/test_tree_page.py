@@ -9,7 +9,7 @@ import pytest
 from tests.pages.ranges import LINE, MS, ranges_trace
 from tests.recorded import H200, unpacked
 from tests.trace.make import EPOCH_NS, TraceWriter
-from tui_probe.pages.tree_page import MAX_LINES, OUTSIDE, page_of_tree, program_tree, tree_page
+from tui_probe.pages.tree_page import MAX_LINES, OUTSIDE_RANGES, page_of_tree, program_tree, tree_page
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.run_findings import cycle_shares
 
@@ -44,7 +44,7 @@ def test_tree_has_time_and_share_at_each_level(timed: Trace) -> None:
         ("range", "step", 0.5),
         ("kernel", "#0 f0", 0.375),
         ("kernel", "#1 f1", 0.125),
-        ("range", OUTSIDE, 0.5),
+        ("range", OUTSIDE_RANGES, 0.5),
         ("kernel", "#2 g", 0.5),
     ]
 
@@ -63,7 +63,7 @@ def test_page_shows_the_opened_part_only(timed: Trace) -> None:
     page = page_of_tree(timed, root, opened)
     text = "\n".join(line for line, *_ in (tuple(part for part, _ in line) or ("",) for line in page.lines(90)))
     assert "▾ step" in text
-    assert f"▸ {OUTSIDE}" in text
+    assert f"▸ {OUTSIDE_RANGES}" in text
     assert "#0 f0" in text
     assert "#2 g" not in text
 

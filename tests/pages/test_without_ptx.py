@@ -118,10 +118,10 @@ def test_added_code_stands_below_the_instruction_that_it_replaced(trace: Trace) 
 @pytest.mark.usefixtures("_told")
 def test_instructions_that_stayed_have_their_offsets(trace: Trace) -> None:
     code = read_code(trace.kernels[0], no_progress)
-    assert code.acting["pruned"] == code.codes["pruned"].addresses
-    offsets = [at for at in code.acting["probed"] if at is not None]
+    assert code.purposes["pruned"] == code.codes["pruned"].addresses
+    offsets = [at for at in code.purposes["probed"] if at is not None]
     assert offsets == [at for at in code.codes["pruned"].addresses if at is not None]
-    assert not code.known
+    assert not code.has_ptx_lines
 
 
 @pytest.mark.usefixtures("_told")

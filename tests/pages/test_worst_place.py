@@ -38,8 +38,8 @@ def test_outlier_comes_first_for_any_probe(found: Callable[..., ViewSource]) -> 
     place = find_hotspot(found(ResultFindings("one", 0, False, (PLAIN,)), ResultFindings("two", 0, False, (LOUD,))))
     assert place.worst is not None
     assert place.line is not None
-    assert (place.worst.page, place.worst.spot.sm, place.worst.words) == ("timeline", 3, "tail: SMs run out of blocks")
-    assert (place.line.spot.ptx, place.why) == ((16,), "")
+    assert (place.worst.page, place.worst.spot.sm, place.worst.text) == ("timeline", 3, "tail: SMs run out of blocks")
+    assert (place.line.spot.ptx, place.reason) == ((16,), "")
 
 
 def test_page_hotspot_is_used_without_outliers(found: Callable[..., ViewSource]) -> None:
@@ -57,5 +57,5 @@ def test_a_line_without_a_page_is_shown_in_the_code(found: Callable[..., ViewSou
 
 def test_unreadable_result_is_reported_without_another_hotspot(found: Callable[..., ViewSource]) -> None:
     broken = ResultFindings("one", 0, False, problem="result/0.bin is cut", unread=True)
-    assert find_hotspot(found(broken)).why == "the result could not be read: result/0.bin is cut"
-    assert find_hotspot(found(broken, ResultFindings("two", 0, False, (LOUD,)))).why == ""
+    assert find_hotspot(found(broken)).reason == "the result could not be read: result/0.bin is cut"
+    assert find_hotspot(found(broken, ResultFindings("two", 0, False, (LOUD,)))).reason == ""

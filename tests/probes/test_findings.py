@@ -65,7 +65,7 @@ def test_labels_of_findings_fit_their_column(traces: dict[str, Trace]) -> None:
 
 
 def test_questions_and_pages_fit_the_lists_of_a_narrow_terminal() -> None:
-    assert [question.words for question in all_questions() if width(question.words) > QUESTION_WIDTH] == []
+    assert [question.text for question in all_questions() if width(question.text) > QUESTION_WIDTH] == []
     assert [kind.description for kind in kinds() if kind.name not in DIGIT_PAGES and width(kind.description) > 56] == []
     assert [page.description for page in PAGES if page.key.isalpha() and width(page.description) > 56] == []
     assert [texts[0] for texts in EXPLANATIONS.values() if width(texts[0].partition(". ")[0]) > 62] == []

@@ -206,7 +206,7 @@ def test_sass_has_the_wait_of_each_instruction(attention: Path) -> None:
     opened = open_trace(attention)
     measures = measures_of(ViewSource(opened, opened.kernels[1]))
     assert measures is not None
-    share = measures.columns[measures.first]
+    share = measures.columns[measures.first_column]
     assert share.name == "of warp life"
     assert max(share.numbers, key=share.numbers.__getitem__) == WGMMA
     assert len(share.numbers) == 24

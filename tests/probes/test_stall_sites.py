@@ -424,7 +424,7 @@ def test_code_shows_lines_of_all_groups(groups: Path) -> None:
     opened = open_trace(groups)
     measures = measures_of(ViewSource(opened, opened.kernels[0]))
     assert measures is not None
-    share = measures.columns[measures.first]
+    share = measures.columns[measures.first_column]
     assert share.name == "of warp life"
     assert len(share.values) == 16
     assert max(share.numbers.values()) == pytest.approx((16384 - 2 * 16 + DELAY * 16) / (LIFE * WARPS), rel=0.01)

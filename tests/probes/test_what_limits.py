@@ -97,4 +97,4 @@ done:
 
 def test_people_look_for_it_as_the_roofline() -> None:
     (question,) = [other for other in all_questions() if other.probe == "what_limits"]
-    assert "roofline" in question.also
+    assert "roofline" in question.search_words

@@ -55,7 +55,7 @@ def test_blocks_of_a_launch_over_time(writer: TraceWriter) -> None:
     trace = open_trace(writer.directory)
     (chart,) = preview_charts(trace, trace.kernels[0])
     assert chart.title == "launch 0 of #0: running blocks, up to 4 at a time"
-    assert (chart.low, chart.high) == ("0", "2 100 cycles (1.06 µs)")
+    assert (chart.first_label, chart.last_label) == ("0", "2 100 cycles (1.06 µs)")
     assert len(chart.values) == CHART_COLUMNS
     assert chart.values[:57] == chart.values[-57:] == (4.0,) * 57
     assert 0.0 in chart.values[57:63]  # the gap between the first and the second
@@ -65,7 +65,7 @@ def test_how_times_are_spread(writer: TraceWriter) -> None:
     trace = open_trace(writer.directory)
     (chart,) = preview_charts(trace, trace.kernels[1])
     assert chart.title == "GPU time of #1: 20 launches timed"
-    assert (chart.low, chart.high) == ("10.0 µs", "19.0 µs (longest 19.0 µs)")
+    assert (chart.first_label, chart.last_label) == ("10.0 µs", "19.0 µs (longest 19.0 µs)")
     assert [value for value in chart.values if value is not None] == [2.0] * 10
     assert preview_charts(trace, trace.kernels[2]) == ()
 

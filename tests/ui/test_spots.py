@@ -42,7 +42,7 @@ async def to_line(stage: Stage, words: str) -> None:
 def test_a_spot_keeps_what_the_next_page_does_not_tell() -> None:
     before = Spot((12, 14), block=5, time=100.0)
     assert Spot((30,)).completed_from(before) == Spot((30,), block=5, time=100.0)
-    assert Spot(probed=40).completed_from(before) == Spot(probed=40, block=5, time=100.0)
+    assert Spot(probed_line=40).completed_from(before) == Spot(probed_line=40, block=5, time=100.0)
     assert Spot(sm=3).completed_from(before) == Spot((12, 14), sm=3)
     assert Spot().completed_from(before) == before
     assert not Spot()
@@ -53,7 +53,7 @@ def test_spots_share_code_where_one_is_a_line_of_the_other() -> None:
     assert not Spot((12, 14)).shares_code(Spot((13, 15)))
     assert Spot((13, 12)).shares_code(Spot((12, 13))), "the first of one is some line of the other"
     assert not Spot().shares_code(Spot())
-    assert not Spot((12,)).shares_code(Spot(probed=12))
+    assert not Spot((12,)).shares_code(Spot(probed_line=12))
 
 
 async def test_source_ptx_diff_and_lines_show_the_same_line(session: Session) -> None:

@@ -135,7 +135,7 @@ def test_names_that_differ_at_their_ends_stay_different() -> None:
 
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_a_chart_tells_zero_from_nothing_measured(ascii_only: bool) -> None:
-    (row,) = column_chart([None, 0, 50, 100], 6, high=100, ascii_only=ascii_only)
+    (row,) = column_chart([None, 0, 50, 100], 6, maximum=100, ascii_only=ascii_only)
     assert len(row) == 6
     assert row[:3] == "   "
     assert row[3] not in " " + row[5]
@@ -143,7 +143,7 @@ def test_a_chart_tells_zero_from_nothing_measured(ascii_only: bool) -> None:
 
 
 def test_a_tall_chart_grows_from_its_foot() -> None:
-    assert column_chart([100, 50, 1], 3, 2, high=100) == ["█  ", "██▁"]
+    assert column_chart([100, 50, 1], 3, 2, maximum=100) == ["█  ", "██▁"]
 
 
 # -- units

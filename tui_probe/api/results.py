@@ -112,7 +112,7 @@ class Launches(Sequence[Launch], TableSequence):
         return iter(self)
 
 
-def _outcome(launch: Launch) -> str:
+def _outcome_text(launch: Launch) -> str:
     return "probed" if launch.probed else f"original: {launch.reason or 'no reason in the log'}"
 
 
@@ -122,7 +122,7 @@ _LAUNCH_COLUMNS: Final[tuple[Column[Launch], ...]] = (
     Column("block", None, "block", lambda r: units.extent(r.block)),
     Column("shared", None, "shared", lambda r: units.size(r.shared)),
     Column("probe_bytes", None, "probe mem", lambda r: units.size(r.probe_bytes)),
-    Column("outcome", None, "outcome", _outcome, right=False, narrow=20),
+    Column("outcome", None, "outcome", _outcome_text, right=False, narrow=20),
 )
 
 
@@ -135,7 +135,7 @@ class Result:
 
     def __init__(self, kernel: ProbedKernel, path: Path, launch: Launch | None) -> None:
         self._kernel = kernel
-        self._read = kernel.read_result_file(path)
+        self._file = kernel.read_result_file(path)
         self.path = path
         self.launch = launch
         """Launch that it is of; None if the log does not name it."""
@@ -148,23 +148,23 @@ class Result:
     @property
     def grid(self) -> Dim3:
         """Blocks of the launch in x, y, z, measured or not."""
-        return self._read.header.grid
+        return self._file.header.grid
 
     @property
     def block(self) -> Dim3:
         """Threads per block in x, y, z."""
-        return self._read.header.block
+        return self._file.header.block
 
     @property
     def blocks(self) -> range:
         """Linear numbers of the measured blocks."""
-        return self._read.blocks
+        return self._file.blocks
 
     @cached_property
     def _map_indices(self) -> dict[str, tuple[int, CustomMap]]:
         """Map and its index in the file, by name."""
         maps = custom_maps(self._kernel.trace.directory, self._kernel.probe)
-        return {custom_map.name: (index, custom_map) for index, custom_map in map_indices(self._read, maps)}
+        return {custom_map.name: (index, custom_map) for index, custom_map in map_indices(self._file, maps)}
 
     @cached_property
     def maps(self) -> dict[str, NDArray[Any]]:
@@ -185,17 +185,17 @@ class Result:
         """Maps whose records were merged, with their group: ``warp``, ``block`` or ``launch``. Empty after
         ``run --detail``.
         """
-        groups = {name: self._read.group(index) for name, (index, _) in self._map_indices.items()}
+        groups = {name: self._file.group(index) for name, (index, _) in self._map_indices.items()}
         return {name: group for name, group in groups.items() if group is not None}
 
     def _reduced_records(self, index: int, custom_map: CustomMap) -> Reduced | None:
-        return None if custom_map.reduced is None else self._read.reduced(index, custom_map.reduced)
+        return None if custom_map.reduced is None else self._file.reduced(index, custom_map.reduced)
 
     def _records(self, index: int, custom_map: CustomMap) -> NDArray[Any]:
         if (reduced := self._reduced_records(index, custom_map)) is not None:
             return reduced.records[:, :, np.newaxis]
-        sites = self._read.sites(index, custom_map.record)
-        return self._read.records(index, custom_map.record) if sites is None else sites.reshape(1, 1, -1)
+        sites = self._file.sites(index, custom_map.record)
+        return self._file.records(index, custom_map.record) if sites is None else sites.reshape(1, 1, -1)
 
     @cached_property
     def written(self) -> dict[str, NDArray[np.bool_]]:
@@ -206,7 +206,7 @@ class Result:
         masks = {}
         for name, (index, custom_map) in self._map_indices.items():
             reduced = self._reduced_records(index, custom_map)
-            mask = self._read.written_mask(index) if reduced is None else reduced.saved[:, :, np.newaxis]
+            mask = self._file.written_mask(index) if reduced is None else reduced.saved[:, :, np.newaxis]
             masks[name] = np.ones(self.maps[name].shape, np.bool_) if mask is None else mask
         return masks
 
@@ -216,7 +216,7 @@ class Result:
 
         With attempts above the records per slot of ``maps``, the first were saved and the rest dropped.
         """
-        counts = {name: self._read.attempts(index) for name, (index, _) in self._map_indices.items()}
+        counts = {name: self._file.attempts(index) for name, (index, _) in self._map_indices.items()}
         return {name: array for name, array in counts.items() if array is not None}
 
     @cached_property
@@ -231,7 +231,7 @@ class Result:
     def __repr__(self) -> str:
         launch = "" if self.launch is None or self.launch.number is None else f" of launch {self.launch.number}"
         shape = f"grid {units.extent(self.grid)}, block {units.extent(self.block)}"
-        return f"<Result {self.path.name}{launch}: {shape}, {units.counted(self._read.header.maps, 'map')}>"
+        return f"<Result {self.path.name}{launch}: {shape}, {units.counted(self._file.header.maps, 'map')}>"
 
 
 class Results(Sequence[Result], TableSequence):

@@ -26,13 +26,13 @@ class TableSequence:
 
     @abstractmethod
     def _columns(self) -> Sequence[Column[Any]]:
-        """The columns; those with a text are shown."""
+        """Return the columns; those with a text are shown."""
 
     @abstractmethod
     def _shown_rows(self) -> Iterator[Any]:
-        """All rows, made as they are asked for."""
+        """Return all rows, made as they are asked for."""
 
-    def _first(self) -> list[Any]:
+    def _first_rows(self) -> list[Any]:
         return list(islice(self._shown_rows(), MAX_ROWS))
 
     def _more_text(self) -> str:
@@ -42,21 +42,21 @@ class TableSequence:
         if not len(self):
             return f"<no {type(self).__name__.lower()}>"
         return "\n".join(
-            [*table(self._columns(), self._first(), _CELLS), *([self._more_text()] if self._more_text() else [])]
+            [*table(self._columns(), self._first_rows(), _CELLS), *([self._more_text()] if self._more_text() else [])]
         )
 
     def _repr_html_(self) -> str:
-        """A table for notebooks; what is in a trace is escaped."""
+        """Return a table for notebooks; what is in a trace is escaped."""
         columns = in_tables(self._columns())
         head = "".join(f"<th>{escape(column.title)}</th>" for column in columns)
-        rows = ("".join(f"<td>{escape(cell(column, row))}</td>" for column in columns) for row in self._first())
+        rows = ("".join(f"<td>{escape(cell(column, row))}</td>" for column in columns) for row in self._first_rows())
         body = "".join(f"<tr>{row}</tr>" for row in rows)
-        more = f"<p>{self._more_text()}</p>" if self._more_text() else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+        more_html = f"<p>{self._more_text()}</p>" if self._more_text() else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more_html}"
 
 
-def _place(finding: KernelFinding) -> str:
-    """``store.cu:7``; "" for a finding about no line."""
+def _source_text(finding: KernelFinding) -> str:
+    """Return ``store.cu:7``; "" for a finding about no line."""
     source = finding.source
     return "" if source is None else f"{source.file}:{source.line}"
 
@@ -69,7 +69,7 @@ COLUMNS: Final[Sequence[Column[KernelFinding]]] = (
     Column("severity", lambda finding: finding.severity, "severity", lambda finding: finding.severity, right=False),
     Column("kernel", _kernel_name, "kernel", _kernel_name, right=False, narrow=24),
     Column("claim", lambda finding: finding.claim, "finding", lambda finding: finding.claim, right=False, rank=1),
-    Column("location", _place, "line", _place, right=False),
+    Column("location", _source_text, "line", _source_text, right=False),
 )
 
 

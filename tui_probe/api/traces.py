@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Status
     from tui_probe.trace.model import Trace as FollowedTrace
 
-_NAME: Final = 60
+_NAME_CELLS: Final = 60
 """Cells of a kernel's name in its ``repr``."""
 
 
@@ -143,13 +143,13 @@ class Kernel:
         return Findings(kernel_findings(self._trace, self._kernel))
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields of ``tui-probe report --format json``, of plain types."""
+        """Return the fields of ``tui-probe report --format json``, of plain types."""
         return as_record(KERNEL_COLUMNS, self._kernel)
 
     def __repr__(self) -> str:
-        why = f" ({self.reason})" if self.reason and self.status != "probed" else ""
+        reason = f" ({self.reason})" if self.reason and self.status != "probed" else ""
         launches = units.counted(self._kernel.launches, "launch")
-        return f"<Kernel #{self.index} {shorten(self.demangled, _NAME)}: {self.status}{why}, {launches}>"
+        return f"<Kernel #{self.index} {shorten(self.demangled, _NAME_CELLS)}: {self.status}{reason}, {launches}>"
 
     def _repr_html_(self) -> str:
         """Return its findings and launches as HTML, for notebooks."""
@@ -160,8 +160,10 @@ class Kernel:
 class Kernels(Sequence[Kernel], TableSequence):
     """The kernels of a trace, or those of them that were named, by their index."""
 
-    def __init__(self, trace: FollowedTrace, chosen: Container[int] | None = None) -> None:
-        self._kernels = [Kernel(kernel, trace) for kernel in trace.kernels if chosen is None or kernel.index in chosen]
+    def __init__(self, trace: FollowedTrace, indices: Container[int] | None = None) -> None:
+        self._kernels = [
+            Kernel(kernel, trace) for kernel in trace.kernels if indices is None or kernel.index in indices
+        ]
 
     def __len__(self) -> int:
         return len(self._kernels)
@@ -198,13 +200,13 @@ def metrics_of(kernel: TracedKernel) -> dict[str, NDArray[np.float64] | NDArray[
 
 
 def _metrics_by_result(kernel: TracedKernel) -> Iterator[dict[str, float | None]]:
-    """The values of each result."""
+    """Yield the values of each result."""
     results = list(analyse_results(kernel.trace, kernel))
-    sampled = any(result.sample is not None for result in results)
+    is_sampled = any(result.sample is not None for result in results)
     for result in results:
         _warn_of_problem(result.problem)
         values = {metric_value.key: metric_value.value for metric_value in result.metric_values}
-        yield values | ({"blocks": result.blocks, "blocks_measured": result.blocks_measured} if sampled else {})
+        yield values | ({"blocks": result.blocks, "blocks_measured": result.blocks_measured} if is_sampled else {})
 
 
 def _warn_of_problem(problem: str | None) -> None:
@@ -221,10 +223,10 @@ def _metric_array(values: list[float | None]) -> NDArray[np.float64] | NDArray[n
 class Trace:
     """One process of a run, up to what its trace holds now: open it again to see later launches."""
 
-    def __init__(self, trace: FollowedTrace, chosen: Container[int] | None = None) -> None:
-        """``chosen`` are the indices of the kernels that it has, None for all."""
+    def __init__(self, trace: FollowedTrace, indices: Container[int] | None = None) -> None:
+        """``indices`` are the indices of the kernels that it has, None for all."""
         self._trace = trace
-        self.kernels = Kernels(trace, chosen)
+        self.kernels = Kernels(trace, indices)
 
     @property
     def path(self) -> Path:
@@ -263,18 +265,20 @@ class Trace:
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of this name, mangled or not, or the only one whose name contains it. ChoiceError if none is."""
-        exact = [kernel for kernel in self.kernels if name in (kernel.name, kernel.demangled)]
-        matches = exact or [kernel for kernel in self.kernels if name in kernel.name or name in kernel.demangled]
+        exact_matches = [kernel for kernel in self.kernels if name in (kernel.name, kernel.demangled)]
+        matches = exact_matches or [
+            kernel for kernel in self.kernels if name in kernel.name or name in kernel.demangled
+        ]
         if len(matches) == 1:
             return matches[0]
-        among = ", ".join(f"#{kernel.index} {kernel.demangled}" for kernel in matches or self.kernels) or "none"
-        what = f"several kernel names contain {name!r}" if matches else f"no kernel name contains {name!r}"
-        raise ChoiceError(f"{self.path}: {what}; there are: {among}")
+        name_list = ", ".join(f"#{kernel.index} {kernel.demangled}" for kernel in matches or self.kernels) or "none"
+        problem = f"several kernel names contain {name!r}" if matches else f"no kernel name contains {name!r}"
+        raise ChoiceError(f"{self.path}: {problem}; there are: {name_list}")
 
     def findings(self) -> Findings:
-        """The losses of its kernels with the largest shares, their limiters, and what was not measured."""
-        chosen = {kernel.index for kernel in self.kernels}
-        return Findings(found for found in run_findings(self._trace).findings if found.kernel.index in chosen)
+        """Return the losses of its kernels with the largest shares, their limiters, and what was not measured."""
+        indices = {kernel.index for kernel in self.kernels}
+        return Findings(finding for finding in run_findings(self._trace).findings if finding.kernel.index in indices)
 
     def brief(self, max_chars: int = MAX_CHARS) -> str:
         """Return the verdict on each kernel, the worst lines and what to measure next in at most ``max_chars``
@@ -283,7 +287,7 @@ class Trace:
         return run_brief(self._trace).text(max_chars)
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of ``tui-probe report --format json``, of plain types. None is not measured."""
+        """Return the document of ``tui-probe report --format json``, of plain types. None is not measured."""
         kernels = [kernel.to_dict() for kernel in self.kernels]
         head = {"schema": SCHEMA, "version": SCHEMA_VERSION, "page": "kernels", **head_record(self._trace)}
         return {**head, **whole_run_record(self._trace), "kernels": kernels}
@@ -316,10 +320,10 @@ def open_trace(trace: str | PathLike[str], *, probes: Iterable[str | PathLike[st
         raise UsageError(f"{trace}: only traces and kernels can be opened, not launches: remove @{address.launch}")
     if address.path is None:
         raise UsageError(f"{trace} does not name a trace: use TRACE{address}")
-    opened = follow_trace(address.path)
+    followed = follow_trace(address.path)
     if address.kernel is None:
-        return Trace(opened)
-    return Trace(opened, {kernel.index for kernel in kernels_named(opened, address.kernel)})
+        return Trace(followed)
+    return Trace(followed, {kernel.index for kernel in kernels_named(followed, address.kernel)})
 
 
 def evaluate(name: str, traces: str | PathLike[str] | Sequence[str | PathLike[str]] = ()) -> Answer:

@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitStatus.FAILED
     arrow = "→" if speaks_utf8(sys.stdout) else "->"
     put(check_json(check) if arguments.format == "json" else check_text(check, arrow))
-    return ExitStatus.OK if check.all_well else ExitStatus.FAILED
+    return ExitStatus.OK if check.is_ok else ExitStatus.FAILED
 
 
 def refuse_usage(arguments: argparse.Namespace) -> None:

@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitStatus.OK
     comparison = comparison_of(sides)
     if arguments.metrics is not None:
-        comparison.keep(arguments.metrics.split(","))
+        comparison.keep_only(arguments.metrics.split(","))
     put(drawing_lines(sides, arguments) if arguments.view is not None else comparison_lines(comparison, arguments))
     if not comparison.pairs:
         warn("error: nothing to compare, because no kernel is in both traces")
@@ -103,7 +103,7 @@ def drawings() -> tuple[str, ...]:
     """Return the views that can be drawn side by side."""
     from tui_probe.pages import paired_drawings
 
-    return paired_drawings.drawn()
+    return paired_drawings.drawing_names()
 
 
 def report_regressions(comparison: Comparison, limit: float) -> int:
@@ -127,7 +127,7 @@ def report_regressions(comparison: Comparison, limit: float) -> int:
         for change in unsure:
             warn(f"no verdict: {change.text} (a time of one launch has no known spread; measure 4 launches or more)")
         return ExitStatus.NO_VERDICT
-    if why := comparison.not_judged:
+    if why := comparison.unjudged_reason:
         warn(f"no verdict: {why}")
         return ExitStatus.NO_VERDICT
     return ExitStatus.OK

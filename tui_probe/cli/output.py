@@ -287,4 +287,4 @@ def fitted_document(
 
     chars = max_chars(arguments)
     assert chars is not None
-    return fit_document(document, chars - 1, whole_command(arguments), keep=keep, beyond=beyond)
+    return fit_document(document, chars - 1, whole_command(arguments), kept_fields=keep, omitted_rows=beyond)

@@ -116,7 +116,7 @@ def lines(points: Sequence[RooflinePoint], roof: Roof, form: Format, *, explaine
     from tui_probe.draw.spans import wrap
     from tui_probe.draw.table import as_json, as_markdown, as_record, table
     from tui_probe.pages import roofline_page as page
-    from tui_probe.pages.roofline_page import ROOFLINE_ABOUT, no_points_text
+    from tui_probe.pages.roofline_page import ROOFLINE_EXPLANATION, no_points_text
 
     columns = page.roofline_columns(points, roof)
     if form == "json":
@@ -136,6 +136,6 @@ def lines(points: Sequence[RooflinePoint], roof: Roof, form: Format, *, explaine
         yield from page.verdict_lines(points, cells)
         yield ""
         yield from page.roofline_text(points, roof, cells, CHART_ROWS)
-        for paragraph in ROOFLINE_ABOUT if explained else ():
+        for paragraph in ROOFLINE_EXPLANATION if explained else ():
             yield ""
             yield from wrap(paragraph, cells)

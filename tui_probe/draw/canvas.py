@@ -22,10 +22,10 @@ SHADES: Final = " ░▒▓█"
 ASCII_SHADES: Final = " .:-=+*#@"
 _BRAILLE: Final = 0x2800
 _BRAILLE_BITS: Final = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint32)
-_SPREAD: Final = np.array([0, 4, 6, 2, 1, 5, 7, 3], dtype=np.int64)
+_DOT_ORDER: Final = np.array([0, 4, 6, 2, 1, 5, 7, 3], dtype=np.int64)
 """Order in which the dots of a character, row by row, are filled where all have the same count: far apart first."""
 _DECIMAL_STEPS: Final = (1, 2, 5, 10)
-_MOST_DECIMALS: Final = 9
+_MAX_DECIMALS: Final = 9
 """A nanosecond among seconds."""
 _PLOT_TICKS: Final = 10
 """Labels of an axis in a picture."""
@@ -41,7 +41,7 @@ class Canvas:
         self._names: dict[str, int] = {"": 0}
 
     def role(self, name: str) -> int:
-        """The number of a role, for arrays of them."""
+        """Return the number of a role, for arrays of them."""
         return self._names.setdefault(name, len(self._names))
 
     def text(self, x: int, y: int, text: str, role: str = "") -> None:
@@ -68,40 +68,41 @@ class Canvas:
         self._roles[max(y, 0) : max(y + rows, 0), max(x, 0) : max(x + cells, 0)] = self.role(role)
 
     def lines(self, *, ascii_only: bool = False) -> list[Line]:
-        """The lines, without blanks at the end; cells of one role are one span."""
+        """Return the lines, without blanks at the end; cells of one role are one span."""
         names = list(self._names)
         return [self._line(y, names, ascii_only=ascii_only) for y in range(self.height)]
 
     def _line(self, y: int, names: list[str], *, ascii_only: bool) -> Line:
         codes, roles = self._codes[y], self._roles[y]
-        seen = np.flatnonzero((codes != ord(" ")) | (roles != 0))
-        end = int(seen[-1]) + 1 if len(seen) else 0
+        used_cells = np.flatnonzero((codes != ord(" ")) | (roles != 0))
+        end = int(used_cells[-1]) + 1 if len(used_cells) else 0
         bounds = [0, *(np.flatnonzero(np.diff(roles[:end])) + 1).tolist(), end] if end else []
         text = codes[:end].astype("<u4").tobytes().decode("utf-32-le")
         spans = tuple((text[a:b], names[int(roles[a])]) for a, b in pairwise(bounds))
         if not ascii_only:
             return spans
-        return clip_line(tuple((to_ascii(shown), role) for shown, role in spans), self.width)
+        return clip_line(tuple((to_ascii(text_part), role) for text_part, role in spans), self.width)
 
 
 def _codes_of(text: str) -> NDArray[np.uint32]:
     return np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
 
 
-def grades(counts: NDArray[Any], steps: int, top: float | None = None) -> NDArray[np.uint8]:
-    """Counts as grades 0 … ``steps`` on a logarithmic scale: 0 for nothing, 1 for a single one, ``steps`` for ``top``.
+def grades(counts: NDArray[Any], steps: int, maximum_count: float | None = None) -> NDArray[np.uint8]:
+    """Return counts as grades 0 … ``steps`` on a logarithmic scale: 0 for nothing, 1 for a single one, ``steps`` for
+    ``maximum_count``.
 
-    ``top`` is the largest count unless given.
+    ``maximum_count`` is the largest count unless given.
     """
-    largest = float(counts.max(initial=0)) if top is None else top
-    scale = (steps - 1) / np.log(largest) if largest > 1 else 0.0
+    maximum = float(counts.max(initial=0)) if maximum_count is None else maximum_count
+    scale = (steps - 1) / np.log(maximum) if maximum > 1 else 0.0
     with np.errstate(divide="ignore"):
         graded = np.where(counts > 0, 1 + np.floor(np.log(np.maximum(counts, 1)) * scale + 1e-9), 0)
     return np.minimum(graded, steps).astype(np.uint8)
 
 
 def shaded(graded: NDArray[np.uint8], characters: str = SHADES) -> NDArray[np.uint32]:
-    """The code points of grades, as many as there are ``characters``."""
+    """Return the code points of grades, as many as there are ``characters``."""
     return _codes_of(characters)[graded]
 
 
@@ -113,15 +114,15 @@ def braille(dots: NDArray[np.bool_]) -> NDArray[np.uint32]:
     return np.where(pattern, pattern + np.uint32(_BRAILLE), np.uint32(ord(" ")))
 
 
-def halftone(counts: NDArray[Any], top: float | None = None) -> NDArray[np.uint32]:
+def halftone(counts: NDArray[Any], maximum: float | None = None) -> NDArray[np.uint32]:
     """Counts of shape (4 rows, 2 cells) as Braille of shape (rows, cells).
 
     A cell has as many dots as its grade of 8, but none where nothing is: those that count most.
     """
     rows, cells = counts.shape[0] // 4, counts.shape[1] // 2
     parts = counts.reshape(rows, 4, cells, 2).transpose(0, 2, 1, 3).reshape(rows, cells, 8)
-    graded = grades(parts.sum(axis=2), 8, top)
-    order = np.argsort(-(parts.astype(np.int64) * 8 - _SPREAD), axis=2, kind="stable")
+    graded = grades(parts.sum(axis=2), 8, maximum)
+    order = np.argsort(-(parts.astype(np.int64) * 8 - _DOT_ORDER), axis=2, kind="stable")
     dots = np.zeros(parts.shape, dtype=np.bool_)
     np.put_along_axis(dots, order, np.arange(8) < graded[:, :, np.newaxis], axis=2)
     dots &= parts > 0
@@ -150,14 +151,14 @@ class Unit:
     hexadecimal: bool = False
 
     def label(self, value: float, step: float) -> str:
-        """``value`` in few characters, exact enough to be distinguished from its neighbour ``step`` away."""
+        """Return ``value`` in few characters, exact enough to be distinguished from its neighbour ``step`` away."""
         if self.hexadecimal:
             return f"{round(value):#x}"
         size, suffix = next(
             ((size, suffix) for size, suffix in reversed(self.scales) if abs(value) >= size), self.scales[0]
         )
         decimals = 0
-        while decimals < _MOST_DECIMALS and abs(round(step / size, decimals) * size - step) > step / 100:
+        while decimals < _MAX_DECIMALS and abs(round(step / size, decimals) * size - step) > step / 100:
             decimals += 1
         return f"{value / size:.{decimals}f}{suffix}"
 
@@ -172,43 +173,43 @@ BYTES: Final = Unit(
 ADDRESS: Final = Unit("address", binary=True, hexadecimal=True)
 
 
-def ticks(low: float, high: float, most: int, unit: Unit) -> list[Tick]:
-    """Return up to ``most`` round values in [low, high], ascending; none if ``high`` is not above ``low``."""
-    if most < 1 or not high > low:
+def ticks(minimum: float, maximum: float, max_ticks: int, unit: Unit) -> list[Tick]:
+    """Return up to ``max_ticks`` round values in [minimum, maximum], ascending; none if this range is empty."""
+    if max_ticks < 1 or not maximum > minimum:
         return []
-    step = _step((high - low) / most, unit)
-    while math.floor(high / step) - math.ceil(low / step) + 1 > most:
-        step = _step(step * 1.01, unit)
-    values = [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return [Tick(value, unit.label(value, step)) for value in values if low <= value <= high]
+    step = _round_step((maximum - minimum) / max_ticks, unit)
+    while math.floor(maximum / step) - math.ceil(minimum / step) + 1 > max_ticks:
+        step = _round_step(step * 1.01, unit)
+    values = [i * step for i in range(math.ceil(minimum / step), math.floor(maximum / step) + 1)]
+    return [Tick(value, unit.label(value, step)) for value in values if minimum <= value <= maximum]
 
 
-def _step(least: float, unit: Unit) -> float:
-    """The smallest round step that is not below ``least``."""
+def _round_step(min_step: float, unit: Unit) -> float:
+    """Return the smallest round step that is not below ``min_step``."""
     if unit.whole:
-        least = max(least, 1.0)
+        min_step = max(min_step, 1.0)
     if unit.binary:
-        return float(2 ** math.ceil(math.log2(least) - 1e-9))
-    power = 10.0 ** math.floor(math.log10(least))
-    return next((part * power for part in _DECIMAL_STEPS if part * power >= least * (1 - 1e-9)), 10 * power)
+        return float(2 ** math.ceil(math.log2(min_step) - 1e-9))
+    power = 10.0 ** math.floor(math.log10(min_step))
+    return next((part * power for part in _DECIMAL_STEPS if part * power >= min_step * (1 - 1e-9)), 10 * power)
 
 
-def label_x_axis(axes: Any, low: float, high: float, unit: Unit) -> None:
+def label_x_axis(axes: Any, minimum: float, maximum: float, unit: Unit) -> None:
     """Label the x axis of matplotlib axes at round values, as the screen does."""
-    marks = ticks(low, high, _PLOT_TICKS, unit)
+    marks = ticks(minimum, maximum, _PLOT_TICKS, unit)
     axes.set_xticks([mark.value for mark in marks], [mark.label for mark in marks])
 
 
-def draw_across(canvas: Canvas, x: int, y: int, cells: int, low: float, high: float, unit: Unit) -> None:
+def draw_x_axis(canvas: Canvas, x: int, y: int, cells: int, minimum: float, maximum: float, unit: Unit) -> None:
     """An axis below a plot that begins at cell ``x`` and is ``cells`` wide: a rule in row ``y``, labels in the next.
 
     A label is where its value is, or is left out where it would touch the one before or the end.
     """
     canvas.text(x, y, "─" * cells, "rule")
-    free = x
-    for tick in ticks(low, high, max(cells // 12, 2), unit):
-        column = x + min(int((tick.value - low) / (high - low) * cells), cells - 1)
-        if column >= free and column + len(tick.label) <= x + cells:
+    free_column = x
+    for tick in ticks(minimum, maximum, max(cells // 12, 2), unit):
+        column = x + min(int((tick.value - minimum) / (maximum - minimum) * cells), cells - 1)
+        if column >= free_column and column + len(tick.label) <= x + cells:
             canvas.text(column, y, "┬", "rule")
             canvas.text(column, y + 1, tick.label, "dim")
-            free = column + len(tick.label) + 2
+            free_column = column + len(tick.label) + 2

@@ -27,36 +27,36 @@ def fit_lines(lines: Iterable[str], chars: int, command: str) -> Iterator[str]:
     """
     texts = (printable(text) for piece in lines for text in piece.removesuffix("\n").split("\n"))
     fitting: list[str] = []
-    size, left_out = 0, 0
+    size, omitted = 0, 0
     for text in texts:
-        if left_out or size + len(text) + 1 > chars:
-            left_out += 1
+        if omitted or size + len(text) + 1 > chars:
+            omitted += 1
         else:
             fitting.append(text)
             size += len(text) + 1
-    while left_out and size + len(_rest_line(left_out, command)) + 1 > chars and fitting:
+    while omitted and size + len(_omission_line(omitted, command)) + 1 > chars and fitting:
         size -= len(fitting.pop()) + 1
-        left_out += 1
+        omitted += 1
     yield from fitting
-    if left_out:
-        yield _rest_line(left_out, command)[: max(chars - 1, 0)]
+    if omitted:
+        yield _omission_line(omitted, command)[: max(chars - 1, 0)]
 
 
-def _rest_line(count: int, command: str) -> str:
+def _omission_line(count: int, command: str) -> str:
     return f"{units.counted(count, 'line')} omitted; to show all: {command}"
 
 
 def fit_rows(rows: Iterable[str], chars: int) -> tuple[list[str], int]:
     """Return the first rows that have at most ``chars`` characters with their line breaks, and the number of others."""
     fitting: list[str] = []
-    size, left_out = 0, 0
+    size, omitted = 0, 0
     for row in rows:
         size += len(row.removesuffix("\n")) + 1
         if size > chars:
-            left_out += 1
+            omitted += 1
         else:
             fitting.append(row.removesuffix("\n"))
-    return fitting, left_out
+    return fitting, omitted
 
 
 def first_records(records: Iterable[dict[str, Any]], chars: int) -> tuple[list[dict[str, Any]], int]:
@@ -76,42 +76,44 @@ def first_records(records: Iterable[dict[str, Any]], chars: int) -> tuple[list[d
 
 
 def fit_document(
-    document: dict[str, Any], chars: int, command: str, *, keep: Collection[str] = (), beyond: int = 0
+    document: dict[str, Any], chars: int, command: str, *, kept_fields: Collection[str] = (), omitted_rows: int = 0
 ) -> str:
     """Return a document as JSON of at most ``chars`` characters.
 
-    Lists lose their last entries, the largest list first, those of the fields ``keep`` after all others; then long
-    texts are cut, then the largest fields dropped. What was cut is in the field ``omitted``: the number of rows by the
-    path of their list, the names of fields, and the ``command`` that shows all. ``beyond`` rows of the last field were
-    left out before.
+    Lists lose their last entries, the largest list first, those of the fields ``kept_fields`` after all others; then
+    long texts are cut, then the largest fields dropped. What was cut is in the field ``omitted``: the number of rows by
+    the path of their list, the names of fields, and the ``command`` that shows all. ``omitted_rows`` rows of the last
+    field were left out before.
     """
-    copy = _copied(document)
-    rows: dict[str, int] = {next(reversed(document)): beyond} if beyond else {}
+    copy = _deep_copy(document)
+    rows: dict[str, int] = {next(reversed(document)): omitted_rows} if omitted_rows else {}
     fields: list[str] = []
     note = {"rows": rows, "fields": fields, "command": command}
-    if beyond or len(dump_json(copy)) > chars:
+    if omitted_rows or len(dump_json(copy)) > chars:
         copy[OMITTED] = note
-        _cut_lists(copy, chars, rows, keep)
+        _cut_lists(copy, chars, rows, kept_fields)
         _cut_texts(copy, chars)
         _drop_fields(copy, chars, fields)
     return dump_json(copy)
 
 
-def _copied(value: Any) -> Any:
+def _deep_copy(value: Any) -> Any:
     """Return a copy in which every list and object is new."""
     if isinstance(value, dict):
-        return {key: _copied(entry) for key, entry in value.items()}
+        return {key: _deep_copy(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_copied(entry) for entry in value]
+        return [_deep_copy(entry) for entry in value]
     return value
 
 
-def _cut_lists(document: dict[str, Any], chars: int, rows: dict[str, int], keep: Collection[str]) -> None:
+def _cut_lists(document: dict[str, Any], chars: int, rows: dict[str, int], kept_fields: Collection[str]) -> None:
     """Take entries from the ends of lists until the document fits, from the largest list first."""
     for kept_longest in (False, True):
         while (excess := len(dump_json(document)) - chars) > 0:
             lists = {
-                path: entries for path, entries in _lists(document) if (path.partition(".")[0] in keep) == kept_longest
+                path: entries
+                for path, entries in _lists(document)
+                if (path.partition(".")[0] in kept_fields) == kept_longest
             }
             if not lists:
                 break
@@ -133,9 +135,9 @@ def _lists(value: dict[str, Any], path: str = "") -> Iterator[tuple[str, list[An
 
 def _shorten_list(entries: list[Any], excess: int) -> int:
     """Remove the last entries that have ``excess`` characters together, at least one; their number."""
-    removed, count = 0, 0
-    while entries and (removed < excess or not count):
-        removed += len(dump_json(entries.pop())) + 2
+    removed_chars, count = 0, 0
+    while entries and (removed_chars < excess or not count):
+        removed_chars += len(dump_json(entries.pop())) + 2
         count += 1
     return count
 
@@ -144,11 +146,11 @@ def _cut_texts(document: dict[str, Any], chars: int) -> None:
     """Cut the longest texts until the document fits, or none is long."""
     for _ in range(_MAX_TEXTS):
         excess = len(dump_json(document)) - chars
-        longest = max(_texts(document), key=lambda entry: len(entry.text), default=None)
-        if excess <= 0 or longest is None or len(longest.text) <= _MIN_TEXT:
+        longest_entry = max(_texts(document), key=lambda entry: len(entry.text), default=None)
+        if excess <= 0 or longest_entry is None or len(longest_entry.text) <= _MIN_TEXT:
             return
-        room = max(_MIN_TEXT, len(longest.text) - excess - 1)
-        longest.holder[longest.key] = longest.text[: room - 1] + "…"
+        kept_chars = max(_MIN_TEXT, len(longest_entry.text) - excess - 1)
+        longest_entry.holder[longest_entry.key] = longest_entry.text[: kept_chars - 1] + "…"
 
 
 class _TextEntry(NamedTuple):
@@ -182,6 +184,6 @@ def _drop_fields(document: dict[str, Any], chars: int, fields: list[str]) -> Non
             document[OMITTED] = note
             note["command"] = note["command"] if len(dump_json(document)) <= chars else None
             return
-        largest = max(names, key=lambda name: len(dump_json(document[name])))
-        fields.append(largest)
-        del document[largest]
+        field_name = max(names, key=lambda name: len(dump_json(document[name])))
+        fields.append(field_name)
+        del document[field_name]

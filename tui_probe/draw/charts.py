@@ -25,38 +25,38 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _ASCII = " .:-=+*%#"
 _SIGNS: Final = "█▒░▌▄"
 """Fills of parts, distinct without colour."""
-_LONGEST_LABEL: Final = 32
+_MAX_LABEL_CELLS: Final = 32
 """Cells of the label of a bar at most."""
-_LEAST_BAR: Final = 10
+_MIN_BAR_CELLS: Final = 10
 """Cells of the longest bar at least."""
 SHARES: Final = (0, 50, 90, 99, 100)
 """Percentiles of a line of a distribution."""
 TITLES: Final = ("min", "median", "90 %", "99 %", "max")
 _LABEL_CELLS: Final = 16
 _VALUE_CELLS: Final = 9
-_BINS: Final = 16
+_HISTOGRAM_BINS: Final = 16
 """Columns of a histogram, a cell each."""
 _MARKER: Final = "•"
 """One that has a sign in ASCII."""
-_POINTS: Final = 400
+_CURVE_POINTS: Final = 400
 """Points of a curve: more than the dots of a wide terminal."""
-_MARKS: Final = 5
+_AXIS_LABELS: Final = 5
 """Labels of the axis of values."""
-_ONE_AT_A_TIME: Final = threading.Lock()
+_PLOTEXT_LOCK: Final = threading.Lock()
 """plotext draws on one value of the whole process."""
 
 
 def column_chart(
-    values: Sequence[float | None], width: int, height: int = 1, *, high: float, ascii_only: bool = False
+    values: Sequence[float | None], width: int, height: int = 1, *, maximum: float, ascii_only: bool = False
 ) -> list[str]:
-    """The last ``width`` values as columns, newest at the right, in ``height`` rows of text, top row first.
+    """Return the last ``width`` values as columns, newest at the right, in ``height`` rows of text, top row first.
 
-    A column reaches from 0 to its value on a scale that ends at ``high`` (same unit as the values); a value of 0 still
-    shows its lowest mark, so that it differs from None, which stays blank.
+    A column reaches from 0 to its value on a scale that ends at ``maximum`` (same unit as the values); a value of 0
+    still shows its lowest mark, so that it differs from None, which stays blank.
     """
     ramp = _ASCII if ascii_only else _EIGHTHS
     steps = len(ramp) - 1
-    levels = [_level(value, high, height * steps) for value in values[-width:]]
+    levels = [_level(value, maximum, height * steps) for value in values[-width:]]
     rows = []
     for row in range(height - 1, -1, -1):
         marks = "".join(ramp[max(0, min(steps, level - row * steps))] for level in levels)
@@ -64,16 +64,16 @@ def column_chart(
     return rows
 
 
-def _level(value: float | None, high: float, levels: int) -> int:
+def _level(value: float | None, maximum: float, levels: int) -> int:
     if value is None:
         return 0
-    if high <= 0:
+    if maximum <= 0:
         return 1
-    return max(1, min(levels, round(value / high * levels)))
+    return max(1, min(levels, round(value / maximum * levels)))
 
 
 def row_bar(share: float, cells: int) -> str:
-    """A part of 1 as a bar in ``cells`` cells, in halves; a value above 0 has at least half a cell."""
+    """Return a part of 1 as a bar in ``cells`` cells, in halves; a value above 0 has at least half a cell."""
     halves = max(1, round(2 * cells * min(share, 1.0))) if share > 0 else 0
     return ("█" * (halves // 2) + "▌" * (halves % 2)).ljust(cells)
 
@@ -93,8 +93,8 @@ class Bar:
     @property
     def total(self) -> float | None:
         """The sum of the parts that were measured; None if none was."""
-        known = [part for part in self.parts if part is not None]
-        return sum(known) if known else None
+        measured_parts = [part for part in self.parts if part is not None]
+        return sum(measured_parts) if measured_parts else None
 
     @property
     def end(self) -> float:
@@ -122,11 +122,11 @@ class BarChart(Drawing):
         self.first = 0
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
-        room = max(height - 3, 1)
-        self.first = max(min(self.first, len(self.bars) - room), 0)
-        visible = self.bars[self.first : self.first + room]
+        visible_count = max(height - 3, 1)
+        self.first = max(min(self.first, len(self.bars) - visible_count), 0)
+        visible_bars = self.bars[self.first : self.first + visible_count]
         title: Line = ((clip(self.title, width), "title"),)
-        lines = [title, *self._drawn(visible, width), (), ((self._legend(), "dim"),)]
+        lines = [title, *self._bar_lines(visible_bars, width), (), ((self._legend(), "dim"),)]
         if ascii_only:
             lines = [tuple((to_ascii(text), role) for text, role in line) for line in lines]
         lines = [clip_line(line, width) for line in lines[:height]]
@@ -134,39 +134,40 @@ class BarChart(Drawing):
 
     def _legend(self) -> str:
         names = (f"{sign} {name}" for sign, name in zip(_SIGNS, self.parts, strict=False))
-        more = len(self.bars) - self.first
-        begins = f"   (from bar {self.first + 1})" if more < len(self.bars) else ""
-        return f"{self.unit}: {'   '.join(names)}{begins}"
+        remaining = len(self.bars) - self.first
+        start_text = f"   (from bar {self.first + 1})" if remaining < len(self.bars) else ""
+        return f"{self.unit}: {'   '.join(names)}{start_text}"
 
-    def _drawn(self, bars: Sequence[Bar], cells: int) -> Iterator[Line]:
-        label = min(max((width(bar.label) for bar in bars), default=0), _LONGEST_LABEL)
+    def _bar_lines(self, bars: Sequence[Bar], cells: int) -> Iterator[Line]:
+        label_cells = min(max((width(bar.label) for bar in bars), default=0), _MAX_LABEL_CELLS)
         value_texts = [self._bar_text(bar) for bar in bars]
-        end = max(map(width, value_texts), default=0)
-        room = max(cells - label - end - 3, _LEAST_BAR)
-        longest = max((bar.end for bar in self.bars), default=0.0)
+        text_cells = max(map(width, value_texts), default=0)
+        bar_cells = max(cells - label_cells - text_cells - 3, _MIN_BAR_CELLS)
+        scale_end = max((bar.end for bar in self.bars), default=0.0)
         for bar, value_text in zip(bars, value_texts, strict=True):
-            drawn = self._bar(bar, longest, room)
-            used = sum(width(text) for text, _ in drawn)
+            bar_spans = self._bar_spans(bar, scale_end, bar_cells)
+            drawn_cells = sum(width(text) for text, _ in bar_spans)
             yield (
-                (pad(cut_middle(bar.label, label), label) + " ", ""), *drawn, (" " * (room - used + 1), ""),
-                (pad(clip(value_text, end), end, right=True), ""),
+                (pad(cut_middle(bar.label, label_cells), label_cells) + " ", ""),
+                *bar_spans, (" " * (bar_cells - drawn_cells + 1), ""),
+                (pad(clip(value_text, text_cells), text_cells, right=True), ""),
             )  # fmt: skip
 
     def _bar_text(self, bar: Bar) -> str:
         return bar.words or (NOT_MEASURED if bar.total is None else self.show(bar.total))
 
-    def _bar(self, bar: Bar, longest: float, room: int) -> list[tuple[str, str]]:
+    def _bar_spans(self, bar: Bar, scale_end: float, cells: int) -> list[tuple[str, str]]:
         """Ends are rounded, not lengths, so that the bar is as long as its sum."""
-        drawn, total, begin = [], 0.0, 0
+        spans, total, begin = [], 0.0, 0
         for place, part in enumerate(bar.parts):
             total += part or 0.0
-            end = round(total / longest * room) if longest else 0
-            drawn.append((_SIGNS[place % len(_SIGNS)] * (end - begin), f"hue{place % 6}"))
+            end = round(total / scale_end * cells) if scale_end else 0
+            spans.append((_SIGNS[place % len(_SIGNS)] * (end - begin), f"hue{place % 6}"))
             begin = end
-        if bar.spread and longest:
-            most = round(bar.spread[1] / longest * room)
-            drawn.append(("─" * max(most - begin - 1, 0) + ("┤" if most > begin else ""), "dim"))
-        return drawn
+        if bar.spread and scale_end:
+            spread_end = round(bar.spread[1] / scale_end * cells)
+            spans.append(("─" * max(spread_end - begin - 1, 0) + ("┤" if spread_end > begin else ""), "dim"))
+        return spans
 
     def commands(self) -> Mapping[str, str]:
         return {"up": "previous bars", "down": "next bars"}
@@ -180,8 +181,8 @@ class BarChart(Drawing):
         return {"title": self.title, "unit": self.unit, "bars": [self._row(bar) for bar in self.bars]}
 
     def _row(self, bar: Bar) -> dict[str, Any]:
-        low, high = bar.spread or (None, None)
-        return {"label": bar.label, **dict(zip(self.keys, bar.parts, strict=True)), "least": low, "most": high}
+        minimum, maximum = bar.spread or (None, None)
+        return {"label": bar.label, **dict(zip(self.keys, bar.parts, strict=True)), "least": minimum, "most": maximum}
 
     def cells(self) -> Iterator[Sequence[object]]:
         yield ("label", *self.keys, "least", "most")
@@ -190,15 +191,15 @@ class BarChart(Drawing):
     def plot(self, axes: Any) -> None:
         """Bars from the top down, with spreads as error bars."""
         places = list(range(len(self.bars)))
-        left = [0.0] * len(self.bars)
+        bar_ends = [0.0] * len(self.bars)
         for number, name in enumerate(self.parts):
             lengths = [bar.parts[number] or 0.0 for bar in self.bars]
-            axes.barh(places, lengths, left=left, label=name)
-            left = [begin + length for begin, length in zip(left, lengths, strict=True)]
-        for place, bar, end in zip(places, self.bars, left, strict=True):
+            axes.barh(places, lengths, left=bar_ends, label=name)
+            bar_ends = [begin + length for begin, length in zip(bar_ends, lengths, strict=True)]
+        for place, bar, end in zip(places, self.bars, bar_ends, strict=True):
             if bar.spread:
-                low, high = bar.spread
-                reach = [[max(end - low, 0.0)], [max(high - end, 0.0)]]
+                minimum, maximum = bar.spread
+                reach = [[max(end - minimum, 0.0)], [max(maximum - end, 0.0)]]
                 axes.errorbar([end], [place], xerr=reach, color="black", capsize=3)
             axes.annotate(f" {self._bar_text(bar)}", (bar.end or end, place), va="center")
         axes.set_yticks(places, [bar.label for bar in self.bars])
@@ -218,15 +219,15 @@ def percentiles(values: Sequence[float]) -> list[float] | None:
 
 
 def percentile_heading() -> Line:
-    """The titles of the columns."""
+    """Return the titles of the columns."""
     titles = "".join(pad(title, _VALUE_CELLS, right=True) for title in TITLES)
     return ((" " + pad("", _LABEL_CELLS), "dim"), (titles + "  shape", "head"))
 
 
-def distribution_line(label: str, values: Sequence[float], show: Callable[[float], str]) -> Line:
+def distribution_line(label: str, values: Sequence[float], format_value: Callable[[float], str]) -> Line:
     """Return one line: percentiles, and a histogram from the minimum to the maximum."""
     shares = percentiles(values) or []
-    texts = "".join(pad(show(value), _VALUE_CELLS, right=True) for value in shares)
+    texts = "".join(pad(format_value(value), _VALUE_CELLS, right=True) for value in shares)
     return ((" " + pad(label, _LABEL_CELLS), "dim"), (texts, ""), (f"  {_histogram(values)}", "accent"))
 
 
@@ -236,8 +237,8 @@ def _histogram(values: Sequence[float]) -> str:
     data = np.asarray(values, dtype=np.float64)
     if data.min() == data.max():
         return "all equal"
-    counts, _ = np.histogram(data, bins=_BINS)
-    return column_chart([int(n) if n else None for n in counts], _BINS, high=float(counts.max()))[0]
+    counts, _ = np.histogram(data, bins=_HISTOGRAM_BINS)
+    return column_chart([int(n) if n else None for n in counts], _HISTOGRAM_BINS, maximum=float(counts.max()))[0]
 
 
 def cdf_chart(values: NDArray[Any], cells: int, rows: int, label: str) -> list[str]:
@@ -247,7 +248,7 @@ def cdf_chart(values: NDArray[Any], cells: int, rows: int, label: str) -> list[s
     """
     import numpy as np
 
-    shares = np.linspace(0, 100, _POINTS)
+    shares = np.linspace(0, 100, _CURVE_POINTS)
     points = np.percentile(values, shares, method="inverted_cdf")
     return list(_cdf_lines(tuple(points.tolist()), tuple(shares.tolist()), cells, rows, label))
 
@@ -258,14 +259,14 @@ def _cdf_lines(x: tuple[float, ...], y: tuple[float, ...], cells: int, rows: int
     import numpy as np
     import plotext
 
-    with _ONE_AT_A_TIME:
+    with _PLOTEXT_LOCK:
         plotext.clear_figure()
         plotext.limit_size(False, False)
         plotext.plotsize(cells, rows)
         plotext.theme("clear")
         plotext.plot(x, y, marker=_MARKER)
         plotext.yticks([0, 25, 50, 75, 100])
-        marks = np.linspace(x[0], x[-1], _MARKS).tolist() if x[-1] > x[0] else [x[0]]
+        marks = np.linspace(x[0], x[-1], _AXIS_LABELS).tolist() if x[-1] > x[0] else [x[0]]
         plotext.xticks(marks, [f"{mark:,.0f}".replace(",", " ") for mark in marks])
         plotext.xlabel(label)
         plotext.ylabel("% at or below the value")

@@ -50,17 +50,17 @@ def as_csv(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]
 
 
 def _values(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[list[Sequence[Any]]]:
-    """The values of each column, for some rows at a time."""
+    """Yield the values of each column, for some rows at a time."""
     if isinstance(rows, BatchedRows):
         for batch in rows.batches():
-            yield [_of_batch(column, batch) for column in columns]
+            yield [_batch_values(column, batch) for column in columns]
         return
     remaining = iter(rows)
     while part := [*itertools.islice(remaining, _ROWS_AT_ONCE)]:
         yield [[column.value(row) for row in part] for column in columns if column.value is not None]
 
 
-def _of_batch(column: Column[Row], batch: Batch) -> Sequence[Any]:
+def _batch_values(column: Column[Row], batch: Batch) -> Sequence[Any]:
     if column.batch is not None:
         return column.batch(batch)
     assert column.value is not None
@@ -75,14 +75,14 @@ def _csv_column(values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     if kinds <= {int, type(None)}:
         return "%s", ["" if value is None else value for value in values]
     if list in kinds or len(kinds - {type(None)}) > 1:
-        return "%s", [*map(_quoted, values)]
-    cells = {value: _quoted(value) for value in {*values}}
+        return "%s", [*map(_csv_cell, values)]
+    cells = {value: _csv_cell(value) for value in {*values}}
     if float in kinds and 0.0 in cells:  # 0.0 and -0.0 are one key
-        return "%s", [cells[value] if value else _quoted(value) for value in values]
+        return "%s", [cells[value] if value else _csv_cell(value) for value in values]
     return "%s", [*map(cells.__getitem__, values)]
 
 
-def _quoted(value: object) -> str:
+def _csv_cell(value: object) -> str:
     """A cell as a line of CSV has it: one of two, since an empty cell that is the only one of its line is quoted."""
     return next(_lines([(_plain_cell(value), None)])).removesuffix(",")
 

@@ -46,7 +46,7 @@ class Palette:
     cache: dict[str, Style] = field(default_factory=dict, repr=False, compare=False)
 
     def style(self, role: str) -> Style:
-        """The style of ``role``; unknown and empty roles are plain text."""
+        """Return the style of ``role``; unknown and empty roles are plain text."""
         style = self.cache.get(role)
         if style is None:
             parts = (self.styles.get(ALIASES.get(part, part), "") for part in role.split("+"))
@@ -54,14 +54,14 @@ class Palette:
         return style
 
 
-def _numbered(stem: str, styles: Iterable[str]) -> dict[str, str]:
+def _numbered_styles(stem: str, styles: Iterable[str]) -> dict[str, str]:
     """Styles of numbered roles: ``ramp0`` … is little to much of one thing, ``hue0`` … tells things apart."""
     return {f"{stem}{number}": style for number, style in enumerate(styles)}
 
 
-def _series(stem: str, colours: tuple[int, ...]) -> dict[str, str]:
+def _numbered_colours(stem: str, colours: tuple[int, ...]) -> dict[str, str]:
     """Styles of numbered roles by their colours in the 256-colour table."""
-    return _numbered(stem, (f"color({colour})" for colour in colours))
+    return _numbered_styles(stem, (f"color({colour})" for colour in colours))
 
 
 DARK = Palette(
@@ -96,8 +96,8 @@ DARK = Palette(
         "code_string": "color(150)",
         "code_number": "color(180)",
         "code_comment": "color(246)",
-        **_series("ramp", (66, 67, 73, 74, 80, 81, 117, 153)),
-        **_series("hue", (74, 214, 36, 175, 221, 209, 111, 250)),
+        **_numbered_colours("ramp", (66, 67, 73, 74, 80, 81, 117, 153)),
+        **_numbered_colours("hue", (74, 214, 36, 175, 221, 209, 111, 250)),
     },
 )
 
@@ -133,8 +133,8 @@ LIGHT = Palette(
         "code_string": "color(58)",
         "code_number": "color(90)",
         "code_comment": "color(241)",
-        **_series("ramp", (60, 25, 24, 23, 19, 18, 17, 16)),
-        **_series("hue", (25, 94, 23, 90, 58, 124, 54, 240)),
+        **_numbered_colours("ramp", (60, 25, 24, 23, 19, 18, 17, 16)),
+        **_numbered_colours("hue", (25, 94, 23, 90, 58, 124, 54, 240)),
     },
 )
 
@@ -147,7 +147,7 @@ DISTINCT = Palette(
         "dim": "color(249)",
         "soft": "color(252)",
         "cursor": "color(16) on color(255)",
-        **_series("hue", (30, 226, 84, 213, 195, 166, 99, 137)),
+        **_numbered_colours("hue", (30, 226, 84, 213, 195, 166, 99, 137)),
     },
 )
 """Black, and eight hues of the 256-colour table that are as far apart as can be for eyes of every kind."""
@@ -179,8 +179,8 @@ ANSI = Palette(
         "code_string": "green",
         "code_number": "magenta",
         "code_comment": "dim",
-        **_numbered("ramp", ("blue", "blue", "cyan", "cyan", "bright_cyan", "bright_cyan", "white", "bold")),
-        **_numbered("hue", ("cyan", "yellow", "green", "magenta", "bright_yellow", "red", "blue", "white")),
+        **_numbered_styles("ramp", ("blue", "blue", "cyan", "cyan", "bright_cyan", "bright_cyan", "white", "bold")),
+        **_numbered_styles("hue", ("cyan", "yellow", "green", "magenta", "bright_yellow", "red", "blue", "white")),
     },
 )
 

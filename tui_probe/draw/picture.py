@@ -33,37 +33,37 @@ NO_MATPLOTLIB: Final = "a PNG needs matplotlib: pip install 'tui-probe[png]', or
 _INCHES: Final = (14.0, 8.0)
 """Width and height of a drawing in a PNG."""
 _DOTS_PER_INCH: Final = 120
-_MOST_LINES: Final = 400
+_MAX_LINES: Final = 400
 """Maximum lines of a text in a picture."""
 _BUTTON_CELLS: Final = 16
 """Cells at both sides of the title, for the buttons of the window."""
-_LEAST_NAME: Final = 12
+_MIN_NAME_CELLS: Final = 12
 """Cells of a kernel's name in a title at least."""
-_CELL: Final = (0.085, 0.19)
+_CELL_INCHES: Final = (0.085, 0.19)
 """Inches of a character cell in a PNG."""
 
 
 def svg_text(lines: Sequence[Line], cells: int, title: str, palette: Palette = DARK) -> str:
-    """The lines as an SVG drawing of a terminal, in the colours of a palette."""
+    """Return the lines as an SVG drawing of a terminal, in the colours of a palette."""
     base = Style.parse(palette.base)
     text, ground = _triplet(base.color, (208, 208, 208)), _triplet(base.bgcolor, (18, 18, 18))
     theme = TerminalTheme(ground, text, [(0, 0, 0)] * 8)
     console = Console(record=True, width=cells, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    for line in lines[:_MOST_LINES]:
+    for line in lines[:_MAX_LINES]:
         parts = ((printable(part), palette.style(role)) for part, role in line)
         console.print(Text.assemble(*parts), no_wrap=True, crop=True)
-    drawn = console.export_svg(title=picture_title(title, cells - _BUTTON_CELLS), theme=theme)
+    svg = console.export_svg(title=picture_title(title, cells - _BUTTON_CELLS), theme=theme)
     # Some viewers drop the spaces at the start of a text otherwise. Browsers show the whole title in their tab.
-    drawn = drawn.replace("<text ", '<text xml:space="preserve" ')
-    return drawn.replace(">", f"><title>{escape(printable(title))}</title>", 1)
+    svg = svg.replace("<text ", '<text xml:space="preserve" ')
+    return svg.replace(">", f"><title>{escape(printable(title))}</title>", 1)
 
 
 def picture_title(title: str, cells: int) -> str:
-    """A title that fits: of ``SASS of void at::f<…>(…)`` the name of the kernel is shortened."""
-    view, of, name = printable(title).partition(" of ")
-    if not of or width(title) <= cells:
+    """Return a title that fits: of ``SASS of void at::f<…>(…)`` the name of the kernel is shortened."""
+    view, separator, name = printable(title).partition(" of ")
+    if not separator or width(title) <= cells:
         return clip(printable(title), max(1, cells))
-    return clip(view + of + shorten(name, max(_LEAST_NAME, cells - width(view + of))), max(1, cells))
+    return clip(view + separator + shorten(name, max(_MIN_NAME_CELLS, cells - width(view + separator))), max(1, cells))
 
 
 def _triplet(color: Color | None, otherwise: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -86,15 +86,15 @@ def write_png(path: Path, view: View, lines: Sequence[Line], cells: int) -> None
     except ImportError as error:
         raise ChoiceError(NO_MATPLOTLIB) from error
     if isinstance(view, Document):
-        written = lines[:_MOST_LINES]
-        figure = figures.Figure(figsize=(cells * _CELL[0], max(1, len(written)) * _CELL[1]))
-        _write_text(figure, written, cells, DARK)
+        picture_lines = lines[:_MAX_LINES]
+        figure = figures.Figure(figsize=(cells * _CELL_INCHES[0], max(1, len(picture_lines)) * _CELL_INCHES[1]))
+        _write_text(figure, picture_lines, cells, DARK)
     else:
         figure = figures.Figure(figsize=_INCHES, layout="constrained")
         axes = figure.add_subplot()
         view.plot(axes)
         if not axes.get_title():
-            axes.set_title(_literal(printable(view.title)))
+            axes.set_title(_escape_formulas(printable(view.title)))
     figure.savefig(path, format="png", dpi=_DOTS_PER_INCH)
 
 
@@ -111,7 +111,7 @@ def _write_text(figure: Any, lines: Sequence[Line], cells: int, palette: Palette
                     figure.text(
                         column / cells,
                         1 - (row + 0.8) / len(lines),
-                        _literal(printable(word)),
+                        _escape_formulas(printable(word)),
                         family="monospace",
                         size=10,
                         color=color.get_truecolor().hex if color else "black",
@@ -119,13 +119,13 @@ def _write_text(figure: Any, lines: Sequence[Line], cells: int, palette: Palette
                 column += width(word)
 
 
-def _literal(text: str) -> str:
+def _escape_formulas(text: str) -> str:
     """Text in which matplotlib sees no formulas."""
     return text.replace("$", r"\$")
 
 
 def _words(text: str) -> list[str]:
-    """``text`` in pieces that are all blanks or hold none."""
+    """Return ``text`` in pieces that are all blanks or hold none."""
     pieces: list[str] = []
     for character in text:
         if pieces and pieces[-1].isspace() == character.isspace():

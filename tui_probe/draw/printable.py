@@ -24,7 +24,7 @@ _UNSAFE: Final = re.compile(
 _ESCAPE: Final = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
 )
-_LONGEST: Final = 4096
+_MAX_BYTES_TEXT: Final = 4096
 
 
 def printable(raw: str | bytes, *, limit: int | None = None, raw_bytes: bool = False) -> str:
@@ -38,7 +38,7 @@ def printable(raw: str | bytes, *, limit: int | None = None, raw_bytes: bool = F
     stays, so that scripts find the file.
     """
     if isinstance(raw, bytes):
-        limit = limit or _LONGEST
+        limit = limit or _MAX_BYTES_TEXT
         text = raw[: 4 * limit].decode("utf-8", "replace")
     else:
         text = raw
@@ -51,13 +51,13 @@ def printable(raw: str | bytes, *, limit: int | None = None, raw_bytes: bool = F
         text = _ESCAPE.sub("", text)
     if "\t" in text:
         text = text.expandtabs(8)
-    return _UNSAFE.sub(_keeping_bytes if raw_bytes else _replaced, text)[:limit]
+    return _UNSAFE.sub(_replacement_keeping_bytes if raw_bytes else _replacement, text)[:limit]
 
 
 def printable_lines(text: str, *, raw_bytes: bool = False) -> str:
     """Several lines; those after the first are indented, so that none is mistaken for a line of its own."""
-    first, *others = text.split("\n")
-    lines = (first, *(line if line.startswith(" ") or not line else f"  {line}" for line in others))
+    first_line, *other_lines = text.split("\n")
+    lines = (first_line, *(line if line.startswith(" ") or not line else f"  {line}" for line in other_lines))
     return "\n".join(printable(line, raw_bytes=raw_bytes) for line in lines)
 
 
@@ -67,24 +67,24 @@ def printable_text(text: str) -> str:
 
 
 def shell_word(text: object) -> str:
-    """A word of a command, quoted if need be, and safe to show."""
+    """Return a word of a command, quoted if need be, and safe to show."""
     return printable(shlex.quote(str(text)))
 
 
 def dump_json(value: Any, *, indent: int | None = None) -> str:
-    """``value`` as JSON in which characters that are not safe to show are escaped, and nothing is lost."""
+    """Return ``value`` as JSON in which characters that are not safe to show are escaped, and nothing is lost."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
-    return text if text.isascii() and "\x7f" not in text else _UNSAFE.sub(_escaped, text)
+    return text if text.isascii() and "\x7f" not in text else _UNSAFE.sub(_json_escape, text)
 
 
-def _replaced(match: re.Match[str]) -> str:
+def _replacement(match: re.Match[str]) -> str:
     return "\N{REPLACEMENT CHARACTER}" if "\ud800" <= match[0] <= "\udfff" else "·"
 
 
-def _keeping_bytes(match: re.Match[str]) -> str:
-    return match[0] if "\udc80" <= match[0] <= "\udcff" else _replaced(match)
+def _replacement_keeping_bytes(match: re.Match[str]) -> str:
+    return match[0] if "\udc80" <= match[0] <= "\udcff" else _replacement(match)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _json_escape(match: re.Match[str]) -> str:
     # Lines that json.dumps broke are its own: inside a string a line break is an escape already.
     return "\n" if match[0] == "\n" else json.dumps(match[0])[1:-1]

@@ -37,17 +37,17 @@ _BREAK = re.compile(r" (?:(?<!\d )|(?!\d{3}(?!\d)|(?:[kMGT]?B|[nµm]?s|min|h|cyc
 """A space at which a line may end: none between the groups of a number, nor between a number and its unit."""
 _WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\]|['"\\])+""")
 """Pattern of a word of a command, with its quotes."""
-_CONTINUED = " \\"
+_LINE_CONTINUATION = " \\"
 _HANGING_INDENT = 4
 """Cells by which the lines that continue a text are set in more than its first."""
-_MIN_LABELLED = 30
+_MIN_WRAPPED_CELLS = 30
 """Cells of a text behind a label from which on it is wrapped."""
-_NARROW = re.compile("[ -~\u00a0-\u02ff\u2010-\u2027\u2500-\u259f]*").fullmatch
+_match_narrow = re.compile("[ -~\u00a0-\u02ff\u2010-\u2027\u2500-\u259f]*").fullmatch
 """Matches what has as many cells as characters: Latin letters, dashes, ellipses, lines and blocks."""
 
 
 def plain(line: Line) -> str:
-    """The words of a line without their roles."""
+    """Return the words of a line without their roles."""
     return "".join(text for text, _ in line)
 
 
@@ -58,33 +58,33 @@ def width(text: str) -> int:
 
 def is_narrow(text: str) -> bool:
     """Return whether each character of the text is known to cover one cell."""
-    return text.isascii() or _NARROW(text) is not None
+    return text.isascii() or _match_narrow(text) is not None
 
 
-def clip(text: str, cells: int, *, more: str = "…") -> str:
-    """``text`` cut to at most ``cells`` cells; a cut is marked with ``more``."""
+def clip(text: str, cells: int, *, ellipsis: str = "…") -> str:
+    """Return ``text`` cut to at most ``cells`` cells; a cut is marked with ``ellipsis``."""
     if width(text) <= cells:
         return text
-    if cells <= width(more):
-        return more[:cells]
-    return set_cell_size(text, cells - width(more)).rstrip() + more
+    if cells <= width(ellipsis):
+        return ellipsis[:cells]
+    return set_cell_size(text, cells - width(ellipsis)).rstrip() + ellipsis
 
 
 def clip_clauses(text: str, cells: int, separator: str = "; ") -> str:
     """``text`` cut to at most ``cells`` cells: behind the last clause that fits, else behind the last part of it that
     fills half of them, else as ``clip`` does.
     """
-    for sign, least in ((separator, 0), (", ", cells // 2)):
+    for sign, min_end in ((separator, 0), (", ", cells // 2)):
         end = len(text)
         while end > 0 and width(text[:end]) > cells:
             end = text.rfind(sign, 0, end)
-        if end > least:
+        if end > min_end:
             return text[:end]
     return clip(text, cells)
 
 
 def pad(text: str, cells: int, *, right: bool = False) -> str:
-    """``text`` cut or filled with spaces to exactly ``cells`` cells, flush right if ``right``."""
+    """Return ``text`` cut or filled with spaces to exactly ``cells`` cells, flush right if ``right``."""
     size = width(text)
     if size > cells:
         text = clip(text, cells)
@@ -102,52 +102,54 @@ def wrap(text: str, cells: int) -> list[str]:
     lines, line = [], ""
     for word in _BREAK.split(text):
         while len(word) > 1 and width(word) > cells:
-            room = cells - width(line) - (1 if line else 0)
-            if line and (room < max(1, cells // 3) or ("," in word[room:cells] and "," not in word[:room])):
+            free_cells = cells - width(line) - (1 if line else 0)
+            if line and (
+                free_cells < max(1, cells // 3) or ("," in word[free_cells:cells] and "," not in word[:free_cells])
+            ):
                 lines.append(line)
-                line, room = "", cells
-            at = word.rfind(",", 0, room) + 1 or room
-            lines.append((line + " " if line else "") + word[:at])
-            line, word = "", word[at:]
-        joined = f"{line} {word}" if line else word
-        if line and width(joined) > cells:
+                line, free_cells = "", cells
+            break_position = word.rfind(",", 0, free_cells) + 1 or free_cells
+            lines.append((line + " " if line else "") + word[:break_position])
+            line, word = "", word[break_position:]
+        longer_line = f"{line} {word}" if line else word
+        if line and width(longer_line) > cells:
             lines.append(line)
-            joined = word
-        line = joined
+            longer_line = word
+        line = longer_line
     return [*lines, line] if line or not lines else lines
 
 
 def clip_line(line: Line, cells: int, *, skip: int = 0) -> Line:
     """The part of a line from cell ``skip`` that fits in ``cells`` cells; half of a wide character becomes a space."""
     spans: list[Span] = []
-    left, room = skip, cells
+    skipped_cells, free_cells = skip, cells
     for text, role in line:
         size = width(text)
-        if left >= size:
-            left -= size
+        if skipped_cells >= size:
+            skipped_cells -= size
             continue
-        if left:
-            head = len(set_cell_size(text, left).rstrip(" ")) if not text.isascii() else left
-            text = _drop_cells(text, left, head)
-            left = 0
-        piece = text if width(text) <= room else set_cell_size(text, room)
+        if skipped_cells:
+            head = len(set_cell_size(text, skipped_cells).rstrip(" ")) if not text.isascii() else skipped_cells
+            text = _drop_cells(text, skipped_cells, head)
+            skipped_cells = 0
+        piece = text if width(text) <= free_cells else set_cell_size(text, free_cells)
         spans.append((piece, role))
-        room -= width(piece)
-        if room <= 0:
+        free_cells -= width(piece)
+        if free_cells <= 0:
             break
     return tuple(spans)
 
 
 def _drop_cells(text: str, cells: int, guess: int) -> str:
     """``text`` without its first ``cells`` cells; ``guess`` is where to begin looking, in characters."""
-    cut = max(0, min(guess, cells))
-    while cell_len(text[:cut]) < cells:
-        cut += 1
-    return " " * (cell_len(text[:cut]) - cells) + text[cut:]
+    length = max(0, min(guess, cells))
+    while cell_len(text[:length]) < cells:
+        length += 1
+    return " " * (cell_len(text[:length]) - cells) + text[length:]
 
 
 def to_ascii(text: str) -> str:
-    """``text`` in ASCII, cell for cell: our glyphs by a like sign, anything else by ``?``.
+    """Return ``text`` in ASCII, cell for cell: our glyphs by a like sign, anything else by ``?``.
 
     Only ``±`` takes more cells, so lines are cut to their width after this.
     """
@@ -160,41 +162,41 @@ def to_ascii(text: str) -> str:
 def spread(left: Iterable[Span], right: Iterable[Span], cells: int) -> Line:
     """A line with ``left`` at its start and ``right`` at its end; ``left`` is cut, and marked so, if too long."""
     right = tuple(right)
-    room = cells - sum(width(text) for text, _ in right)
-    if room < 1:
+    left_cells = cells - sum(width(text) for text, _ in right)
+    if left_cells < 1:
         return clip_line(right, cells)
     left = tuple(left)
-    head = clip_line(left, room)
-    if sum(width(text) for text, _ in left) > room:
-        head = (*clip_line(left, room - 1), ("…", head[-1][1]))
-    used = sum(width(text) for text, _ in head)
-    return (*head, (" " * (room - used), ""), *right)
+    head = clip_line(left, left_cells)
+    if sum(width(text) for text, _ in left) > left_cells:
+        head = (*clip_line(left, left_cells - 1), ("…", head[-1][1]))
+    head_cells = sum(width(text) for text, _ in head)
+    return (*head, (" " * (left_cells - head_cells), ""), *right)
 
 
 def hang_line(line: str, cells: int) -> list[str]:
-    """A line as one or more of at most ``cells`` cells, the others with a hanging indent."""
+    """Return a line as one or more of at most ``cells`` cells, the others with a hanging indent."""
     indent = line[: len(line) - len(line.lstrip())]
     if width(line) <= cells:
         return [line]
-    first, *following = wrap(line.strip(), cells - len(indent) - _HANGING_INDENT)
-    return [indent + first, *(indent + " " * _HANGING_INDENT + part for part in following)]
+    first_part, *other_parts = wrap(line.strip(), cells - len(indent) - _HANGING_INDENT)
+    return [indent + first_part, *(indent + " " * _HANGING_INDENT + part for part in other_parts)]
 
 
-def command_lines(words: str, command: str, cells: int) -> Iterator[str]:
-    """``words command`` in lines of at most ``cells`` cells, each but the last with ``\\`` at its end.
+def command_lines(text: str, command: str, cells: int) -> Iterator[str]:
+    """Yield ``words command`` in lines of at most ``cells`` cells, each but the last with ``\\`` at its end.
 
     A word that is longer is in a line of its own, whole: what is cut cannot be pasted.
     """
-    indent = words[: len(words) - len(words.lstrip())]
-    first, *arguments = _WORD.findall(command)
-    room = cells - len(_CONTINUED)
-    if width(f"{words} {command}") <= cells:
-        yield f"{words} {command}"
+    indent = text[: len(text) - len(text.lstrip())]
+    program, *arguments = _WORD.findall(command)
+    room = cells - len(_LINE_CONTINUATION)
+    if width(f"{text} {command}") <= cells:
+        yield f"{text} {command}"
         return
-    line = f"{words} {first}"
+    line = f"{text} {program}"
     for word in arguments:
         if width(line) + 1 + width(word) > room:
-            yield line + _CONTINUED
+            yield line + _LINE_CONTINUATION
             line = f"{indent}{' ' * _HANGING_INDENT}{word}"
         else:
             line += f" {word}"
@@ -206,14 +208,14 @@ def labelled(label: str, text: str, cells: int) -> list[str]:
 
     Where there is little room, one line that is cut: several would take the place of what they are the heading of.
     """
-    if cells - width(label) < _MIN_LABELLED:
+    if cells - width(label) < _MIN_WRAPPED_CELLS:
         return [clip(label + text, cells)]
-    first, *following = wrap(text, cells - width(label))
-    return [clip(line, cells) for line in (label + first, *(" " * width(label) + part for part in following))]
+    first_part, *other_parts = wrap(text, cells - width(label))
+    return [clip(line, cells) for line in (label + first_part, *(" " * width(label) + part for part in other_parts))]
 
 
 def side_by_side(left: Sequence[Line], right: Sequence[Line], cells: int, gap: int = 2) -> list[Line]:
-    """``left`` in columns of ``cells`` cells, ``right`` after a gap; the longer side continues by itself."""
+    """Return ``left`` in columns of ``cells`` cells, ``right`` after a gap; the longer side continues by itself."""
     return [
         (*fit_line(line, cells), (" " * gap, ""), *right_line) if right_line else line
         for line, right_line in zip_longest(left, right, fillvalue=())
@@ -221,10 +223,10 @@ def side_by_side(left: Sequence[Line], right: Sequence[Line], cells: int, gap: i
 
 
 def fit_line(line: Line, cells: int) -> Line:
-    """A line cut or filled with blanks to exactly ``cells`` cells."""
-    clipped = clip_line(line, cells)
-    used = sum(width(text) for text, _ in clipped)
-    return (*clipped, (" " * (cells - used), "")) if used < cells else clipped
+    """Return a line cut or filled with blanks to exactly ``cells`` cells."""
+    clipped_line = clip_line(line, cells)
+    used_cells = sum(width(text) for text, _ in clipped_line)
+    return (*clipped_line, (" " * (cells - used_cells), "")) if used_cells < cells else clipped_line
 
 
 class LazyLines(Sequence["Line"]):

@@ -19,9 +19,9 @@ Row = TypeVar("Row")
 Row_contra = TypeVar("Row_contra", contravariant=True)
 """Rows of a column: a column of a class also takes rows of its subclasses."""
 _GAP: Final = 2
-_MIN_TEXT: Final = 4
+_MIN_TEXT_CELLS: Final = 4
 """Cells that a text keeps at least."""
-_MINOR: Final = 3
+_MINOR_RANK: Final = 3
 """Rank from which on columns give way to readable ones."""
 _CACHE_SIZE: Final = 20_000
 """Rows up to which their texts are kept from measuring to writing; of more they are made again."""
@@ -82,19 +82,19 @@ def table(
     """
     columns = in_tables(columns)
     natural: Sequence[int] = [0] * len(columns)
-    held: list[list[str]] = []
+    cached_texts: list[list[str]] = []
     count = 0
     for count, texts in enumerate(_texts(columns, rows), 1):
         natural = list(map(max, natural, map(_width_of_value, texts)))
         if count <= _CACHE_SIZE:
-            held.append(texts)
+            cached_texts.append(texts)
     natural = _with_empty_columns(columns, with_titles(columns, natural), cells, hide_empty=hide_empty)
-    fitting = _fitting_columns(columns, natural, cells)
-    widths = _widths(columns, natural, fitting, cells)
-    yield _line([pad(columns[i].title, widths[i], right=columns[i].right) for i in fitting], cells)
-    yield _line(["─" * widths[i] for i in fitting], cells)
-    for texts in held if count <= _CACHE_SIZE else _texts(columns, rows):
-        yield _line([_fitted(columns[i], texts[i], widths[i]) for i in fitting], cells)
+    indices = _fitting_columns(columns, natural, cells)
+    widths = _widths(columns, natural, indices, cells)
+    yield _line([pad(columns[i].title, widths[i], right=columns[i].right) for i in indices], cells)
+    yield _line(["─" * widths[i] for i in indices], cells)
+    for texts in cached_texts if count <= _CACHE_SIZE else _texts(columns, rows):
+        yield _line([_cell_text(columns[i], texts[i], widths[i]) for i in indices], cells)
 
 
 def shown_keys(columns: Sequence[Column[Row]], rows: Iterable[Row], cells: int) -> frozenset[str]:
@@ -121,7 +121,7 @@ def _width_of_value(text: str) -> int:
 
 
 def natural_widths(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> list[int]:
-    """The width that each column would like to have for these rows; 0 for one without any value."""
+    """Return the width that each column would like to have for these rows; 0 for one without any value."""
     natural = [0] * len(columns)
     for row in rows:
         natural = [max(size, _width_of_value(cell(column, row))) for size, column in zip(natural, columns, strict=True)]
@@ -134,7 +134,7 @@ def with_titles(columns: Sequence[Column[Row]], natural: Sequence[int]) -> list[
 
 
 def _texts(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[list[str]]:
-    """The cells of each row."""
+    """Return the cells of each row."""
     return ([cell(column, row) for column in columns] for row in rows)
 
 
@@ -146,8 +146,8 @@ def layout(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -
 
 
 def fitted_cell(column: Column[Row], row: Row, cells: int) -> str:
-    """The text of a row's cell in exactly ``cells`` cells."""
-    return _fitted(column, cell(column, row), cells)
+    """Return the text of a row's cell in exactly ``cells`` cells."""
+    return _cell_text(column, cell(column, row), cells)
 
 
 def _line(texts: list[str], cells: int) -> str:
@@ -155,100 +155,100 @@ def _line(texts: list[str], cells: int) -> str:
 
 
 def cell(column: Column[Row], row: Row) -> str:
-    """The text of a row's cell, safe to print with any content of the trace."""
+    """Return the text of a row's cell, safe to print with any content of the trace."""
     return printable(column.text(row)) if column.text is not None else ""
 
 
-def _fitted(column: Column[Row], text: str, cells: int) -> str:
+def _cell_text(column: Column[Row], text: str, cells: int) -> str:
     is_number = column.narrow is None and column.right
-    return pad(text if is_number else _shortened(column.shorten, text, cells), cells, right=column.right)
+    return pad(text if is_number else _shorten_cached(column.shorten, text, cells), cells, right=column.right)
 
 
 @lru_cache(maxsize=16384)
-def _shortened(shorten: Callable[[str, int], str], text: str, cells: int) -> str:
+def _shorten_cached(shorten: Callable[[str, int], str], text: str, cells: int) -> str:
     """Remembered, since the columns that may be cut hold the names of the same kernels again and again."""
     return shorten(text, cells)
 
 
-def _least(column: Column[Row], natural: int) -> int:
+def _min_width(column: Column[Row], natural: int) -> int:
     return natural if column.narrow is None else min(natural, max(column.narrow, width(column.title)))
 
 
 def _fitting_columns(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> list[int]:
-    """The positions of the columns that are kept."""
-    fitting = [i for i in range(len(columns)) if natural[i] or not any(natural)]
-    while sum(_least(columns[i], natural[i]) + _GAP for i in fitting) - _GAP > cells:
-        last = max(fitting, key=lambda i: (columns[i].rank, i))
-        if columns[last].rank == 0:
+    """Return the positions of the columns that are kept."""
+    indices = [i for i in range(len(columns)) if natural[i] or not any(natural)]
+    while sum(_min_width(columns[i], natural[i]) + _GAP for i in indices) - _GAP > cells:
+        last_column = max(indices, key=lambda i: (columns[i].rank, i))
+        if columns[last_column].rank == 0:
             break
-        fitting.remove(last)
-    return _with_readable_columns(columns, natural, fitting, cells)
+        indices.remove(last_column)
+    return _with_readable_columns(columns, natural, indices, cells)
 
 
 def _with_readable_columns(
-    columns: Sequence[Column[Row]], natural: Sequence[int], fitting: list[int], cells: int
+    columns: Sequence[Column[Row]], natural: Sequence[int], indices: list[int], cells: int
 ) -> list[int]:
-    """The positions without columns of a high rank that keep another from being readable."""
-    minor = sorted((i for i in fitting if columns[i].rank >= _MINOR), key=lambda i: (columns[i].rank, i))
+    """Return the positions without columns of a high rank that keep another from being readable."""
+    minor = sorted((i for i in indices if columns[i].rank >= _MINOR_RANK), key=lambda i: (columns[i].rank, i))
     while minor:
-        widths = _widths(columns, natural, fitting, cells)
-        if all(widths[i] >= _readable(columns[i], natural[i], cells) for i in fitting if i not in minor):
+        widths = _widths(columns, natural, indices, cells)
+        if all(widths[i] >= _readable_width(columns[i], natural[i], cells) for i in indices if i not in minor):
             break
-        fitting = [i for i in fitting if i != minor[-1]]
+        indices = [i for i in indices if i != minor[-1]]
         minor.pop()
-    return fitting
+    return indices
 
 
 def _widths(
-    columns: Sequence[Column[Row]], natural: Sequence[int], fitting: Sequence[int], cells: int
+    columns: Sequence[Column[Row]], natural: Sequence[int], indices: Sequence[int], cells: int
 ) -> dict[int, int]:
     """The least widths, and what is left over for the columns that were cut: first until they are readable, then all,
     the lowest rank first; those of one rank share it.
     """
-    widths = {i: _least(columns[i], natural[i]) for i in fitting}
-    left = cells - sum(widths.values()) - _GAP * (len(fitting) - 1)
-    if left < 0:
-        return _cut_texts(columns, widths, -left)
-    readable = {i: max(widths[i], _readable(columns[i], natural[i], cells)) for i in fitting}
-    for wanted in (readable, {i: natural[i] for i in fitting}):
-        for _, same in groupby(sorted(fitting, key=lambda i: columns[i].rank), key=lambda i: columns[i].rank):
-            left = _share_out(left, widths, {i: wanted[i] for i in same})
+    widths = {i: _min_width(columns[i], natural[i]) for i in indices}
+    free_cells = cells - sum(widths.values()) - _GAP * (len(indices) - 1)
+    if free_cells < 0:
+        return _narrow_texts(columns, widths, -free_cells)
+    readable = {i: max(widths[i], _readable_width(columns[i], natural[i], cells)) for i in indices}
+    for goals in (readable, {i: natural[i] for i in indices}):
+        for _, rank_columns in groupby(sorted(indices, key=lambda i: columns[i].rank), key=lambda i: columns[i].rank):
+            free_cells = _widen_columns(free_cells, widths, {i: goals[i] for i in rank_columns})
     return widths
 
 
-def _cut_texts(columns: Sequence[Column[Row]], widths: dict[int, int], excess: int) -> dict[int, int]:
+def _narrow_texts(columns: Sequence[Column[Row]], widths: dict[int, int], excess: int) -> dict[int, int]:
     """Return the widths less ``excess``, taken from the widest columns of text; columns of numbers keep theirs."""
     texts = [i for i in widths if not columns[i].right]
     for _ in range(excess):
-        widest = max(texts, key=lambda i: widths[i], default=None)
-        if widest is None or widths[widest] <= _MIN_TEXT:
+        column = max(texts, key=lambda i: widths[i], default=None)
+        if column is None or widths[column] <= _MIN_TEXT_CELLS:
             break
-        widths[widest] -= 1
+        widths[column] -= 1
     return widths
 
 
-def _share_out(left: int, widths: dict[int, int], wanted: Mapping[int, int]) -> int:
+def _widen_columns(free_cells: int, widths: dict[int, int], goals: Mapping[int, int]) -> int:
     """Widen columns up to what each wants; returns what is left over."""
-    wanting = sorted(wanted, key=lambda i: wanted[i] - widths[i])  # what one leaves is for those that want more
-    for place, i in enumerate(wanting):
-        share = max(left, 0) // (len(wanting) - place)
-        grow = min(share, wanted[i] - widths[i])
-        widths[i] += grow
-        left -= grow
-    return left
+    columns = sorted(goals, key=lambda i: goals[i] - widths[i])  # what one leaves is for those that want more
+    for place, i in enumerate(columns):
+        share = max(free_cells, 0) // (len(columns) - place)
+        growth = min(share, goals[i] - widths[i])
+        widths[i] += growth
+        free_cells -= growth
+    return free_cells
 
 
-def _readable(column: Column[Row], natural: int, cells: int) -> int:
+def _readable_width(column: Column[Row], natural: int, cells: int) -> int:
     return min(natural, int(column.readable * cells))
 
 
 def as_record(columns: Sequence[Column[Row]], row: Row) -> dict[str, Any]:
-    """The data of a row by key; None is not measured."""
+    """Return the data of a row by key; None is not measured."""
     return {column.key: column.value(row) for column in columns if column.value is not None and column.data}
 
 
 def as_json(head: dict[str, Any], key: str, records: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """A document of the report schema, one line per record, in which ``key`` holds the records."""
+    """Yield a document of the report schema, one line per record, in which ``key`` holds the records."""
     fields = {"schema": SCHEMA, "version": SCHEMA_VERSION, **head}
     yield "{"
     for name, value in fields.items():
@@ -266,19 +266,19 @@ def as_json(head: dict[str, Any], key: str, records: Iterable[dict[str, Any]]) -
 
 
 def as_markdown(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
-    """A Markdown table of the columns that tables show, none of them cut or left out."""
+    """Yield a Markdown table of the columns that tables show, none of them cut or left out."""
     columns = in_tables(columns)
     yield _markdown_line([column.title for column in columns])
     yield _markdown_line(["--:" if column.right else ":--" for column in columns])
     for row in rows:
-        yield _markdown_line([_escaped(cell(column, row)) for column in columns])
+        yield _markdown_line([_escape_markdown(cell(column, row)) for column in columns])
 
 
 def fenced(lines: Iterable[str]) -> list[str]:
     """Lines as a block of Markdown that shows them as they are; its fence is longer than any row of backticks there."""
     text = list(lines)
-    longest = max((len(run) for line in text for run in _BACKTICKS.findall(line)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence_length = max((len(backticks) for line in text for backticks in _BACKTICKS.findall(line)), default=0)
+    fence = "`" * max(3, fence_length + 1)
     return [f"{fence}text", *text, fence]
 
 
@@ -286,6 +286,6 @@ def _markdown_line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escaped(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     """Text that Markdown shows as it is; names in C++ are full of its signs."""
     return _ENTITY.sub(r"\\&", "".join("\\" + sign if sign in "\\|*_<>`[]~#" else sign for sign in text))

@@ -26,7 +26,7 @@ Row = TypeVar("Row")
 NO_ROWS_TEXT: Final = "nothing to show"
 _LABEL_WIDTH: Final = 10
 """Cells of the labels of a page's head."""
-_MIN_WIDTH: Final = 20
+_MIN_TEXT_WIDTH: Final = 20
 """Cells of a text behind its label at least."""
 _COMMAND: Final = re.compile(r"--metrics \S")
 """A command that would break inside the names of metrics."""
@@ -37,33 +37,35 @@ class ColumnOrder:
     """Column that rows are sorted by, and its direction; without a column rows keep their order."""
 
     key: str = ""
-    falling: bool = True
+    is_descending: bool = True
 
-    def choose(self, key: str, *, falling: bool = True) -> ColumnOrder:
-        """Return the order by another column, which begins ``falling``; the same column again is reversed."""
-        return ColumnOrder(key, not self.falling if key == self.key else falling)
+    def choose(self, key: str, *, is_descending: bool = True) -> ColumnOrder:
+        """Return the order by another column, which begins ``is_descending``; the same column again is reversed."""
+        return ColumnOrder(key, not self.is_descending if key == self.key else is_descending)
 
-    def arranged(self, rows: Iterable[Row], value: Callable[[Row], Any]) -> list[Row]:
+    def sort_rows(self, rows: Iterable[Row], value: Callable[[Row], Any]) -> list[Row]:
         """Return the rows by their value; those without one come last."""
         if not self.key:
             return [*rows]
-        known = [(value(row), row) for row in rows]
-        missing = [row for found, row in known if found is None]
-        held = sorted((pair for pair in known if pair[0] is not None), key=lambda pair: pair[0], reverse=self.falling)
-        return [*(row for _, row in held), *missing]
+        pairs = [(value(row), row) for row in rows]
+        unmeasured_rows = [row for row_value, row in pairs if row_value is None]
+        measured_pairs = sorted(
+            (pair for pair in pairs if pair[0] is not None), key=lambda pair: pair[0], reverse=self.is_descending
+        )
+        return [*(row for _, row in measured_pairs), *unmeasured_rows]
 
     def arrow(self, key: str) -> str:
         """Return the arrow behind the title of a column; "" if rows are sorted by another one."""
-        return "" if not self.key or key != self.key else "↓" if self.falling else "↑"
+        return "" if not self.key or key != self.key else "↓" if self.is_descending else "↑"
 
-    def marked(self, column: Column[Row]) -> Column[Row]:
+    def with_arrow(self, column: Column[Row]) -> Column[Row]:
         """Return the column with its arrow in the title."""
         arrow = self.arrow(column.key)
         return replace(column, title=f"{column.title} {arrow}".lstrip()) if arrow else column
 
     def text(self, title: str) -> str:
         """Return ``by TITLE, descending`` for the title of its column."""
-        return f"by {title}, {'descending' if self.falling else 'ascending'}" if self.key else "in original order"
+        return f"by {title}, {'descending' if self.is_descending else 'ascending'}" if self.key else "in original order"
 
 
 def heading(title: str, cells: int, arrow: str = "", *, right: bool = False) -> str:
@@ -131,11 +133,11 @@ class TableContent(Generic[Row]):
         """The page for people, in lines of at most ``width`` cells; longer with ``whole_commands``, where a command is
         suggested.
         """
-        yield from self._above(width, whole_commands=whole_commands)
+        yield from self._lines_above(width, whole_commands=whole_commands)
         yield from self._table(width)
-        yield from self._below(width, whole_commands=whole_commands)
+        yield from self._lines_below(width, whole_commands=whole_commands)
         if explained:
-            yield from self._about(width)
+            yield from self._explanation_lines(width)
 
     def _table(self, width: int) -> Iterator[str]:
         rows = self.rows if self.text_rows is None else [*islice(self.rows, self.text_rows)]
@@ -143,13 +145,13 @@ class TableContent(Generic[Row]):
             yield self.texts.no_rows
             return
         yield from table(self.columns, rows, width, hide_empty=True)
-        hidden = 0 if self.text_rows is None else _count(self.rows) - self.text_rows
-        if hidden > 0:
-            yield f"and {units.counted(hidden, 'more row')} (--format csv has all)"
+        hidden_count = 0 if self.text_rows is None else _count(self.rows) - self.text_rows
+        if hidden_count > 0:
+            yield f"and {units.counted(hidden_count, 'more row')} (--format csv has all)"
 
-    def _above(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
+    def _lines_above(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
         for label, text in self.texts.head:
-            parts = wrap(printable(text), max(_MIN_WIDTH, cells - _LABEL_WIDTH))
+            parts = wrap(printable(text), max(_MIN_TEXT_WIDTH, cells - _LABEL_WIDTH))
             yield from (f"{label if i == 0 else '':<{_LABEL_WIDTH}}{part}".rstrip() for i, part in enumerate(parts))
         yield ""
         if self.shown_findings:
@@ -157,18 +159,18 @@ class TableContent(Generic[Row]):
                 yield from _wrapped_line(printable(line), cells, whole_commands=whole_commands)
             yield ""
 
-    def _below(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
+    def _lines_below(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
         for lines in (self.texts.evidence, [f"note: {note}" for note in self.texts.notes]):
             if lines:
                 yield ""
             for line in lines:
                 yield from _wrapped_line(printable(line), cells, whole_commands=whole_commands)
 
-    def _about(self, cells: int) -> Iterator[str]:
+    def _explanation_lines(self, cells: int) -> Iterator[str]:
         return paragraphs(self.texts.about, cells)
 
     def head(self) -> dict[str, Any]:
-        """The head as data."""
+        """Return the head as data."""
         return {"page": self.name, "notes": list(self.texts.notes), **self.fields()}
 
     def fields(self) -> dict[str, Any]:
@@ -180,7 +182,7 @@ class TableContent(Generic[Row]):
         return (as_record(self.columns, row) for row in self._rows_of_data())
 
     def record(self) -> Mapping[str, Any]:
-        """The whole page as data."""
+        """Return the whole page as data."""
         return {**self.head(), self.name: list(self.records())}
 
     def cells(self) -> Iterator[Sequence[object]]:
@@ -195,7 +197,7 @@ class TableContent(Generic[Row]):
         return as_csv(self.columns, self._rows_of_data())
 
     def markdown(self) -> Iterator[str]:
-        """The page as Markdown."""
+        """Yield the page as Markdown."""
         yield f"**{self.title}**"
         yield ""
         for line in self.texts.findings:

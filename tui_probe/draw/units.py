@@ -31,19 +31,19 @@ def size(count: float | None) -> str:
 def budget(count: int) -> str:
     """Bytes of a limit as a user types them: ``10M``, ``1.5G`` (powers of 1024); others as :func:`size`."""
     for suffix, scale in _BUDGET_UNITS.items():
-        typed = f"{count / scale:.2f}".rstrip("0").rstrip(".")
-        if count >= scale and round(float(typed) * 100) * scale // 100 == count:
-            return f"{typed}{suffix}"
+        number = f"{count / scale:.2f}".rstrip("0").rstrip(".")
+        if count >= scale and round(float(number) * 100) * scale // 100 == count:
+            return f"{number}{suffix}"
     return size(count)
 
 
 def rate(bytes_per_second: float | None) -> str:
-    """``4.02 TB/s``; powers of 1000."""
+    """Return ``4.02 TB/s``; powers of 1000."""
     return NOT_MEASURED if bytes_per_second is None else f"{size(bytes_per_second)}/s"
 
 
 def duration(seconds: float | None) -> str:
-    """A measured time: ``850 ns``, ``12.3 µs``, ``4.56 ms``, ``1.20 s``."""
+    """Return a measured time: ``850 ns``, ``12.3 µs``, ``4.56 ms``, ``1.20 s``."""
     if seconds is None:
         return NOT_MEASURED
     for scale, unit in ((1e9, "ns"), (1e6, "µs"), (1e3, "ms")):
@@ -64,7 +64,7 @@ def elapsed(seconds: float) -> str:
 
 
 def eta_suffix(share: float, seconds: float) -> str:
-    """``, 12 s left`` where a ``share`` took that many ``seconds``, "" as long as that would be a guess."""
+    """Return ``, 12 s left`` where a ``share`` took that many ``seconds``, "" as long as that would be a guess."""
     return f", {elapsed(seconds * (1 - share) / share)} left" if share >= _MIN_SHARE_FOR_ETA else ""
 
 
@@ -79,7 +79,7 @@ def difference(number: int) -> str:
 
 
 def decimal(number: float | None, decimals: int = 2) -> str:
-    """A number that is not a count, with thin groups: ``1 616.25``."""
+    """Return a number that is not a count, with thin groups: ``1 616.25``."""
     return NOT_MEASURED if number is None else f"{number:,.{decimals}f}".replace(",", " ")
 
 
@@ -94,12 +94,12 @@ def short_count(number: int) -> str:
 
 
 def position(first: int, last: int, total: int) -> str:
-    """The visible part of many: ``1–20 of 2 727``."""
+    """Return the visible part of many: ``1–20 of 2 727``."""
     return f"{count(first)}–{count(last)} of {count(total)}"
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 kernel``, ``2 kernels``, ``2 passes``, ``2 copies``."""
+    """Return ``1 kernel``, ``2 kernels``, ``2 passes``, ``2 copies``."""
     if number == 1:
         return f"{count(number)} {noun}"
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
@@ -108,44 +108,44 @@ def counted(number: int, noun: str) -> str:
 
 
 def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """The first and last number of each run of consecutive numbers, in order."""
-    ends: list[tuple[int, int]] = []
+    """Return the first and last number of each run of consecutive numbers, in order."""
+    ranges: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
-        if ends and number == ends[-1][1] + 1:
-            ends[-1] = ends[-1][0], number
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = ranges[-1][0], number
         else:
-            ends.append((number, number))
-    return ends
+            ranges.append((number, number))
+    return ranges
 
 
 def number_ranges(numbers: Iterable[int]) -> str:
-    """``0-2, 5``: distinct numbers in order; of many ranges the first ones, and the number of numbers."""
+    """Return ``0-2, 5``: distinct numbers in order; of many ranges the first ones, and the number of numbers."""
     ranges = runs(numbers)
     texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_MAX_RANGES]]
     total = sum(last - first + 1 for first, last in ranges)
-    more = f", … ({count(total)})" if len(ranges) > _MAX_RANGES else ""
-    return ", ".join(texts) + more
+    total_text = f", … ({count(total)})" if len(ranges) > _MAX_RANGES else ""
+    return ", ".join(texts) + total_text
 
 
 def numbered(noun: str, numbers: Sequence[int]) -> str:
-    """``warp 0``, ``warps 0-2``."""
+    """Return ``warp 0``, ``warps 0-2``."""
     return f"{noun if len(numbers) == 1 else f'{noun}s'} {number_ranges(numbers)}"
 
 
-def listed(texts: Sequence[str], most: int) -> str:
-    """``a, b and 3 more``: at most ``most`` of the texts, and the number of the others."""
-    more = len(texts) - most
-    return ", ".join(texts[:most]) + (f" and {count(more)} more" if more > 0 else "")
+def listed(texts: Sequence[str], max_texts: int) -> str:
+    """``a, b and 3 more``: at most ``max_texts`` of the texts, and the number of the others."""
+    omitted = len(texts) - max_texts
+    return ", ".join(texts[:max_texts]) + (f" and {count(omitted)} more" if omitted > 0 else "")
 
 
 def ordinal(number: int) -> str:
-    """``1st``, ``12th``, ``1 022nd``."""
+    """Return ``1st``, ``12th``, ``1 022nd``."""
     ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{count(number)}{ending}"
 
 
 def extent(dim: Iterable[int] | None) -> str:
-    """A grid or block: ``32768``, ``16×16``; trailing ones are left out."""
+    """Return a grid or block: ``32768``, ``16×16``; trailing ones are left out."""
     if dim is None:
         return NOT_MEASURED
     sides = list(dim)
@@ -160,25 +160,25 @@ def tenths(mean: float) -> str:
 
 
 def percents(parts: Sequence[float], decimals: int = 0) -> list[str]:
-    """The parts of one whole in percent, so rounded that they add up: ``["60%", "8%", "32%"]``.
+    """Return the parts of one whole in percent, so rounded that they add up: ``["60%", "8%", "32%"]``.
 
     ``<1%`` is more than nothing, ``>99%`` less than all; ``–`` where there is no whole.
     """
     total, steps = sum(parts), 100 * 10**decimals
     if not total:
         return [NOT_MEASURED] * len(parts)
-    exact = [part / total * steps for part in parts]
-    rounded = [int(share) for share in exact]
+    unrounded = [part / total * steps for part in parts]
+    step_counts = [int(share) for share in unrounded]
     # Rounded, so that equal rests stay equal: from Python 3.12 on, the last bit of the sum differs.
-    by_rest = sorted(range(len(parts)), key=lambda place: round(rounded[place] - exact[place], 9))
-    for place in by_rest[: steps - sum(rounded)]:
-        rounded[place] += 1
-    least = f"{10**-decimals:.{decimals}f}"
-    bounds = {0: f"<{least}%", steps: f">{100 - float(least):.{decimals}f}%"}
-    near = [0 < part < total and number in bounds for part, number in zip(parts, rounded, strict=True)]
+    by_rest = sorted(range(len(parts)), key=lambda place: round(step_counts[place] - unrounded[place], 9))
+    for place in by_rest[: steps - sum(step_counts)]:
+        step_counts[place] += 1
+    smallest_text = f"{10**-decimals:.{decimals}f}"
+    bounds = {0: f"<{smallest_text}%", steps: f">{100 - float(smallest_text):.{decimals}f}%"}
+    is_at_bound = [0 < part < total and number in bounds for part, number in zip(parts, step_counts, strict=True)]
     return [
-        bounds[number] if edge else f"{number / 10**decimals:.{decimals}f}%"
-        for number, edge in zip(rounded, near, strict=True)
+        bounds[number] if at_bound else f"{number / 10**decimals:.{decimals}f}%"
+        for number, at_bound in zip(step_counts, is_at_bound, strict=True)
     ]
 
 
@@ -188,7 +188,7 @@ def _decimals(value: float) -> int:
 
 
 def share(value: float | None) -> str:
-    """A part of a whole, ``91 %``; ``<0.1 %`` is more than nothing."""
+    """Return a part of a whole, ``91 %``; ``<0.1 %`` is more than nothing."""
     if value is None:
         return NOT_MEASURED
     if 0 < value < 0.0005:
@@ -197,10 +197,10 @@ def share(value: float | None) -> str:
 
 
 def percentage(value: float | None, decimals: int = 1) -> str:
-    """A part of a whole with fixed decimals, for columns whose values are compared: ``9.1%``."""
+    """Return a part of a whole with fixed decimals, for columns whose values are compared: ``9.1%``."""
     return NOT_MEASURED if value is None else f"{value:.{decimals}%}"
 
 
 def ratio(value: float | None) -> str:
-    """A value as a multiple of another: ``1.04×``."""
+    """Return a value as a multiple of another: ``1.04×``."""
     return NOT_MEASURED if value is None else f"{value:.2f}×"

@@ -42,13 +42,13 @@ class Spot:
     """A place in the code and one in the run, each None where a page does not name it.
 
     ``ptx`` are lines of ``pruned.ptx``, counted from 1, or offsets in machine code that was probed itself; of several
-    the one that matters most comes first. ``probed`` is a line of ``probed.ptx`` that the other text has not.
+    the one that matters most comes first. ``probed_line`` is a line of ``probed.ptx`` that the other text has not.
     ``block`` is a number in the grid, ``warp`` one in the block, ``time`` in cycles since the launch began, ``address``
     that of an access to memory. ``probe`` is the probe whose value is meant, "" for any.
     """
 
     ptx: tuple[int, ...] = ()
-    probed: int | None = None
+    probed_line: int | None = None
     block: int | None = None
     warp: int | None = None
     sm: int | None = None
@@ -58,7 +58,7 @@ class Spot:
 
     @classmethod
     def of_line(cls, line: int | None) -> Spot:
-        """The spot of a line of ``pruned.ptx``; an empty one for None."""
+        """Return the spot of a line of ``pruned.ptx``; an empty one for None."""
         return cls() if line is None else cls((line,))
 
     def __bool__(self) -> bool:
@@ -68,7 +68,7 @@ class Spot:
     @property
     def in_code(self) -> bool:
         """True if its line is known."""
-        return bool(self.ptx) or self.probed is not None
+        return bool(self.ptx) or self.probed_line is not None
 
     @property
     def in_run(self) -> bool:
@@ -77,13 +77,22 @@ class Spot:
 
     def completed_from(self, previous: Spot) -> Spot:
         """Return this spot, with missing positions in the code or in the run from ``previous``."""
-        code, run = self if self.in_code else previous, self if self.in_run else previous
-        return Spot(code.ptx, code.probed, run.block, run.warp, run.sm, run.time, run.address, code.probe)
+        code_spot, run_spot = self if self.in_code else previous, self if self.in_run else previous
+        return Spot(
+            code_spot.ptx,
+            code_spot.probed_line,
+            run_spot.block,
+            run_spot.warp,
+            run_spot.sm,
+            run_spot.time,
+            run_spot.address,
+            code_spot.probe,
+        )
 
     def shares_code(self, other: Spot) -> bool:
         """True if one of them is a line of the other."""
-        if self.probed is not None or other.probed is not None:
-            return self.probed == other.probed
+        if self.probed_line is not None or other.probed_line is not None:
+            return self.probed_line == other.probed_line
         return any(mine[0] in theirs for mine, theirs in ((self.ptx, other.ptx), (other.ptx, self.ptx)) if mine)
 
 
@@ -110,18 +119,18 @@ class BaseView(ABC):
 
     @abstractmethod
     def record(self) -> Mapping[str, Any]:
-        """The content as JSON; unmeasured values are None."""
+        """Return the content as JSON; unmeasured values are None."""
 
     @abstractmethod
     def cells(self) -> Iterator[Sequence[object]]:
-        """The content as rows for CSV, the headings first; None is an empty cell."""
+        """Return the content as rows for CSV, the headings first; None is an empty cell."""
 
     def explanation(self) -> Sequence[str]:
         """Explain how to read it, a paragraph each; empty if its kind of view needs no explanation."""
         return ()
 
     def commands(self) -> Mapping[str, str]:
-        """The commands that mean something now, and what they do, in a few words."""
+        """Return the commands that mean something now, and what they do, in a few words."""
         return {}
 
     def press(self, command: str) -> str | None:
@@ -130,24 +139,24 @@ class BaseView(ABC):
         return None
 
     def status(self) -> list[str]:
-        """The visible range and state, in parts of a few words; the last ones matter most."""
+        """Return the visible range and state, in parts of a few words; the last ones matter most."""
         return []
 
     def pinned_parts(self) -> int:
-        """The number of the first parts of ``status`` that name its subject and are never left out."""
+        """Return the number of the first parts of ``status`` that name its subject and are never left out."""
         return 0
 
     def name_keys(self, keys: Mapping[str, str]) -> None:
         """A screen has these views as pages behind these keys, which may be named then."""
         del keys
 
-    def take_over(self, before: View) -> None:
+    def take_over(self, previous: View) -> None:
         """Show as much as can be of what another view of this kind shows: its window, cursor, order, level."""
-        if type(before) is type(self):
-            self.choose(before.choices())
+        if type(previous) is type(self):
+            self.choose(previous.choices())
 
     def target_view(self) -> str:
-        """The view that Enter goes to, at the spot that the cursor is on; "" for none."""
+        """Return the view that Enter goes to, at the spot that the cursor is on; "" for none."""
         return ""
 
     def missing_reason(self, spot: Spot) -> str:
@@ -174,7 +183,7 @@ class EventView(Protocol):
     """A view with trace events for Perfetto."""
 
     def trace_events(self) -> Iterator[dict[str, Any]]:
-        """The events, times in microseconds."""
+        """Return the events, times in microseconds."""
 
     def trace_facts(self) -> Mapping[str, Any]:
         """Facts about the events, for ``otherData``."""
@@ -188,14 +197,14 @@ class Document(BaseView):
 
     @abstractmethod
     def lines(self, width: int) -> Sequence[Line]:
-        """All lines for a width; may be made on demand, so that only those visible cost anything."""
+        """Return all lines for a width; may be made on demand, so that only those visible cost anything."""
 
     def whole_text(self, width: int) -> Sequence[Line]:
-        """The lines outside of a screen, where no key shows what ``lines`` leaves out."""
+        """Return the lines outside of a screen, where no key shows what ``lines`` leaves out."""
         return self.lines(width)
 
     def pinned(self, width: int) -> int:
-        """The number of the first lines that stay visible, such as the headings of a table."""
+        """Return the number of the first lines that stay visible, such as the headings of a table."""
         del width
         return 0
 
@@ -243,11 +252,11 @@ class Document(BaseView):
         return None
 
     def begins(self, width: int) -> int:
-        """The line that the cursor begins at: below what is said of the whole."""
+        """Return the line that the cursor begins at: below what is said of the whole."""
         return self.pinned(width)
 
     def anchor_noun(self) -> str:
-        """The noun for ``anchors``."""
+        """Return the noun for ``anchors``."""
         return "change"
 
     def anchors(self, width: int) -> Sequence[int]:
@@ -261,12 +270,12 @@ class Document(BaseView):
         return []
 
     def pinned_facts(self, number: int, width: int) -> int:
-        """The number of the first parts of ``line_facts`` that are shown first and are never left out."""
+        """Return the number of the first parts of ``line_facts`` that are shown first and are never left out."""
         del number, width
         return 0
 
     def whole_names(self, number: int) -> Sequence[str]:
-        """The full names that a line contains, where names may be cut."""
+        """Return the full names that a line contains, where names may be cut."""
         del number
         return ()
 
@@ -275,12 +284,12 @@ class Document(BaseView):
         return [*lines]
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """The line of the PTX that a line is about, counted from 1; None if it is of none."""
+        """Return the line of the PTX that a line is about, counted from 1; None if it is of none."""
         del number, width
         return None
 
     def spot(self, number: int, width: int) -> Spot:
-        """The spot of a line."""
+        """Return the spot of a line."""
         return Spot.of_line(self.ptx_line(number, width))
 
     def mark(self, number: int, width: int) -> str:
@@ -289,16 +298,16 @@ class Document(BaseView):
         return ""
 
     def marked_option(self) -> str:
-        """The option of ``tui-probe run`` that measures what is marked; "" where nothing is."""
+        """Return the option of ``tui-probe run`` that measures what is marked; "" where nothing is."""
         return ""
 
     def target_view_at(self, number: int, width: int) -> str:
-        """The view that Enter opens on a line."""
+        """Return the view that Enter opens on a line."""
         del number, width
         return self.target_view()
 
     def target(self, number: int, width: int) -> Spot | None:
-        """The target of Enter on a line: its own spot, unless there is a better one. None for no target."""
+        """Return the target of Enter on a line: its own spot, unless there is a better one. None for no target."""
         return self.spot(number, width) or None
 
     def no_target_reason(self, number: int, width: int) -> str:
@@ -312,7 +321,7 @@ class Document(BaseView):
         return False
 
     def place_of_spot(self, spot: Spot, width: int) -> int | None:
-        """The line that is about a spot, in the text that is shown; None where there is none."""
+        """Return the line that is about a spot, in the text that is shown; None where there is none."""
         places = (self.place_of(line, width) for line in spot.ptx)
         return next((place for place in places if place is not None), None)
 
@@ -321,13 +330,13 @@ class Document(BaseView):
         del number
         return None
 
-    def select_part(self, only: Any) -> bool:
+    def select_part(self, part: Any) -> bool:
         """Show a part of the rows, or all again with None. Return whether that changed anything."""
-        del only
+        del part
         return False
 
     def marked_line(self) -> tuple[int, str] | None:
-        """The first line of the PTX whose value is marked as the most or fewest, and the value in words."""
+        """Return the first line of the PTX whose value is marked as the most or fewest, and the value in words."""
         return None
 
     def worst(self) -> tuple[int, str] | None:
@@ -338,7 +347,7 @@ class Document(BaseView):
         return None
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
-        """The line that is about a line of the PTX."""
+        """Return the line that is about a line of the PTX."""
         del ptx_line, width
         return None
 
@@ -373,7 +382,7 @@ class Drawing(BaseView):
         """Let the axis of time have at least that many cycles: the same scale as in a drawing next to this one."""
 
     def ptx_line(self) -> int | None:
-        """The line of the PTX under the cursor, counted from 1, if Enter is to open it; None for none."""
+        """Return the line of the PTX under the cursor, counted from 1, if Enter is to open it; None for none."""
         return None
 
     def kernel_target(self) -> tuple[Path, int] | None:
@@ -381,7 +390,7 @@ class Drawing(BaseView):
         return None
 
     def spot(self) -> Spot:
-        """The spot of the cursor."""
+        """Return the spot of the cursor."""
         return Spot.of_line(self.ptx_line())
 
     def no_target_reason(self) -> str:
@@ -389,12 +398,12 @@ class Drawing(BaseView):
         return ""
 
     def go_to(self, spot: Spot) -> bool:
-        """The cursor to a spot. False where nothing of it is drawn."""
+        """Move the cursor to a spot. Return False where nothing of it is drawn."""
         del spot
         return False
 
     def find(self, text: str, step: int) -> bool:
-        """The cursor to the next thing (1) or the one before (-1) whose name the text means, around the end.
+        """Move the cursor to the next thing (1) or the one before (-1) whose name the text means, around the end.
 
         False where there is none.
         """

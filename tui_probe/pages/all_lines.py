@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, LineValue
     from tui_probe.trace.model import Kernel, Trace
 
-_BAR: Final = 8
+_BAR_CELLS: Final = 8
 MAX_LINES_SHOWN: Final = 40
 """Lines in the report; data has all."""
-LINES_ABOUT: Final = (
+LINES_EXPLANATION: Final = (
     "Every line that a probe measured, in the newest result of each kernel. Lines are sorted by the first metric of"
     " their probe, the most wasteful first. The share is relative to the sum over all lines, in all kernels, that the"
     " same probe measured. If the metric is already a share, such as a share of warp life, this share is shown.",
@@ -54,7 +54,7 @@ class KernelLine:
 
     kernel: Kernel
     probe: str
-    name: str
+    measure_name: str
     """Name of the ranking measure."""
     row: LineRow
     value: float
@@ -67,21 +67,23 @@ class KernelLine:
     """True for the main measure of the probe; False if no line of the kernel has a value of the main measure."""
 
     @property
-    def place(self) -> str:
+    def source_position(self) -> str:
         """``strided_store.cu:4``; ``–`` where no source is known."""
         source = self.row.source
         return NOT_MEASURED if source is None else f"{PurePath(source.file).name}:{source.line}"
 
     @property
-    def adjacent(self) -> str:
+    def other_values_text(self) -> str:
         """The other values of the line with their headings: ``512 executions, waits for barrier``."""
-        others = {name: value for name, value in self.row.values.items() if name != self.name and value is not None}
-        return ", ".join(_titled_text(self._heading(name), value) for name, value in others.items())
+        other_values = {
+            name: value for name, value in self.row.values.items() if name != self.measure_name and value is not None
+        }
+        return ", ".join(_titled_text(self._heading(name), value) for name, value in other_values.items())
 
     @property
     def heading(self) -> str:
         """The heading of the ranking measure, ``share of warp life`` for ``of warp life``."""
-        heading = self._heading(self.name)
+        heading = self._heading(self.measure_name)
         return f"share {heading}" if heading.startswith("of ") else heading
 
     def _heading(self, name: str) -> str:
@@ -90,34 +92,38 @@ class KernelLine:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLines:
-    """Lines with a number to compare kernels by, and an error text for each result that cannot be read. ``in_words``
-    has kernel and probe of the results whose lines have words only, such as the kind of an invalid access.
+    """Lines with a number to compare kernels by, and an error text for each result that cannot be read.
+
+    ``textual_results`` has kernel and probe of the results whose lines have words only, such as the kind of an invalid
+    access.
     """
 
     lines: list[KernelLine]
     errors: list[str]
-    in_words: list[tuple[Kernel, str]]
+    textual_results: list[tuple[Kernel, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class _RankedResult:
-    """A result of a kernel: the values of the measure ``name`` by line."""
+    """A result of a kernel: the values of the measure ``measure_name`` by line."""
 
     kernel: Kernel
     probe: str
-    name: str
+    measure_name: str
     spec: LineSpec
     values: Sequence[tuple[LineRow, float]]
     opcodes: Mapping[int, str]
-    is_in_words: bool
+    is_textual: bool
 
     def lines(self, total: float) -> Iterator[KernelLine]:
         """Yield the lines. ``total`` is the sum of the measure over all kernels with the same probe."""
-        is_main = self.name == self.spec.main
+        is_main = self.measure_name == self.spec.main
         for row, value in self.values:
             share = value if isinstance(value, ShareValue) else ShareValue(value / total if total else 0.0)
             opcode = self.opcodes.get(row.line)
-            yield KernelLine(self.kernel, self.probe, self.name, row, value, self.spec.measures, share, opcode, is_main)
+            yield KernelLine(
+                self.kernel, self.probe, self.measure_name, row, value, self.spec.measures, share, opcode, is_main
+            )
 
 
 def measured_lines(
@@ -137,45 +143,45 @@ def measured_lines(
     totals: defaultdict[tuple[str, str], float] = defaultdict(float)
     for result in results:
         for _, value in result.values:
-            totals[result.probe, result.name] += value
-    lines = [line for result in results for line in result.lines(totals[result.probe, result.name])]
+            totals[result.probe, result.measure_name] += value
+    lines = [line for result in results for line in result.lines(totals[result.probe, result.measure_name])]
     lines.sort(key=lambda line: (not line.is_main, -line.share, line.kernel.index, line.row.line))
-    return MeasuredLines(lines, errors, [(result.kernel, result.probe) for result in results if result.is_in_words])
+    return MeasuredLines(lines, errors, [(result.kernel, result.probe) for result in results if result.is_textual])
 
 
 def _sources_with_lines(trace: Trace, kernel: Kernel) -> Iterator[ViewSource]:
     """Yield the kernel under each probe that measures lines, if its newest result is not too large."""
     line_probes = probe_names_where(lambda probe: probe.lines)
     for source in unjoined_sources(ViewSource(trace, kernel)):
-        known = analysis_name(source.kernel) in line_probes
-        if known and source.kernel.result_rows and result_bytes(source) <= MAX_UNASKED_BYTES:
+        measures_lines = analysis_name(source.kernel) in line_probes
+        if measures_lines and source.kernel.result_rows and result_bytes(source) <= MAX_UNASKED_BYTES:
             yield source
 
 
 def _ranked_result(kernel: Kernel, source: ViewSource) -> _RankedResult:
     """Read the newest result of a kernel under a probe. Raises TraceError or OSError if it cannot be read."""
-    joined = read_joined(joined_sources(source))
-    spec, rows = line_rows(joined)
-    opcodes = opcodes_of(joined)
+    result = read_joined(joined_sources(source))
+    spec, rows = line_rows(result)
+    opcodes = opcodes_of(result)
     name = _ranking_measure(spec, rows)
     values = []
     for row in rows.rows:
         value = row.values.get(name)
         if isinstance(value, int | float) and row.line:
             values.append((row, value if isinstance(value, ShareValue) else float(value)))
-    is_in_words = any(isinstance(row.values.get(name), str) for row in rows.rows)
-    return _RankedResult(kernel, joined.name, name, spec, values, opcodes, is_in_words)
+    is_textual = any(isinstance(row.values.get(name), str) for row in rows.rows)
+    return _RankedResult(kernel, result.name, name, spec, values, opcodes, is_textual)
 
 
 def _ranking_measure(spec: LineSpec, lines: LineRows) -> str:
     """Return the measure that ranks lines: the first that is a sum and that some line has, so each has a share."""
     by_name = sorted(spec.measures, key=lambda measure: measure.name != spec.main)
     sums = [measure.name for measure in by_name if measure.rule == "sum"]
-    known = (name for name in sums if any(row.values.get(name) for row in lines.rows))
-    return next(known, spec.main)
+    measured_sums = (name for name in sums if any(row.values.get(name) for row in lines.rows))
+    return next(measured_sums, spec.main)
 
 
-def _whole_if_integer(value: float) -> float:
+def _integer_if_whole(value: float) -> float:
     return int(value) if value.is_integer() and not isinstance(value, ShareValue) else value
 
 
@@ -201,12 +207,12 @@ ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
     ),
     Column("ptx_line", lambda r: r.row.line, "line", lambda r: short_position(r.row.line)),
     Column("probe", lambda r: r.probe),
-    Column("measure", lambda r: r.name, "measure", lambda r: r.heading, right=False),
-    Column("value", lambda r: float(r.value), "value", lambda r: _value_text(_whole_if_integer(r.value))),
+    Column("measure", lambda r: r.measure_name, "measure", lambda r: r.heading, right=False),
+    Column("value", lambda r: float(r.value), "value", lambda r: _value_text(_integer_if_whole(r.value))),
     Column("share", lambda r: float(r.share), "share", lambda r: r.share.text),
     Column("file", lambda r: r.row.source.file if r.row.source else None),
     Column("source_line", lambda r: r.row.source.line if r.row.source else None),
-    Column("place", None, "source", lambda r: r.place, right=False, rank=1),
+    Column("place", None, "source", lambda r: r.source_position, right=False, rank=1),
     Column(
         "opcode",
         lambda r: r.opcode,
@@ -218,7 +224,13 @@ ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
         shorten=shorten,
     ),
     Column(
-        "others", lambda r: dict(r.row.values), "in addition", lambda r: r.adjacent, right=False, rank=3, nested=True
+        "others",
+        lambda r: dict(r.row.values),
+        "in addition",
+        lambda r: r.other_values_text,
+        right=False,
+        rank=3,
+        nested=True,
     ),
 )
 """The column of the measure stays at any table width, because a value means nothing without it."""
@@ -228,22 +240,22 @@ def ranked_lines(lines: Sequence[KernelLine], cells: int) -> list[Line]:
     """Return a list, ``cells`` wide, of a kernel's source lines with the largest share of their first measure."""
     by_place: defaultdict[str, list[KernelLine]] = defaultdict(list)
     for line in lines:
-        if line.share and (line.probe, line.name) == (lines[0].probe, lines[0].name):
-            by_place[line.place if line.row.source else short_position(line.row.line)].append(line)
+        if line.share and (line.probe, line.measure_name) == (lines[0].probe, lines[0].measure_name):
+            by_place[line.source_position if line.row.source else short_position(line.row.line)].append(line)
     if not by_place:
         return []
     ranked = sorted(by_place.items(), key=lambda item: -sum(line.value for line in item[1]))
-    texts = [(place, _opcode_text(parts), _sum_text(parts)) for place, parts in ranked]
+    texts = [(place, _opcode_text(group), _sum_text(group)) for place, group in ranked]
     widths = [max(width(part) for part in column) for column in zip(*texts, strict=True)]
     rows: list[Line] = [((clip(f" lines by {lines[0].heading}, {lines[0].probe}", cells), "head"),)]
     for (_, parts), (place, opcode, value) in zip(ranked, texts, strict=True):
         share = ShareValue(sum(line.share for line in parts))
-        others = parts[0].adjacent if len(parts) == 1 else ""
+        other_values = parts[0].other_values_text if len(parts) == 1 else ""
         text = f" {pad(place, widths[0])}  {pad(opcode, widths[1])}  {pad(value, widths[2], right=True)}  "
-        bar = f" {row_bar(share, _BAR)}"
-        room = cells - len(bar) - 6
-        text += clip_clauses(others, max(0, room - width(text)), ", ")
-        rows.append(((bar, "hue0"), (f" {share.text:>4} ", ""), (clip(text, room), "")))
+        bar = f" {row_bar(share, _BAR_CELLS)}"
+        text_cells = cells - len(bar) - 6
+        text += clip_clauses(other_values, max(0, text_cells - width(text)), ", ")
+        rows.append(((bar, "hue0"), (f" {share.text:>4} ", ""), (clip(text, text_cells), "")))
     return rows
 
 
@@ -259,7 +271,7 @@ def _sum_text(parts: Sequence[KernelLine]) -> str:
     """Return the sum of the values; "" of shares, which are beside the bar."""
     if isinstance(parts[0].value, ShareValue):
         return ""
-    return _value_text(_whole_if_integer(sum(float(line.value) for line in parts)))
+    return _value_text(_integer_if_whole(sum(float(line.value) for line in parts)))
 
 
 def no_lines_text() -> str:
@@ -268,11 +280,11 @@ def no_lines_text() -> str:
 
 
 def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[KernelLine]:
-    """All lines, the largest share first."""
-    measured = measured_lines(trace, progress)
-    rows = measured.lines
+    """Return all lines, the largest share first."""
+    lines = measured_lines(trace, progress)
+    rows = lines.lines
 
-    def opens(line: KernelLine) -> tuple[Path, int] | None:
+    def kernel_target(line: KernelLine) -> tuple[Path, int] | None:
         return trace.directory, line.kernel.index
 
     return TablePage(
@@ -281,34 +293,36 @@ def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[Kerne
         ALL_LINES_COLUMNS,
         rows,
         PageTexts(
-            (), [_summary(rows)] if rows else [], [*_missing_notes(trace, measured), *measured.errors], LINES_ABOUT
+            (), [_summary(rows)] if rows else [], [*_missing_notes(trace, lines), *lines.errors], LINES_EXPLANATION
         ),
         text_rows=MAX_LINES_SHOWN,
-        opens=opens if rows else None,
-        names=lambda line: (line.kernel.demangled, line.place, line.opcode or ""),
+        kernel_of_row=kernel_target if rows else None,
+        names_of_row=lambda line: (line.kernel.demangled, line.source_position, line.opcode or ""),
     )
 
 
-def _missing_notes(trace: Trace, measured: MeasuredLines) -> Iterator[str]:
+def _missing_notes(trace: Trace, lines: MeasuredLines) -> Iterator[str]:
     """Yield how to get lines if there are none, and the kernels whose lines are not in this table."""
-    if not measured.lines and not has_line_measures(trace):
+    if not lines.lines and not has_line_measures(trace):
         yield no_lines_text()
-    for probe in dict.fromkeys(probe for _, probe in measured.in_words):
-        kernels = ", ".join(f"#{kernel.index}" for kernel, kernel_probe in measured.in_words if kernel_probe == probe)
+    for probe in dict.fromkeys(probe for _, probe in lines.textual_results):
+        kernels = ", ".join(
+            f"#{kernel.index}" for kernel, kernel_probe in lines.textual_results if kernel_probe == probe
+        )
         yield (
             f"{kernels}: lines of {probe} have no value for sorting. To list these lines: tui-probe show lines"
             " TRACE:KERNEL"
         )
     for kernel in trace.kernels:
-        if (read := result_bytes(ViewSource(trace, kernel))) > MAX_UNASKED_BYTES:
-            yield f"#{kernel.index}: its {size(read)} of results are read only when you open this kernel's page"
+        if (byte_count := result_bytes(ViewSource(trace, kernel))) > MAX_UNASKED_BYTES:
+            yield f"#{kernel.index}: its {size(byte_count)} of results are read only when you open this kernel's page"
 
 
 def has_line_measures(trace: Trace) -> bool:
     """Return whether a probe of the trace measures lines and has a result."""
     line_probes = probe_names_where(lambda probe: probe.lines)
-    return any(kernel.result_rows and analysis_name(probed) in line_probes for kernel in trace.kernels
-               for probed in kernel.by_probe())  # fmt: skip
+    return any(kernel.result_rows and analysis_name(probed_kernel) in line_probes for kernel in trace.kernels
+               for probed_kernel in kernel.by_probe())  # fmt: skip
 
 
 def _summary(rows: Sequence[KernelLine]) -> str:

@@ -71,7 +71,7 @@ _BAR_GROUPS: Final = {
 }  # fmt: skip
 """Figures that have one scale."""
 _NAME_WIDTH: Final = 28
-_MIN_BAR: Final = 10
+_MIN_BAR_CELLS: Final = 10
 _CELL_WIDTH: Final = 9
 _BAR_CELLS: Final = 20
 _CURVE_ROWS: Final = 12
@@ -80,7 +80,7 @@ _CURVE_MARKS: Final = 4
 _AXIS_CELLS: Final = 11
 """Cells left of the curves: the labels of the vertical axis, and the axis."""
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyz"
-_TOP: Final = 7
+_MAX_RAMP: Final = 7
 """The last of the roles ramp0 … ramp7."""
 
 
@@ -113,21 +113,21 @@ BANDWIDTH_COLUMNS: Final[tuple[Column[Rate], ...]] = (
 """``specified_bytes_per_second`` is null where the driver tells no specification (L2, the way to the host, disks)."""
 
 
-def bandwidth_page(measured: Bandwidth, *, everything: bool = False) -> TablePage[Rate]:
+def bandwidth_page(bandwidth: Bandwidth, *, everything: bool = False) -> TablePage[Rate]:
     """Return the page with a row per rate; ``everything``: also a row per measured pair of blocks and bytes in
     flight.
     """
-    card = measured.card
+    card = bandwidth.card
     notes = [CACHES_EXPLANATION, TIMES_EXPLANATION] if card is not None else [TIMES_EXPLANATION]
-    rows = [*measured.rates, *measured.swept] if everything else measured.rates
+    rows = [*bandwidth.rates, *bandwidth.swept] if everything else bandwidth.rates
     texts = PageTexts(
-        [] if card is None else _page_texts(card), list(cache_findings(measured)), notes, BANDWIDTH_EXPLANATION
+        [] if card is None else _page_texts(card), list(cache_findings(bandwidth)), notes, BANDWIDTH_EXPLANATION
     )
     return TablePage("bandwidth", "Bandwidth", BANDWIDTH_COLUMNS, rows, texts, {"device": device_record(card)})
 
 
 def _page_texts(card: GpuCard) -> list[tuple[str, str]]:
-    """The device, and what its memory could do by its clock and bus."""
+    """Return the device, and what its memory could do by its clock and bus."""
     text = f"{card.name}: {units.counted(card.sms, 'SM')}, L2 {units.size(card.l2_bytes)}, "
     text += f"{units.size(card.memory_bytes)} of memory"
     limit = card.memory_bandwidth
@@ -138,7 +138,7 @@ def _page_texts(card: GpuCard) -> list[tuple[str, str]]:
 
 
 def device_record(card: GpuCard | None) -> dict[str, Any] | None:
-    """The device as data; None where only the disk was measured."""
+    """Return the device as data; None where only the disk was measured."""
     if card is None:
         return None
     return {
@@ -157,15 +157,18 @@ class BandwidthBars(Document):
 
     title = "Bandwidth as bars"
 
-    def __init__(self, measured: Bandwidth) -> None:
-        self.measured = measured
+    def __init__(self, bandwidth: Bandwidth) -> None:
+        self.bandwidth = bandwidth
 
     def lines(self, width: int) -> Sequence[Line]:
-        cells, name = width, min(max(cell_width(printable(rate.what)) for rate in self.measured.rates), _NAME_WIDTH)
+        cells, name_cells = (
+            width,
+            min(max(cell_width(printable(rate.what)) for rate in self.bandwidth.rates), _NAME_WIDTH),
+        )
         lines: list[Line] = []
-        for title, rates in self._parts():
-            lines += [((title, "title"),), *self._bars(rates, cells, name), ()]
-        if any(rate.limit for rate in self.measured.rates):
+        for title, rates in self._groups():
+            lines += [((title, "title"),), *self._bars(rates, cells, name_cells), ()]
+        if any(rate.limit for rate in self.bandwidth.rates):
             legend = (
                 "“│” marks the limit that the clock and the width of the memory bus set. Each group is scaled to its"
                 " longest bar or mark."
@@ -175,42 +178,42 @@ class BandwidthBars(Document):
             lines += [(), *(((part, ""),) for part in wrap(paragraph, cells))]
         return lines
 
-    def _parts(self) -> Iterator[tuple[str, list[Rate]]]:
-        """The values by part, those of a name that is not known last."""
-        rates = self.measured.rates
+    def _groups(self) -> Iterator[tuple[str, list[Rate]]]:
+        """Yield the values by part, those of a name that is not known last."""
+        rates = self.bandwidth.rates
         for title, keys in _BAR_GROUPS.items():
             group = [rate for rate in rates if rate.key in keys]
             if group:
                 yield title, group
-        known = {key for keys in _BAR_GROUPS.values() for key in keys}
-        others = [rate for rate in rates if rate.key not in known]
-        if others:
-            yield "Other", others
+        grouped_keys = {key for keys in _BAR_GROUPS.values() for key in keys}
+        other_rates = [rate for rate in rates if rate.key not in grouped_keys]
+        if other_rates:
+            yield "Other", other_rates
 
-    def _bars(self, rates: Sequence[Rate], cells: int, name: int) -> Iterator[Line]:
-        """Bars of one scale behind names of ``name`` cells."""
+    def _bars(self, rates: Sequence[Rate], cells: int, name_cells: int) -> Iterator[Line]:
+        """Bars of one scale behind names of ``name_cells`` cells."""
         scale = max(max(rate.bytes_per_second, rate.limit or 0.0) for rate in rates)
-        ends = [_end_text(rate) for rate in rates]
-        last = max(map(cell_width, ends))
-        room = max(cells - name - last - 5, _MIN_BAR)
-        for rate, end in zip(rates, ends, strict=True):
-            filled = max(round(room * rate.bytes_per_second / scale), 1)
-            mark = min(round(room * (rate.limit or 0.0) / scale), room)
-            bar = "█" * filled
-            tail = " " * max(mark - filled, 0) + "│" if mark > filled else ""
+        end_texts = [_end_text(rate) for rate in rates]
+        end_cells = max(map(cell_width, end_texts))
+        bar_cells = max(cells - name_cells - end_cells - 5, _MIN_BAR_CELLS)
+        for rate, end in zip(rates, end_texts, strict=True):
+            filled_cells = max(round(bar_cells * rate.bytes_per_second / scale), 1)
+            limit_cells = min(round(bar_cells * (rate.limit or 0.0) / scale), bar_cells)
+            bar = "█" * filled_cells
+            tail = " " * max(limit_cells - filled_cells, 0) + "│" if limit_cells > filled_cells else ""
             yield (
-                (f"  {pad(clip(printable(rate.what), name), name)} ", ""),
+                (f"  {pad(clip(printable(rate.what), name_cells), name_cells)} ", ""),
                 (bar, "ramp6"),
-                (pad(tail, room + 1 - filled), "accent"),
-                (pad(end, last, right=True), ""),
+                (pad(tail, bar_cells + 1 - filled_cells), "accent"),
+                (pad(end, end_cells, right=True), ""),
             )
 
     def record(self) -> Mapping[str, Any]:
-        page = bandwidth_page(self.measured)
+        page = bandwidth_page(self.bandwidth)
         return {"page": "bars", **page.fields(), "bandwidth": [*page.records()]}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        return bandwidth_page(self.measured).cells()
+        return bandwidth_page(self.bandwidth).cells()
 
 
 def _end_text(rate: Rate) -> str:
@@ -239,16 +242,16 @@ class SweepPage(Document):
         sweep = self.sweep
         heading = "".join(pad(units.size(flight), _CELL_WIDTH, right=True) for flight in sweep.flights)
         yield ((f"{'blocks':>8}", "head"), (heading, "head"))
-        wide = 8 + _CELL_WIDTH * len(sweep.flights) + 2 + _BAR_CELLS <= cells
+        has_bars = 8 + _CELL_WIDTH * len(sweep.flights) + 2 + _BAR_CELLS <= cells
         for blocks in sweep.blocks:
             spans: list[tuple[str, str]] = [(f"{units.count(blocks):>8}", "head")]
             for flight in sweep.flights:
                 rate = sweep.at(blocks, flight)
                 text = NOT_MEASURED if rate is None else units.count(round(rate.bytes_per_second / 1e9))
-                role = "dim" if rate is None else f"ramp{round(_TOP * sweep.share(rate))}"
+                role = "dim" if rate is None else f"ramp{round(_MAX_RAMP * sweep.share(rate))}"
                 spans.append((pad(text, _CELL_WIDTH, right=True), role))
             best = sweep.best_of(blocks)
-            if wide and best is not None:
+            if has_bars and best is not None:
                 spans += [("  ", ""), ("█" * max(round(_BAR_CELLS * sweep.share(best)), 1), "ramp6")]
             yield tuple(spans)
 
@@ -257,13 +260,13 @@ class SweepPage(Document):
 
         Where several letters meet, that of the fewest bytes is shown.
         """
-        sweep, room = self.sweep, cells - _AXIS_CELLS - 1
-        top, rows = sweep.best.bytes_per_second, _CURVE_ROWS
+        sweep, plot_cells = self.sweep, cells - _AXIS_CELLS - 1
+        maximum, rows = sweep.best.bytes_per_second, _CURVE_ROWS
         canvas = Canvas(cells, rows + 2)
-        step = min(max(room // max(len(sweep.blocks), 1), 6), 16)
+        step = min(max(plot_cells // max(len(sweep.blocks), 1), 6), 16)
         for mark in range(_CURVE_MARKS):
             share = 1 - mark / (_CURVE_MARKS - 1)
-            label = units.rate(top * share) if share else "0"
+            label = units.rate(maximum * share) if share else "0"
             canvas.text(0, round((1 - share) * (rows - 1)), f"{label:>{_AXIS_CELLS - 2}} ┤", "dim")
         for place, blocks in enumerate(sweep.blocks):
             column = _AXIS_CELLS + place * step + step // 2
@@ -271,9 +274,9 @@ class SweepPage(Document):
             for sign, flight in reversed([*zip(_SIGNS, sweep.flights, strict=False)]):
                 rate = sweep.at(blocks, flight)
                 if rate is not None:
-                    row = round((1 - rate.bytes_per_second / top) * (rows - 1))
+                    row = round((1 - rate.bytes_per_second / maximum) * (rows - 1))
                     canvas.text(column, row, sign, f"hue{_SIGNS.index(sign) % 6}")
-        canvas.text(_AXIS_CELLS, rows, "─" * min(step * len(sweep.blocks), room), "rule")
+        canvas.text(_AXIS_CELLS, rows, "─" * min(step * len(sweep.blocks), plot_cells), "rule")
         yield from canvas.lines()
         signs = (
             f"{sign} {units.size(flight)}".replace(" ", "\u00a0")
@@ -306,23 +309,27 @@ class SweepPage(Document):
         yield from (list(self._row(rate).values()) for rate in self._rates())
 
 
-def open_bandwidth(measured: Bandwidth, title: str) -> PageSet:
-    """The values as a table and as bars, and the sweep where there was one."""
+def open_bandwidth(bandwidth: Bandwidth, title: str) -> PageSet:
+    """Return the values as a table and as bars, and the sweep where there was one."""
 
     def table() -> View:
-        page = bandwidth_page(measured)
-        page.explained = True
+        page = bandwidth_page(bandwidth)
+        page.shows_explanation = True
         return page.prepare()
 
     pages = [
         LazyPage("bandwidth", "Figures", table, BANDWIDTH_EXPLANATION),
-        LazyPage("bars", "Bars", lambda: BandwidthBars(measured), BANDWIDTH_EXPLANATION),
+        LazyPage("bars", "Bars", lambda: BandwidthBars(bandwidth), BANDWIDTH_EXPLANATION),
     ]
-    sweep = sweep_from_rates(measured.swept)
+    sweep = sweep_from_rates(bandwidth.swept)
     if sweep is not None:
-        shown = sweep
+        complete_sweep = sweep
         blocks = LazyPage(
-            "sweep", "Blocks", lambda: SweepPage(shown, measured.card, explained=True), SWEEP_EXPLANATION, in_text=True
+            "sweep",
+            "Blocks",
+            lambda: SweepPage(complete_sweep, bandwidth.card, explained=True),
+            SWEEP_EXPLANATION,
+            in_text=True,
         )
         pages.append(blocks)
     return PageSet(title, pages)

@@ -32,7 +32,7 @@ MAX_LISTED: Final = 20
 """Kernels that are shown one by one; of more, groups are."""
 MODES: Final[dict[ProbeMode, str]] = {"ptx": "PTX", "graft": "SASS"}
 _PROBED_TEXTS: Final[dict[ProbeMode, str]] = {"ptx": "probed in PTX", "graft": "grafted"}
-_MAX_NAMED: Final = 3
+_MAX_NAMES: Final = 3
 VERSION: Final = 1
 """Version of the JSON; it rises when a key changes its meaning or goes."""
 _NO_ASSEMBLER_NOTE: Final = "no ptxas found"
@@ -40,7 +40,7 @@ _UNKNOWN_RESOURCES: Final = ", so registers and spills are unknown"
 _VERIFIED_NOTE: Final = "the probe writes only its own registers and maps, and never branches out of its snippets"
 _SPILL_HEADINGS: Final = ("source", "loads", "stores", "bytes per thread", "loops")
 _HEADINGS: Final = ("offset", "SASS", "source", "loops", "waits for", "producers")
-_MOST_PRODUCERS: Final = 3
+_MAX_PRODUCERS: Final = 3
 
 
 def check_totals(kernels: Sequence[KernelCheck]) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def check_totals(kernels: Sequence[KernelCheck]) -> dict[str, Any]:
 
 
 def check_totals_line(kernels: Sequence[KernelCheck]) -> str:
-    """``87 kernels: 52 grafted, 35 refused (graft-calls)``."""
+    """Return ``87 kernels: 52 grafted, 35 refused (graft-calls)``."""
     by_mode = Counter(kernel.mode for kernel in kernels if kernel.status == "ok")
     parts = [f"{count(by_mode[mode])} {text}" for mode, text in _PROBED_TEXTS.items() if by_mode[mode]]
     parts += [
@@ -69,16 +69,16 @@ def group_lines(kernels: Sequence[tuple[KernelCheck, ProcessLog]], arrow: str) -
         group = [(kernel, log) for kernel, log in kernels if kernel.status == "ok" and kernel.mode == mode]
         if group:
             yield f"{text}: {counted(len(group), 'kernel')} for {_architectures([kernel for kernel, _ in group])}"
-            yield f"  registers  {_registers([log for _, log in group], arrow)}"
+            yield f"  registers  {_registers_text([log for _, log in group], arrow)}"
             yield from _kernel_names([kernel for kernel, _ in group])
-    for left_out in _unprobed_groups([kernel for kernel, _ in kernels]):
-        first = left_out[0]
-        number = counted(len(left_out), "kernel")
-        yield f"{first.status}, {first.code or NOT_MEASURED}: {number} for {_architectures(left_out)}"
-        yield f"  reason     {first.reason}"
-        if first.advice:
-            yield f"  instead    {first.advice}"
-        yield from _kernel_names(left_out)
+    for unprobed in _unprobed_groups([kernel for kernel, _ in kernels]):
+        example = unprobed[0]
+        size_text = counted(len(unprobed), "kernel")
+        yield f"{example.status}, {example.code or NOT_MEASURED}: {size_text} for {_architectures(unprobed)}"
+        yield f"  reason     {example.reason}"
+        if example.advice:
+            yield f"  instead    {example.advice}"
+        yield from _kernel_names(unprobed)
     yield ""
     yield "For all kernels, use --format json; for one kernel, use --kernel NAME"
 
@@ -96,45 +96,46 @@ def _architectures(kernels: Sequence[KernelCheck]) -> str:
     return ", ".join(sorted({kernel.arch for kernel in kernels}))
 
 
-def _registers(logs: Sequence[ProcessLog], arrow: str) -> str:
-    """``24 to 96 → 26 to 98, at most +2``."""
-    known = [
+def _registers_text(logs: Sequence[ProcessLog], arrow: str) -> str:
+    """Return ``24 to 96 → 26 to 98, at most +2``."""
+    register_pairs = [
         (log.pruned.registers, log.probed.registers)
         for log in logs
         if log.pruned and log.probed and log.pruned.registers is not None and log.probed.registers is not None
     ]
-    if not known:
+    if not register_pairs:
         return NOT_MEASURED
-    before, after = (_range(numbers) for numbers in zip(*known, strict=True))
-    most = max(new - old for old, new in known)
-    return f"{before} {arrow} {after}, {f'at most {most:+}' if most > 0 else 'no increase'}"
+    pruned_range, probed_range = (_range_text(numbers) for numbers in zip(*register_pairs, strict=True))
+    largest_increase = max(probed - pruned for pruned, probed in register_pairs)
+    increase = f"at most {largest_increase:+}" if largest_increase > 0 else "no increase"
+    return f"{pruned_range} {arrow} {probed_range}, {increase}"
 
 
-def _range(numbers: Sequence[int]) -> str:
-    least, most = min(numbers), max(numbers)
-    return f"{least}" if least == most else f"{least} to {most}"
+def _range_text(numbers: Sequence[int]) -> str:
+    minimum, maximum = min(numbers), max(numbers)
+    return f"{minimum}" if minimum == maximum else f"{minimum} to {maximum}"
 
 
 def _kernel_names(kernels: Sequence[KernelCheck]) -> Iterator[str]:
-    for kernel in kernels[:_MAX_NAMED]:
+    for kernel in kernels[:_MAX_NAMES]:
         yield f"             {demangle(kernel.name)}"
-    if len(kernels) > _MAX_NAMED:
-        yield f"             and {count(len(kernels) - _MAX_NAMED)} more"
+    if len(kernels) > _MAX_NAMES:
+        yield f"             and {count(len(kernels) - _MAX_NAMES)} more"
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """All that was found. ``out`` is where the kernels' folders stay, None if nowhere."""
+    """All that was found. ``output_folder`` is where the kernels' folders stay, None if nowhere."""
 
     probe: Probe | None
     """None if wait sites are listed without a probe."""
     assembler: Tool | None
     file: KernelFile | None = None
     kernels: list[tuple[KernelCheck, ProcessLog]] = field(default_factory=list)
-    out: Path | None = None
+    output_folder: Path | None = None
 
     @property
-    def all_well(self) -> bool:
+    def is_ok(self) -> bool:
         return all(kernel.status == "ok" for kernel, _ in self.kernels)
 
 
@@ -159,18 +160,18 @@ def _head_lines(check: CheckResult) -> Iterator[str]:
     if check.file is not None:
         file = check.file
         images = f" in {counted(len(file.images), 'image')}" if len(file.images) > 1 else ""
-        yield _field("file", f"{file.path}: {size(file.size)} of {file.kind}{images}, {file.content_summary()}")
+        yield _field_line("file", f"{file.path}: {size(file.size)} of {file.kind}{images}, {file.content_summary()}")
         tool = check.assembler
-        missing = _NO_ASSEMBLER_NOTE + (_UNKNOWN_RESOURCES if check.probe else "")
-        yield _field("assembler", f"ptxas {tool.version}, {tool.path}" if tool else missing)
+        missing_note = _NO_ASSEMBLER_NOTE + (_UNKNOWN_RESOURCES if check.probe else "")
+        yield _field_line("assembler", f"ptxas {tool.version}, {tool.path}" if tool else missing_note)
 
 
 def _probe_lines(probe: Probe) -> Iterator[str]:
     entry = describe_probe(probe)
-    yield _field("probe", f"{entry.name}: {entry.title}" if entry.title else entry.name)
+    yield _field_line("probe", f"{entry.name}: {entry.title}" if entry.title else entry.name)
     yield from _labelled_lines("keeps", entry.records)
     yield from _labelled_lines("runs", entry.places)
-    yield _field("verified", _VERIFIED_NOTE)
+    yield _field_line("verified", _VERIFIED_NOTE)
     yield from _labelled_lines("suspicious", suspicious_positions(probe.positions))
 
 
@@ -182,15 +183,15 @@ def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arro
         mode = MODES[kernel.mode]
         yield f"{kernel.name}: {kernel.status} ({kernel.arch}, {mode}{_image_name(check, kernel)})"
     if (readable := demangle(kernel.name)) != kernel.name:
-        yield _field("  is", readable)
+        yield _field_line("  is", readable)
     if kernel.target != kernel.arch:
         compiled = f"compiled for {kernel.arch}, as the driver does on this architecture"
         runs = f"{kernel.arch} can run this code, too"
-        yield _field("  target", f"{kernel.target}; {compiled if kernel.mode == 'ptx' else runs}")
+        yield _field_line("  target", f"{kernel.target}; {compiled if kernel.mode == 'ptx' else runs}")
     if check.probe is not None:
         yield from _insertion_lines(check, kernel, log, arrow)
-    if check.out is not None:
-        yield _field("  files", str(kernel.directory))
+    if check.output_folder is not None:
+        yield _field_line("  files", str(kernel.directory))
     if kernel.waits is not None:
         yield from wait_lines(kernel.waits)
 
@@ -199,39 +200,41 @@ def _insertion_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, a
     """Yield what the probe adds to a kernel, or why it is not inserted."""
     if kernel.status == "ok":
         if log.pruned or log.probed:
-            yield _field("  registers", _resources_text(log, "registers", arrow))
-            yield _field("  spills", f"{_resources_text(log, 'spill_bytes', arrow)} bytes")
-        yield _field("  added", counted(kernel.added_instructions or 0, "instruction"))
+            yield _field_line("  registers", _resources_text(log, "registers", arrow))
+            yield _field_line("  spills", f"{_resources_text(log, 'spill_bytes', arrow)} bytes")
+        yield _field_line("  added", counted(kernel.added_instructions or 0, "instruction"))
         yield from _labelled_lines("  matched", [f"{name}: {count(number)}" for name, number in kernel.match_counts])
         if kernel.note:
-            yield _field("  note", kernel.note)
+            yield _field_line("  note", kernel.note)
         return
-    yield _field("  reason", f"{place}: {kernel.reason}" if (place := _ptx_location(check, kernel)) else kernel.reason)
-    yield _field("  code", kernel.code or NOT_MEASURED)
+    yield _field_line(
+        "  reason", f"{place}: {kernel.reason}" if (place := _ptx_location(check, kernel)) else kernel.reason
+    )
+    yield _field_line("  code", kernel.code or NOT_MEASURED)
     yield from _labelled_lines("  ptxas", kernel.complaints)
     if kernel.advice:
-        yield _field("  instead", kernel.advice)
-    elif kernel.status == "failed" and check.out is None:
-        yield _field("  details", "to save the files of this kernel, pass --out DIR")
+        yield _field_line("  instead", kernel.advice)
+    elif kernel.status == "failed" and check.output_folder is None:
+        yield _field_line("  details", "to save the files of this kernel, pass --out DIR")
 
 
 def _resources_text(log: ProcessLog, name: str, arrow: str) -> str:
-    before, after = (_number(resources, name) for resources in (log.pruned, log.probed))
-    change = f" ({after - before:+})" if before is not None and after is not None and after != before else ""
-    return f"{count(before)} {arrow} {count(after)}{change}"
+    pruned, probed = (_resource(resources, name) for resources in (log.pruned, log.probed))
+    change = f" ({probed - pruned:+})" if pruned is not None and probed is not None and probed != pruned else ""
+    return f"{count(pruned)} {arrow} {count(probed)}{change}"
 
 
-def _number(resources: Resources | None, name: str) -> int | None:
+def _resource(resources: Resources | None, name: str) -> int | None:
     return getattr(resources, name) if resources else None
 
 
 def _ptx_location(check: CheckResult, kernel: KernelCheck) -> str:
-    """``kernels.ptx, line 7``; the PTX of other images is named only where it stays on disk."""
+    """Return ``kernels.ptx, line 7``; the PTX of other images is named only where it stays on disk."""
     if check.file is None or not kernel.line:
         return ""
     if check.file.kind == "ptx":
         return f"{check.file.path}, line {kernel.line}"
-    if check.out is not None:
+    if check.output_folder is not None:
         return f"{kernel.directory / 'original.ptx'}, line {kernel.line}"
     return f"{check.file.path}, line {kernel.line} of its PTX"
 
@@ -243,11 +246,11 @@ def _image_name(check: CheckResult, kernel: KernelCheck) -> str:
 
 def _labelled_lines(label: str, items: Sequence[str]) -> Iterator[str]:
     """Lines; the first has the label."""
-    yield from (_field("" if index else label, item) for index, item in enumerate(items))
+    yield from (_field_line("" if index else label, item) for index, item in enumerate(items))
 
 
-def _field(label: str, words: str) -> str:
-    return f"{label:<11} {words}"
+def _field_line(label: str, text: str) -> str:
+    return f"{label:<11} {text}"
 
 
 def check_json(check: CheckResult) -> str:
@@ -267,30 +270,33 @@ def check_json(check: CheckResult) -> str:
 
 def error_json(reason: str) -> str:
     """Return the JSON text of a check without kernels, for a reason."""
-    empty: dict[str, Any] = {"probe": None, "image": None, "assembler": None, "totals": None, "kernels": []}
-    return dump_json({"version": VERSION, "error": reason} | empty, indent=1) + "\n"
+    empty_fields: dict[str, Any] = {"probe": None, "image": None, "assembler": None, "totals": None, "kernels": []}
+    return dump_json({"version": VERSION, "error": reason} | empty_fields, indent=1) + "\n"
 
 
 def _probe_record(probe: Probe) -> dict[str, Any]:
-    about = probe.about
+    description = probe.about
     return {
         "name": probe.name,
         "path": str(probe.path),
-        "title": about.title,
-        "measures": about.measures,
-        "unit": about.unit,
+        "title": description.title,
+        "measures": description.measures,
+        "unit": description.unit,
         "maps": [_map_record(own_map) for own_map in probe.maps],
         "doubts": suspicious_positions(probe.positions),
     }
 
 
-def _map_record(own_map: Map) -> dict[str, Any]:
+def _map_record(probe_map: Map) -> dict[str, Any]:
     return {
-        "name": own_map.name,
-        "level": own_map.level.name.lower(),
-        "record_bytes": own_map.record_bytes,
-        "cap": own_map.cap,
-        "fields": [{"name": member.name, "type": member.type, "offset": member.offset} for member in own_map.fields],
+        "name": probe_map.name,
+        "level": probe_map.level.name.lower(),
+        "record_bytes": probe_map.record_bytes,
+        "cap": probe_map.cap,
+        "fields": [
+            {"name": map_field.name, "type": map_field.type, "offset": map_field.offset}
+            for map_field in probe_map.fields
+        ],
     }
 
 
@@ -308,13 +314,13 @@ def _kernel_record(check: CheckResult, kernel: KernelCheck, log: ProcessLog) -> 
         "assembler_errors": list(kernel.complaints),
         "instead": kernel.advice or None,
         "note": kernel.note or None,
-        "registers_pruned": _number(log.pruned, "registers"),
-        "registers_probed": _number(log.probed, "registers"),
-        "spills_pruned": _number(log.pruned, "spill_bytes"),
-        "spills_probed": _number(log.probed, "spill_bytes"),
+        "registers_pruned": _resource(log.pruned, "registers"),
+        "registers_probed": _resource(log.probed, "registers"),
+        "spills_pruned": _resource(log.pruned, "spill_bytes"),
+        "spills_probed": _resource(log.probed, "spill_bytes"),
         "instructions_added": kernel.added_instructions,
         "matched": dict(kernel.match_counts),
-        "directory": None if check.out is None else str(kernel.directory),
+        "directory": None if check.output_folder is None else str(kernel.directory),
         "target": kernel.target or None,
         "waits": kernel.waits and wait_record(kernel.waits),
     }
@@ -334,11 +340,11 @@ def wait_lines(waits: KernelWaits) -> Iterator[str]:
         yield f"  measured  no, -p stalls cannot measure these waits: {waits.refusal.sentence}"
     kinds = Counter(site.kind for site in waits.sites)
     yield f"  by class  {', '.join(f'{WAIT_CLASSES[kind]} {number}' for kind, number in kinds.most_common())}"
-    yield from _aligned([_HEADINGS, *(_cells(waits, site) for site in waits.sites)])
+    yield from _aligned_lines([_HEADINGS, *(_site_cells(waits, site) for site in waits.sites)])
     if waits.spills:
         accesses = sum(len(line.offsets) for line in waits.spills)
         yield f"  stack     {counted(accesses, 'SASS instruction')} access the stack, e.g. spills"
-        yield from _aligned([_SPILL_HEADINGS, *map(_spill_cells, waits.spills)])
+        yield from _aligned_lines([_SPILL_HEADINGS, *map(_spill_cells, waits.spills)])
 
 
 def _spill_cells(line: SpillLine) -> tuple[str, ...]:
@@ -346,12 +352,12 @@ def _spill_cells(line: SpillLine) -> tuple[str, ...]:
     return place, str(line.loads), str(line.stores), str(line.bytes), str(line.depth)
 
 
-def _cells(waits: KernelWaits, site: WaitSite) -> tuple[str, ...]:
+def _site_cells(waits: KernelWaits, site: WaitSite) -> tuple[str, ...]:
     awaited = site.report_order(waits.lines or {})
     producers = [*awaited, *(producer for producer in site.producers if producer not in awaited)]
-    texts = [_producer_text(waits, producer) for producer in producers[:_MOST_PRODUCERS]]
-    if len(producers) > _MOST_PRODUCERS:
-        texts.append(f"{len(producers) - _MOST_PRODUCERS} more")
+    texts = [_producer_text(waits, producer) for producer in producers[:_MAX_PRODUCERS]]
+    if len(producers) > _MAX_PRODUCERS:
+        texts.append(f"{len(producers) - _MAX_PRODUCERS} more")
     return (
         f"{site.offset:#06x}",
         waits.name(site),
@@ -369,12 +375,12 @@ def _producer_text(waits: KernelWaits, producer: Producer) -> str:
     return " ".join(parts) + (" (previous iteration)" if producer.from_previous else "")
 
 
-def _line_text(waits: KernelWaits, place: WaitSite | Producer) -> str:
-    line = waits.line(place)
+def _line_text(waits: KernelWaits, site: WaitSite | Producer) -> str:
+    line = waits.line(site)
     return f"{PurePosixPath(line[0]).name}:{line[1]}" if line else NOT_MEASURED
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+def _aligned_lines(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
@@ -417,6 +423,6 @@ def _site_record(waits: KernelWaits, site: WaitSite) -> dict[str, Any]:
     }
 
 
-def _place_record(waits: KernelWaits, place: WaitSite | Producer) -> dict[str, Any]:
-    file, line = waits.line(place) or (None, None)
-    return {"offset": place.offset, "sass": waits.name(place), "file": file, "line": line}
+def _place_record(waits: KernelWaits, site: WaitSite | Producer) -> dict[str, Any]:
+    file, line = waits.line(site) or (None, None)
+    return {"offset": site.offset, "sass": waits.name(site), "file": file, "line": line}

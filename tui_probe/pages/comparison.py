@@ -70,27 +70,27 @@ class Comparison(Document):
         pairs: list[KernelPair],
         unmatched: dict[str, list[ViewSource]],
         *,
-        of_traces: bool,
+        compares_traces: bool,
     ) -> None:
         self.title = "A and B"
         self.sides = sides
         self.pairs = sorted(pairs, key=lambda pair: pair.place)
         self.unmatched = unmatched
         """Kernels that only one of two traces has, by its letter."""
-        self.of_traces = of_traces
-        self.unmeasured = unmeasured_text(
+        self.of_traces = compares_traces
+        self.unmeasured_note = unmeasured_text(
             unmeasured(pairs),
             [letter for letter, kernels in unmatched.items() if kernels],
-            traces=of_traces,
+            traces=compares_traces,
             unread=any(pair.problems for pair in pairs),
         )
         """Say that nothing was measured, and on which side; "" where something was."""
-        self._chosen = False
+        self._has_chosen_values = False
         """True if values were asked for by name: those are judged, measured or not."""
         self._worst: tuple[int, str] | None = None
         self.content = TableContent("figures", self.title, CHANGE_COLUMNS, RemadeRows(lambda: self.rows))
         self._order = UNSORTED
-        self._leads: dict[int, PageLink] = {}
+        self._links: dict[int, PageLink] = {}
         """Links of the lines that were formatted last, by line number."""
 
     @property
@@ -98,15 +98,16 @@ class Comparison(Document):
         """All changes of values of all kernels."""
         return [change for pair in self.pairs for change in pair.changes]
 
-    def keep(self, keys: Collection[str]) -> None:
+    def keep_only(self, keys: Collection[str]) -> None:
         """Compare these values only. ChoiceError for one that there is not."""
-        known = list(dict.fromkeys(change.before.key for change in self.rows))
-        unknown = [key for key in keys if key not in known]
-        if unknown:
-            raise ChoiceError(f"no value is named {', '.join(unknown)}; values: {', '.join(known) or 'none'}")
-        self._chosen = True
+        known_keys = list(dict.fromkeys(change.before.key for change in self.rows))
+        unknown_keys = [key for key in keys if key not in known_keys]
+        if unknown_keys:
+            raise ChoiceError(f"no value is named {', '.join(unknown_keys)}; values: {', '.join(known_keys) or 'none'}")
+        self._has_chosen_values = True
         pairs = [
-            replace(pair, changes=[*map(_as_asked, _of_keys(pair.changes, keys))], findings=()) for pair in self.pairs
+            replace(pair, changes=[*map(_judged_change, _changes_of_keys(pair.changes, keys))], findings=())
+            for pair in self.pairs
         ]
         self.pairs = sorted(pairs, key=lambda pair: pair.place)
 
@@ -121,23 +122,23 @@ class Comparison(Document):
         return sides_warning(self.sides)
 
     @property
-    def not_judged(self) -> str:
+    def unjudged_reason(self) -> str:
         """Reason why the changes are not judged: a program that failed, nothing measured, simulated times, different
         kernels; "" where they are.
         """
         if self.warning:
             return self.warning.partition(";")[0]
-        if not self._chosen and not any(map(measured_on_both, self.rows)):
-            return self.unmeasured or "A and B have no measured value in common"
+        if not self._has_chosen_values and not any(map(measured_on_both, self.rows)):
+            return self.unmeasured_note or "A and B have no measured value in common"
         if any(pair.different for pair in self.pairs):
             return "A and B are different kernels"
-        timed = any(change.before.is_time and change.change for change in self.rows)
-        if timed and any(side.simulated for side in self.sides):
+        has_time_changes = any(change.before.is_time and change.change for change in self.rows)
+        if has_time_changes and any(side.simulated for side in self.sides):
             return "times of a simulated GPU come from a model; to judge only counts, use --figures KEY,..."
         return ""
 
     @property
-    def _change_to_show_first(self) -> tuple[ValueChange, str] | None:
+    def _leading_change(self) -> tuple[ValueChange, str] | None:
         """Return the largest regression; without one the largest change, by which the first kernel is judged."""
         if (worst := worst_change(self.rows)) is not None:
             return worst, f"worst: {worst.text}"
@@ -153,58 +154,60 @@ class Comparison(Document):
         if self.of_traces or len(self.pairs) > 1:
             kernels = len({pair.index for pair in self.pairs})
             unmatched = len(self.unmatched["A"]), len(self.unmatched["B"])
-            return traces_verdict(self.pairs, kernels, *unmatched, unmeasured=self.unmeasured)
-        return pair_verdict(self.pairs[0], self.unmeasured)
+            return traces_verdict(self.pairs, kernels, *unmatched, unmeasured=self.unmeasured_note)
+        return pair_verdict(self.pairs[0], self.unmeasured_note)
 
     @property
     def notes(self) -> list[str]:
         """Differences between both sides that make the comparison unfair."""
-        problems = self._problems
+        problems = self._problem_notes
         if self.sides[0] == self.sides[1]:
             return ["A and B are the same", *problems]
-        before, after = (side.about for side in self.sides)
+        conditions_a, conditions_b = (side.conditions for side in self.sides)
         model = ["a simulated GPU has no times: its cycles come from a model, so speed and cycles are not judged"]
         return [
             *(model if any(side.simulated for side in self.sides) else []),
-            *self._resized,
+            *self._resizing_notes,
             *problems,
             *(
-                f"the {name} differs: A {before[name]}, B {after[name]}"
-                for name in before
-                if before[name] != after.get(name, before[name])
+                f"the {name} differs: A {conditions_a[name]}, B {conditions_b[name]}"
+                for name in conditions_a
+                if conditions_a[name] != conditions_b.get(name, conditions_a[name])
             ),
         ]
 
     @property
-    def _problems(self) -> list[str]:
+    def _problem_notes(self) -> list[str]:
         """Return the note on results without values, with the reason of one of them."""
         problems = list(dict.fromkeys(printable(problem) for pair in self.pairs for problem in pair.problems))
         return [f"{units.counted(len(problems), 'problem')} with results: {problems[0]}"] if problems else []
 
     @property
-    def _resized(self) -> list[str]:
+    def _resizing_notes(self) -> list[str]:
         """Return the note on kernels that may do another amount of work; for a single one it is in the verdict."""
         sizes = ("blocks", "threads")
-        other = sum(any(change.before.key in sizes and change.change for change in pair.changes) for pair in self.pairs)
-        if not other or len(self.pairs) < 2:
+        resized_count = sum(
+            any(change.before.key in sizes and change.change for change in pair.changes) for pair in self.pairs
+        )
+        if not resized_count or len(self.pairs) < 2:
             return []
         return [
-            f"{other} of {len(self.pairs)} kernels differ in grid or block size: totals grow with the work, shares do"
-            f" not"
+            f"{resized_count} of {len(self.pairs)} kernels differ in grid or block size: totals grow with the work,"
+            " shares do not"
         ]
 
     def lines(self, width: int) -> Sequence[Line]:
         """Return verdict, both sides, one table per kernel, and kernels that cannot be compared."""
-        self._leads.clear()
+        self._links.clear()
         lines = self._head_lines(width)
         self._append_findings(lines, width)
-        cut = shorten_apart(pair.kernel for pair in self.pairs)
+        shorten_name = shorten_apart(pair.kernel for pair in self.pairs)
         pairs = sorted_pairs(self.pairs, self._order)
         if len(pairs) > 1 and any(pair.lead is not None for pair in pairs):  # else it is empty
-            self._lead(len(lines) + 2, map(pair_link, pairs))
-            columns = overview_columns(cut)
+            self._add_links(len(lines) + 2, map(pair_link, pairs))
+            columns = overview_columns(shorten_name)
             lines += [(), *comparison_table(columns, pairs, width, lambda pair: pair.verdict, self._order)]
-        self._append_pairs(lines, pairs, cut, width)
+        self._append_pairs(lines, pairs, shorten_name, width)
         self._append_unmatched(lines, width)
         return lines
 
@@ -215,28 +218,30 @@ class Comparison(Document):
         lines.append(())
         for letter, side in zip("AB", self.sides, strict=True):
             if side.source is not None:
-                self._leads[len(lines)] = kernel_link(letter, side.source)
-            lines.append(((f" {letter}  ", "head"), (side.shown(width - 5), "")))
+                self._links[len(lines)] = kernel_link(letter, side.source)
+            lines.append(((f" {letter}  ", "head"), (side.text(width - 5), "")))
         return lines + [((f" {text}", "warn"),) for note in self.notes for text in wrap(note, width - 2)]
 
     def _append_findings(self, lines: list[Line], width: int) -> None:
         rows = list(finding_rows(self.findings, self.pairs, width))
         if rows:
-            self._lead(len(lines) + 2, (link for _, link in rows))
+            self._add_links(len(lines) + 2, (link for _, link in rows))
             lines += [(), ((" findings", "head"),), *(line for line, _ in rows)]
 
     def _append_pairs(
-        self, lines: list[Line], pairs: Sequence[KernelPair], cut: Callable[[str, int], str], width: int
+        self, lines: list[Line], pairs: Sequence[KernelPair], shorten_name: Callable[[str, int], str], width: int
     ) -> None:
         """Add the changed values of each kernel, and its waits behind all of these."""
-        first, self._worst = self._change_to_show_first, None
+        change_and_text, self._worst = self._leading_change, None
         for pair in pairs:
             values = changed_values(pair, self._order)
-            rows = (row for row, change in enumerate(values) if first and change is first[0])
-            if first and (row := next(rows, None)) is not None:
-                self._worst = len(lines) + heading_rows(pair) + row, first[1]
-            self._lead(len(lines) + heading_rows(pair), (change_link(pair, value) for value in values))
-            lines += pair_lines(pair, self._names, width, cut, self._order)
+            matching_rows = (
+                row for row, change in enumerate(values) if change_and_text and change is change_and_text[0]
+            )
+            if change_and_text and (row := next(matching_rows, None)) is not None:
+                self._worst = len(lines) + heading_rows(pair) + row, change_and_text[1]
+            self._add_links(len(lines) + heading_rows(pair), (change_link(pair, value) for value in values))
+            lines += pair_lines(pair, self._names, width, shorten_name, self._order)
         for pair in pairs:
             lines += wait_lines(pair, width)
 
@@ -244,7 +249,7 @@ class Comparison(Document):
         names = dict(zip("AB", self._names, strict=True))
         for letter, kernels in self.unmatched.items():
             if kernels:
-                self._lead(len(lines) + 2, (kernel_link(letter, source) for source in kernels))
+                self._add_links(len(lines) + 2, (kernel_link(letter, source) for source in kernels))
                 lines += [(), ((f" only in {names[letter]}", "head"),)]
                 lines += [unmatched_line(source.kernel, width) for source in kernels]
         if self.of_traces and any(self.unmatched.values()):
@@ -253,18 +258,18 @@ class Comparison(Document):
     @property
     def _names(self) -> tuple[str, str]:
         """Both sides as headings name them: by letter and, if they differ, by the names of their runs."""
-        runs = [side.run for side in self.sides]
+        runs = [side.run_name for side in self.sides]
         if not all(runs) or runs[0] == runs[1]:
             return "A", "B"
         return f"A ({runs[0]})", f"B ({runs[1]})"
 
-    def _lead(self, first: int, leads: Iterable[PageLink | None]) -> None:
-        """Link the lines from ``first`` on to these pages."""
-        self._leads |= {number: lead for number, lead in enumerate(leads, first) if lead is not None}
+    def _add_links(self, first_line: int, links: Iterable[PageLink | None]) -> None:
+        """Link the lines from ``first_line`` on to these pages."""
+        self._links |= {number: lead for number, lead in enumerate(links, first_line) if lead is not None}
 
-    def lead(self, number: int) -> PageLink | None:
+    def link_at(self, number: int) -> PageLink | None:
         """Return the target of a line; None for nowhere."""
-        return self._leads.get(number)
+        return self._links.get(number)
 
     def sortable(self) -> Mapping[str, str]:
         several = len(self.pairs) > 1
@@ -276,7 +281,7 @@ class Comparison(Document):
 
     def sort_by(self, key: str) -> None:
         """Sort the kernels, and the values of each."""
-        self._order = self._order.choose(key, falling=key not in ("kernel", "figure"))
+        self._order = self._order.choose(key, is_descending=key not in ("kernel", "figure"))
 
     def choices(self) -> Mapping[str, Any]:
         return {"order": self._order}
@@ -285,28 +290,28 @@ class Comparison(Document):
         self._order = choices["order"]
 
     def target_view(self) -> str:
-        return "open page" if self._leads else ""
+        return "open page" if self._links else ""
 
     def no_target_reason(self, number: int, width: int) -> str:
         del number, width
-        return "this line has no metric; press Enter on a table row to open its page" if self._leads else ""
+        return "this line has no metric; press Enter on a table row to open its page" if self._links else ""
 
     def gutter(self, width: int) -> int:
         """Return the whole width: a cursor marks the line."""
-        return width if self._leads else 0
+        return width if self._links else 0
 
     def begins(self, width: int) -> int:
         """Return the first row of a table."""
         del width
-        return next((number for number in self._leads if number > len(self.sides) + 2), 0)
+        return next((number for number in self._links if number > len(self.sides) + 2), 0)
 
     def record(self) -> dict[str, Any]:
         """Return verdict, both sides, the kernels and every value, as data."""
-        before, after = self.sides
+        side_a, side_b = self.sides
         return {
-            "before": before.name,
-            "after": after.name,
-            "endings": {"before": before.ending, "after": after.ending},
+            "before": side_a.name,
+            "after": side_b.name,
+            "endings": {"before": side_a.ending, "after": side_b.ending},
             "warning": self.warning or None,
             "verdict": self.verdict,
             "notes": self.notes,
@@ -321,8 +326,8 @@ class Comparison(Document):
     def cells(self) -> Iterator[Sequence[object]]:
         """Yield a row per value; each has the warning, since a row may be read without the others."""
         warning: Column[ValueChange] = Column("warning", lambda _: self.warning or None)
-        pairs_too = [replace(column, nested=False) for column in CHANGE_COLUMNS]
-        return replace(self.content, columns=[*pairs_too, warning]).cells()
+        flat_columns = [replace(column, nested=False) for column in CHANGE_COLUMNS]
+        return replace(self.content, columns=[*flat_columns, warning]).cells()
 
     def markdown(self) -> Iterator[str]:
         """Yield the verdict, and one table per kernel."""
@@ -369,53 +374,53 @@ def wait_lines(pair: KernelPair, width: int) -> Iterator[Line]:
     yield from (((f"  {part}", "dim"),) for note in waits.notes for part in wrap(note, width - 2))
 
 
-def _of_keys(changes: Iterable[ValueChange], keys: Collection[str]) -> Iterator[ValueChange]:
+def _changes_of_keys(changes: Iterable[ValueChange], keys: Collection[str]) -> Iterator[ValueChange]:
     return (change for change in changes if change.before.key in keys)
 
 
-def _as_asked(change: ValueChange) -> ValueChange:
+def _judged_change(change: ValueChange) -> ValueChange:
     """Return the change of a value that was asked for by name, which is judged even if it is an amount of work."""
-    before, after = (replace(side, of_work=False) for side in (change.before, change.after))
-    return replace(change, before=before, after=after)
+    baseline, candidate = (replace(side, of_work=False) for side in (change.before, change.after))
+    return replace(change, before=baseline, after=candidate)
 
 
-def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> Comparison:
+def compare_sources(baseline: ViewSource, candidate: ViewSource, progress: Progress) -> Comparison:
     """Compare two kernels, or two launches."""
-    matches = match_shapes(one, other)
+    matches = match_shapes(baseline, candidate)
     pairs = [
-        _kernel_pair(match, _part_of_progress(progress, place, len(matches)), only_pair=len(matches) == 1)
-        for place, match in enumerate(matches)
+        _kernel_pair(match, _part_of_progress(progress, index, len(matches)), only_pair=len(matches) == 1)
+        for index, match in enumerate(matches)
     ]
-    return Comparison((kernel_side(one), kernel_side(other)), pairs, {"A": [], "B": []}, of_traces=False)
+    return Comparison((kernel_side(baseline), kernel_side(candidate)), pairs, {"A": [], "B": []}, compares_traces=False)
 
 
-def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
+def compare_traces(baseline: Trace, candidate: Trace, progress: Progress) -> Comparison:
     """Compare the kernels that both traces have, by name, grid and block, in any order."""
-    kernels, before, after = match_traces(one, other)
-    matches = [match for named in kernels for match in match_shapes(named.baseline, named.candidate)]
+    matched_kernels, only_baseline, only_candidate = match_traces(baseline, candidate)
+    matches = [match for named in matched_kernels for match in match_shapes(named.baseline, named.candidate)]
     pairs = [
-        _kernel_pair(match, _part_of_progress(progress, place, len(matches))) for place, match in enumerate(matches)
+        _kernel_pair(match, _part_of_progress(progress, index, len(matches))) for index, match in enumerate(matches)
     ]
     unmatched = {
-        "A": [ViewSource(one, kernel) for kernel in before],
-        "B": [ViewSource(other, kernel) for kernel in after],
+        "A": [ViewSource(baseline, kernel) for kernel in only_baseline],
+        "B": [ViewSource(candidate, kernel) for kernel in only_candidate],
     }
-    return Comparison((trace_side(one), trace_side(other)), pairs, unmatched, of_traces=True)
+    return Comparison((trace_side(baseline), trace_side(candidate)), pairs, unmatched, compares_traces=True)
 
 
 def _kernel_pair(match: KernelMatch, progress: Progress, *, only_pair: bool = False) -> KernelPair:
     kernel = match.baseline.kernel
-    name = "" if only_pair else f"#{kernel.index} {kernel.demangled}{shape_suffix(match.grid, match.block)}"
-    named = "" if only_pair else kernel.demangled
+    title = "" if only_pair else f"#{kernel.index} {kernel.demangled}{shape_suffix(match.grid, match.block)}"
+    kernel_name = "" if only_pair else kernel.demangled
     problems: dict[str, None] = {}
-    waits = compare_waits(match, named)
-    changes = value_changes(match, progress, problems, named)
+    waits = compare_waits(match, kernel_name)
+    changes = value_changes(match, progress, problems, kernel_name)
     if waits.values:
-        total = ValueChange(*waits.values, named, match.grid, match.block)
+        total = ValueChange(*waits.values, kernel_name, match.grid, match.block)
         changes = sorted([*changes, total], key=lambda change: change.place)
-    findings = finding_changes(match, named)
+    findings = finding_changes(match, kernel_name)
     return KernelPair(
-        name,
+        title,
         kernel.index,
         kernel.demangled,
         match.grid,
@@ -430,5 +435,5 @@ def _kernel_pair(match: KernelMatch, progress: Progress, *, only_pair: bool = Fa
     )
 
 
-def _part_of_progress(progress: Progress, place: int, count: int) -> Progress:
-    return lambda share: progress((place + share) / count)
+def _part_of_progress(progress: Progress, index: int, count: int) -> Progress:
+    return lambda share: progress((index + share) / count)

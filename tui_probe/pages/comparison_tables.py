@@ -46,10 +46,10 @@ _SORT_VALUES: Final[Mapping[str, Callable[[ValueChange], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ComparedSide:
-    """One side of a comparison; ``about`` is what has to be the same on both for a fair comparison."""
+    """One side of a comparison; ``conditions`` is what has to be the same on both for a fair comparison."""
 
     trace: str
-    about: dict[str, str]
+    conditions: dict[str, str]
     kernel: str = ""
     """Kernel with its index; "" where a whole trace is compared."""
     launch: str = ""
@@ -58,75 +58,76 @@ class ComparedSide:
     """End of its program, in words."""
     source: ViewSource | None = field(default=None, repr=False, compare=False)
     """Kernel or launch; None where a whole trace is compared."""
-    run: str = ""
+    run_name: str = ""
     """Name of the run, "" without one."""
-    failed: bool = False
+    has_failed: bool = False
     """True if it ended with a status other than 0, by a signal, or for an unknown reason: broken off."""
 
     @property
     def name(self) -> str:
         """All of it in words."""
-        return self.kernel + self._rest(self._place)
+        return self.kernel + self._origin_text(self._trace_name)
 
     @property
-    def _place(self) -> str:
+    def _trace_name(self) -> str:
         """The trace, with the name of its run if it has one."""
-        return f"{self.run}, {self.trace}" if self.run else self.trace
+        return f"{self.run_name}, {self.trace}" if self.run_name else self.trace
 
-    def shown(self, cells: int) -> str:
+    def text(self, cells: int) -> str:
         """Return its name in that many cells, with the parts that distinguish kernels and traces."""
         index, _, name = self.kernel.partition(" ")
-        room = max(cells // 2, cells - cells_of(self._rest(self._place))) - cells_of(index) - 1
-        kernel = f"{index} {shorten(name, max(room, 1))}" if name else ""
-        left = cells - cells_of(kernel) - cells_of(self._rest(""))
-        return cut_middle(kernel + self._rest(cut_middle(self._place, max(left, 8))), cells)
+        name_cells = max(cells // 2, cells - cells_of(self._origin_text(self._trace_name))) - cells_of(index) - 1
+        kernel = f"{index} {shorten(name, max(name_cells, 1))}" if name else ""
+        place_cells = cells - cells_of(kernel) - cells_of(self._origin_text(""))
+        return cut_middle(kernel + self._origin_text(cut_middle(self._trace_name, max(place_cells, 8))), cells)
 
-    def _rest(self, trace: str) -> str:
+    def _origin_text(self, trace: str) -> str:
         origin = f"{self.launch} of {trace}" if self.kernel else trace
         return f"{origin}, simulated" if self.simulated else origin
 
 
 def kernel_side(source: ViewSource) -> ComparedSide:
-    """A kernel or launch."""
+    """Return the side of a kernel or launch."""
     launch = "" if source.launch is None else f", launch {source.launch.number}"
     kernel = f"#{source.kernel.index} {source.kernel.demangled}"
     return replace(trace_side(source.trace), kernel=kernel, launch=launch, source=source)
 
 
 def trace_side(trace: Trace) -> ComparedSide:
-    """A whole trace."""
+    """Return the side of a whole trace."""
     state = trace.state
-    failed = bool(state.exit_status) or state.signal is not None or trace.broke_off
+    has_failed = bool(state.exit_status) or state.signal is not None or trace.broke_off
     return ComparedSide(
         str(trace.directory),
         _conditions(trace),
         simulated=state.simulated,
         ending=exit_text(trace),
-        run=(trace.run_info and trace.run_info.name) or "",
-        failed=failed,
+        run_name=(trace.run_info and trace.run_info.name) or "",
+        has_failed=has_failed,
     )
 
 
 def _conditions(trace: Trace) -> dict[str, str]:
-    device, run = trace.state.device, trace.run_info
-    about = {} if device is None else {"device": device.name}
-    return about if run is None or run.probe is None else {**about, "probe": run.probe}
+    device, run_info = trace.state.device, trace.run_info
+    conditions = {} if device is None else {"device": device.name}
+    return conditions if run_info is None or run_info.probe is None else {**conditions, "probe": run_info.probe}
 
 
-def traces_warning(one: Trace, other: Trace) -> str:
+def traces_warning(baseline: Trace, candidate: Trace) -> str:
     """Return the warning about two traces; "" for none."""
-    return sides_warning((trace_side(one), trace_side(other)))
+    return sides_warning((trace_side(baseline), trace_side(candidate)))
 
 
 def sides_warning(sides: tuple[ComparedSide, ComparedSide]) -> str:
     """Return the warning that one program failed and the other did not: omitted work looks like an improvement. ""
     for none.
     """
-    before, after = sides
-    if before.ending == after.ending or not (before.failed or after.failed):
+    baseline, candidate = sides
+    if baseline.ending == candidate.ending or not (baseline.has_failed or candidate.has_failed):
         return ""
-    failed = [f"{letter}'s program" for letter, side in zip("AB", sides, strict=True) if side.failed]
-    return f"{' and '.join(failed)} failed: A {before.ending}, B {after.ending}; the results below may cover less work"
+    failed_programs = [f"{letter}'s program" for letter, side in zip("AB", sides, strict=True) if side.has_failed]
+    endings = f"A {baseline.ending}, B {candidate.ending}"
+    return f"{' and '.join(failed_programs)} failed: {endings}; the results below may cover less work"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class PageLink:
     letter: str
     source: ViewSource
     pages: Sequence[str]
-    about: str
+    subject: str
     """Subject of the line, in a few words."""
 
 
@@ -157,19 +158,19 @@ def kernel_link(letter: str, source: ViewSource) -> PageLink:
     return PageLink(letter, source, _SUMMARY_PAGES, "kernel")
 
 
-def linked_page(lead: PageLink) -> tuple[str, str]:
-    """The page, and ""; where none of them has anything to show "", and why. Reads little."""
-    why = ""
-    for name in lead.pages:
+def linked_page(link: PageLink) -> tuple[str, str]:
+    """Return the page, and ""; where none of them has anything to show "", and why. Reads little."""
+    reason = ""
+    for name in link.pages:
         if name in names():
-            missing = _missing(name, lead.source)
-            if missing is None:
+            missing_reason = _missing_reason(name, link.source)
+            if missing_reason is None:
                 return name, ""
-            why = why or missing
-    return "", why or "no page shows this value"
+            reason = reason or missing_reason
+    return "", reason or "no page shows this value"
 
 
-def _missing(name: str, source: ViewSource) -> str | None:
+def _missing_reason(name: str, source: ViewSource) -> str | None:
     try:
         return kind_of(name).missing_reason(source)
     except (ProbeError, OSError) as error:
@@ -215,61 +216,69 @@ OVERVIEW_COLUMNS: Final[tuple[Column[KernelPair], ...]] = (
 def changed_values(pair: KernelPair, order: ColumnOrder = UNSORTED) -> list[ValueChange]:
     """Return the rows of the table of a pair."""
     rows = [change for change in pair.changes if change.change]
-    return rows if order.key == "kernel" or not order.key else order.arranged(rows, _SORT_VALUES[order.key])
+    return rows if order.key == "kernel" or not order.key else order.sort_rows(rows, _SORT_VALUES[order.key])
 
 
 def sorted_pairs(pairs: Sequence[KernelPair], order: ColumnOrder) -> list[KernelPair]:
     """Return the kernels by name, or by the value that each is judged by."""
     if order.key in ("kernel", "figure"):
-        return order.arranged(pairs, _subject_text if order.key == "figure" else lambda pair: pair.kernel)
+        return order.sort_rows(pairs, _subject_text if order.key == "figure" else lambda pair: pair.kernel)
     value = _SORT_VALUES.get(order.key)
-    judged = {id(pair): pair.lead for pair in pairs if pair.lead is not None and not _is_judged_by_findings(pair)}
-    return order.arranged(pairs, lambda pair: value(judged[id(pair)]) if value and id(pair) in judged else None)
+    judged_changes = {
+        id(pair): pair.lead for pair in pairs if pair.lead is not None and not _is_judged_by_findings(pair)
+    }
+    return order.sort_rows(
+        pairs, lambda pair: value(judged_changes[id(pair)]) if value and id(pair) in judged_changes else None
+    )
 
 
 def heading_rows(pair: KernelPair) -> int:
-    """The lines above those rows: a blank one, the name if there is one, headings."""
+    """Return the lines above those rows: a blank one, the name if there is one, headings."""
     return 3 if pair.name else 2
 
 
-def overview_columns(cut: Callable[[str, int], str]) -> Sequence[Column[KernelPair]]:
-    """The columns of the table of kernels, with names shortened so."""
-    return [replace(column, shorten=cut) if column.key == "kernel" else column for column in OVERVIEW_COLUMNS]
+def overview_columns(shorten_name: Callable[[str, int], str]) -> Sequence[Column[KernelPair]]:
+    """Return the columns of the table of kernels, with names shortened so."""
+    return [replace(column, shorten=shorten_name) if column.key == "kernel" else column for column in OVERVIEW_COLUMNS]
 
 
-def _heading(pair: KernelPair, cells: int, cut: Callable[[str, int], str]) -> str:
+def _heading(pair: KernelPair, cells: int, shorten_name: Callable[[str, int], str]) -> str:
     """Index, name, grid and block in that many cells: only the name is shortened."""
     index, shape = f"#{pair.index} ", ", grid {}, block {}".format(*pair.launched)
     room = cells - cells_of(index) - cells_of(shape)
-    return cut_middle(index + cut(pair.kernel, max(room, _MIN_NAME_WIDTH)) + shape, cells)
+    return cut_middle(index + shorten_name(pair.kernel, max(room, _MIN_NAME_WIDTH)) + shape, cells)
 
 
 def pair_lines(
     pair: KernelPair,
     names: tuple[str, str],
     width: int,
-    cut: Callable[[str, int], str],
+    shorten_name: Callable[[str, int], str],
     order: ColumnOrder = UNSORTED,
 ) -> Iterator[Line]:
-    """The values that changed, in a table; those that did not, or that only one of both ``names`` has, in
+    """Yield the values that changed, in a table; those that did not, or that only one of both ``names`` has, in
     sentences.
     """
-    differ = changed_values(pair, order)
-    same = [change.before for change in pair.changes if change.change == 0]
+    changed = changed_values(pair, order)
+    equal_values = [change.before for change in pair.changes if change.change == 0]
     one_sided = [change for change in pair.changes if change.change is None]
-    before = [change.before for change in one_sided if change.before.value is not None]
-    after = [change.after for change in one_sided if change.after.value is not None]
-    if pair.name and not (differ or before or after):
+    baseline_values = [change.before for change in one_sided if change.before.value is not None]
+    candidate_values = [change.after for change in one_sided if change.after.value is not None]
+    if pair.name and not (changed or baseline_values or candidate_values):
         return
     yield ()
     if pair.name:
-        yield ((f" {_heading(pair, width - 2, cut)}", "title"),)
-    spread = any(change.before.spread is not None or change.after.spread is not None for change in differ)
-    ideals = any(change.ideal_text for change in differ)
-    hidden = {key for key, known in (("spread", spread), ("ideal", ideals)) if not known}
-    shown = [column for column in CHANGE_COLUMNS if column.key not in hidden]
-    yield from comparison_table(shown, differ, width, lambda change: change.verdict, order) if differ else ()
-    for head, values in (("same", same), (f"only in {names[0]}", before), (f"only in {names[1]}", after)):
+        yield ((f" {_heading(pair, width - 2, shorten_name)}", "title"),)
+    has_spread = any(change.before.spread is not None or change.after.spread is not None for change in changed)
+    has_ideals = any(change.ideal_text for change in changed)
+    hidden_keys = {key for key, has_values in (("spread", has_spread), ("ideal", has_ideals)) if not has_values}
+    columns = [column for column in CHANGE_COLUMNS if column.key not in hidden_keys]
+    yield from comparison_table(columns, changed, width, lambda change: change.verdict, order) if changed else ()
+    for head, values in (
+        ("same", equal_values),
+        (f"only in {names[0]}", baseline_values),
+        (f"only in {names[1]}", candidate_values),
+    ):
         yield from _value_list_lines(head, values, width)
 
 
@@ -279,10 +288,14 @@ def finding_rows(
     """Yield the lines of the findings, an outcome before each, with the page of B, or of A if B lacks it."""
     sides = {id(change): pair.sides for pair in pairs for change in pair.findings}
     for change in changes:
-        both = sides.get(id(change))
+        pair_sides = sides.get(id(change))
         at_end = change.after is not None or change.outcome == "fixed"
         page = change.shown.finding.page or "summary"
-        link = PageLink("B" if at_end else "A", both[int(at_end)], (page, *_SUMMARY_PAGES), "finding") if both else None
+        link = (
+            PageLink("B" if at_end else "A", pair_sides[int(at_end)], (page, *_SUMMARY_PAGES), "finding")
+            if pair_sides
+            else None
+        )
         for number, text in enumerate(hang_line(change.text, width - _OUTCOME_CELLS - 2)):
             head = "" if number else change.outcome
             role = _ROLES.get(change.trend, "dim")
@@ -298,25 +311,29 @@ def _value_list_lines(head: str, values: Sequence[KernelValue], width: int) -> I
 
 def wrapped_values(text: str, cells: int) -> list[str]:
     """Lines, broken neither within a number nor before its unit."""
-    tied = re.sub(r"(?<=\d) (?=[\d%])", _NO_BREAK_SPACE, text)
-    return [line.replace(_NO_BREAK_SPACE, " ") for line in wrap(tied, cells)]
+    unbroken_text = re.sub(r"(?<=\d) (?=[\d%])", _NO_BREAK_SPACE, text)
+    return [line.replace(_NO_BREAK_SPACE, " ") for line in wrap(unbroken_text, cells)]
 
 
 def comparison_table(
     columns: Sequence[Column[Row]], rows: Sequence[Row], cells: int, judge: Callable[[Row], str], order: ColumnOrder
 ) -> Iterator[Line]:
     """Headings and rows in that many cells; ``judge`` returns the verdict that colours a row."""
-    shown = in_tables(columns)
-    natural = [max(cells_of(column.title), *(cells_of(cell(column, row)) for row in rows)) for column in shown]
-    fitted = layout(shown, natural, cells - 1)
+    table_columns = in_tables(columns)
+    natural_widths = [
+        max(cells_of(column.title), *(cells_of(cell(column, row)) for row in rows)) for column in table_columns
+    ]
+    column_widths = layout(table_columns, natural_widths, cells - 1)
     gap = " " * _GAP
-    titles = (heading(column.title, size, order.arrow(column.key), right=column.right) for column, size in fitted)
+    titles = (
+        heading(column.title, size, order.arrow(column.key), right=column.right) for column, size in column_widths
+    )
     yield ((f" {''.join(titles)}".removesuffix(gap), "head"),)
     for row in rows:
         role = _ROLES.get(judge(row), "")
         roles = {"figure": "dim", "change": role or "dim", "share": role or "dim", "verdict": role, "judged": role}
         spans = [(" ", "")]
-        for column, size in fitted:
+        for column, size in column_widths:
             spans += [(fitted_cell(column, row, size), roles.get(column.key, "")), (gap, "")]
         yield tuple(spans)
 
@@ -327,6 +344,6 @@ def shape_suffix(grid: Dim3 | None, block: Dim3 | None) -> str:
 
 
 def unmatched_line(kernel: KernelFacts, cells: int) -> Line:
-    """A kernel that only one trace has."""
+    """Return the line of a kernel that only one trace has."""
     shape = shape_suffix(kernel.grid, kernel.block)
     return ((f"   {shorten(kernel.demangled, max(cells - 4 - cells_of(shape), _MIN_NAME_WIDTH))}", ""), (shape, "dim"))

@@ -39,7 +39,7 @@ class LogRow:
 
 
 def log_rows(trace: Trace) -> Iterator[LogRow]:
-    """All lines, numbered from 1."""
+    """Yield all lines, numbered from 1."""
     path = trace.file(LOG)
     if path is None:
         return
@@ -78,15 +78,15 @@ def _process_sentence(event: Event) -> str | None:
         case event_types.Epoch():
             return "the names of result files count seconds from this time (in nanoseconds since 1970)"
         case event_types.Device(_, sms, clock, capability, name):
-            about = f"{units.counted(sms, 'SM')}, compute capability {capability}, at most {clock / 1e6:.2f} GHz"
-            return f"the device: {name}, {about}"
+            device_text = f"{units.counted(sms, 'SM')}, compute capability {capability}, at most {clock / 1e6:.2f} GHz"
+            return f"the device: {name}, {device_text}"
         case event_types.Initialised():
             return "the hook is ready"
         case event_types.BenchmarkEnabled(size):
             return f"original kernels are also timed, after flushing {units.size(size)} of L2"
         case event_types.Exited(launches, probed, dropped):
-            seen, lost = units.counted(launches, "launch"), units.counted(dropped, "result")
-            return f"the program ended: {seen} ({units.count(probed)} probed), {lost} dropped"
+            launches_text, dropped_text = units.counted(launches, "launch"), units.counted(dropped, "result")
+            return f"the program ended: {launches_text} ({units.count(probed)} probed), {dropped_text} dropped"
         case event_types.ContextFailed(error, name):
             return f"the result could not be read: {name} ({error}); later launches in this GPU context run unprobed"
         case _:
@@ -96,8 +96,10 @@ def _process_sentence(event: Event) -> str | None:
 def _code_sentence(event: Event) -> str | None:
     match event:
         case event_types.MemoryCall(call, status, pointer, size):
-            what = f"{units.size(size)} of device memory at {pointer:#x}" if size is not None else f"{pointer:#x}"
-            return f"the program called {call} for {what}: {_driver_answer(status)}"
+            memory_text = (
+                f"{units.size(size)} of device memory at {pointer:#x}" if size is not None else f"{pointer:#x}"
+            )
+            return f"the program called {call} for {memory_text}: {_driver_answer(status)}"
         case event_types.TensorMapMade(call, status, _, address):
             return f"the program called {call} for a tensor at {address:#x}: {_driver_answer(status)}"
         case launch_events.ModuleCall(call, _, _, _, name):
@@ -180,18 +182,20 @@ def _launch_sentence(event: Event) -> str | None:
 def _graph_sentence(event: Event) -> str | None:
     match event:
         case launch_events.GraphInstantiated(graph, nodes, kernels):
-            inside = f"{units.counted(nodes, 'node')}, {units.count(kernels)} of them kernels"
-            return f"graph {graph} was instantiated: {inside}"
+            nodes_text = f"{units.counted(nodes, 'node')}, {units.count(kernels)} of them kernels"
+            return f"graph {graph} was instantiated: {nodes_text}"
         case launch_events.GraphNode(graph, index, kind, _, after):
-            behind = f", after {'nodes' if len(after) > 1 else 'node'} {', '.join(map(str, after))}" if after else ""
-            return f"node {index} of graph {graph}: {kind}{behind}"
+            order_text = (
+                f", after {'nodes' if len(after) > 1 else 'node'} {', '.join(map(str, after))}" if after else ""
+            )
+            return f"node {index} of graph {graph}: {kind}{order_text}"
         case launch_events.GraphReplayed(graph, count):
             return f"graph {graph} was replayed {units.counted(count, 'time')} without the probe"
         case launch_events.GraphReplay(graph, _, _, first, count):
             return f"a probed replay of graph {graph}: launches {first} to {first + max(count, 1) - 1}"
         case launch_events.GraphTimed(graph, _, probed, ns):
-            how = "with" if probed else "without"
-            return f"a replay of graph {graph} {how} probes took {units.duration(ns / 1e9)}"
+            mode_text = "with" if probed else "without"
+            return f"a replay of graph {graph} {mode_text} probes took {units.duration(ns / 1e9)}"
         case launch_events.GraphChanged(graph, what, reason):
             outcome = {"untwinned": "is not probed", "passed": "ran unprobed, although it was selected for sampling",
                     "given back": "released its probed copy", "destroyed": "was destroyed"}[what]  # fmt: skip

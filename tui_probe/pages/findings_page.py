@@ -51,14 +51,14 @@ _FINDING_FIELDS: Final = ("key", "words", "page", "ptx_line", "stands_out")
 class Question:
     """``option`` of ``tui-probe run`` answers it. ``key`` is what findings call it by, "" if none does.
 
-    ``needs`` is a regular expression that occurs in the PTX of the kernels for which the question means something.
+    ``code_pattern`` is a regular expression that occurs in the PTX of the kernels to which the question applies.
     """
 
-    words: str
+    text: str
     option: str
     key: str = ""
-    needs: str = ""
-    also: str = ""
+    code_pattern: str = ""
+    search_words: str = ""
     """More words by which people look for it."""
     of_program: bool = False
     """True if it is asked of all kernels together."""
@@ -84,7 +84,7 @@ class Question:
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record."""
-        return {"question": self.words, "option": self.option, "pages": list(self.pages)}
+        return {"question": self.text, "option": self.option, "pages": list(self.pages)}
 
 
 COST_QUESTION: Final = Question("what is the overhead of the probe?", "--benchmark", needs_gpu=True)
@@ -97,15 +97,15 @@ def all_questions() -> tuple[Question, ...]:
     return (
         *(
             Question(
-                asked.text,
+                question.text,
                 option,
-                asked.key,
-                asked.code_pattern,
-                asked.search_words,
-                asked.of_program,
-                asked.needs_gpu,
+                question.key,
+                question.code_pattern,
+                question.search_words,
+                question.of_program,
+                question.needs_gpu,
             )
-            for asked, option in questions
+            for question, option in questions
         ),
         COST_QUESTION,
     )
@@ -122,57 +122,60 @@ def open_questions(
     if kernel.status != "probed":
         return []
     limiter = kernel_limiter(kernel) if results else None
-    asked = [limiter.asks] if limiter and limiter.asks else []
-    asked += [finding.next_question for result in results for finding in result.findings if finding.next_question]
-    answered = answered_questions(kernel)
-    left = [
+    raised_keys = [limiter.asks] if limiter and limiter.asks else []
+    raised_keys += [finding.next_question for result in results for finding in result.findings if finding.next_question]
+    answered_keys = answered_questions(kernel)
+    questions = [
         question
         for question in all_questions()
-        if _is_open(question, kernel, answered)
-        and ((of_program and question.of_program) or has_code(kernel, question.needs) is not False)
+        if _is_open(question, kernel, answered_keys)
+        and ((of_program and question.of_program) or has_code(kernel, question.code_pattern) is not False)
     ]
-    return sorted(left, key=lambda question: asked.index(question.key) if question.key in asked else len(asked))
+    return sorted(
+        questions,
+        key=lambda question: raised_keys.index(question.key) if question.key in raised_keys else len(raised_keys),
+    )
 
 
-def _is_open(question: Question, kernel: KernelFacts, answered: set[str]) -> bool:
+def _is_open(question: Question, kernel: KernelFacts, answered_keys: set[str]) -> bool:
     if question.needs_gpu and kernel.trace.state.simulated:
         return False
-    return not kernel.times.impacts if question is COST_QUESTION else question.key not in answered
+    return not kernel.times.impacts if question is COST_QUESTION else question.key not in answered_keys
 
 
 def kernel_finding_lines(
-    results: Sequence[ResultFindings], cells: int, keys: Mapping[str, str] | None = None, chosen: int | None = None
+    results: Sequence[ResultFindings], cells: int, keys: Mapping[str, str] | None = None, launch: int | None = None
 ) -> list[Line]:
     """Flagged losses in the order of the report, if there are several results; then the findings of each."""
-    first = [loss for loss in ranked_losses(results) if loss.stands_out] if len(results) > 1 else []
-    lines: list[Line] = [((f" {LOSSES_TITLE}", "head"),)] if first else []
-    for loss in first:
+    losses = [loss for loss in ranked_losses(results) if loss.stands_out] if len(results) > 1 else []
+    lines: list[Line] = [((f" {LOSSES_TITLE}", "head"),)] if losses else []
+    for loss in losses:
         lines += _finding_lines(loss, cells, keys or {})
     for result in results:
-        others = tuple(
-            finding for finding in result.findings if finding not in first and result.of_blocks(finding) not in first
+        other_findings = tuple(
+            finding for finding in result.findings if finding not in losses and result.of_blocks(finding) not in losses
         )
-        if others or result.problem:
-            lines += findings_lines(replace(result, findings=others), cells, keys, chosen)
+        if other_findings or result.problem:
+            lines += findings_lines(replace(result, findings=other_findings), cells, keys, launch)
     return lines
 
 
 def findings_lines(
-    result: ResultFindings, cells: int, keys: Mapping[str, str] | None = None, chosen: int | None = None
+    result: ResultFindings, cells: int, keys: Mapping[str, str] | None = None, selected_launch: int | None = None
 ) -> list[Line]:
-    """A heading, then one line per finding with the page that shows it, of at most ``cells`` cells.
+    """Return a heading, then one line per finding with the page that shows it, of at most ``cells`` cells.
 
-    ``!`` marks what stands out. ``keys`` are pressed for pages on a screen, by view. ``chosen`` is the number of the
-    launch that was chosen: of a probe without a result of it the nearest launch is shown.
+    ``!`` marks what stands out. ``keys`` are pressed for pages on a screen, by view. ``selected_launch`` is the number
+    of the launch that was chosen: of a probe without a result of it the nearest launch is shown.
     """
     noun = "launches" if len(result.launches) > 1 else "launch"
-    launch = f" in {noun} {', '.join(map(str, result.launches))}" if result.launches else ""
-    is_nearest = chosen is not None and bool(result.launches) and chosen not in result.launches
-    by = ", the nearest with" if is_nearest else " by"
-    probe = f"{by} -p {printable(result.probe)}" if result.probe else ""
+    launch_text = f" in {noun} {', '.join(map(str, result.launches))}" if result.launches else ""
+    is_nearest = selected_launch is not None and bool(result.launches) and selected_launch not in result.launches
+    preposition = ", the nearest with" if is_nearest else " by"
+    probe = f"{preposition} -p {printable(result.probe)}" if result.probe else ""
     if result.probe == NO_PROBE:
         probe = " without a probe"
-    head = f" found{launch}{probe}"
+    head = f" found{launch_text}{probe}"
     fits = width(head) + width(_SIMULATED) <= cells
     simulated = _SIMULATED if fits and _counts_cycles(result.probe) else " (simulated)"
     lines: list[Line] = [((clip(head, cells), "dim"), (simulated if result.simulated else "", "simulated"))]
@@ -188,9 +191,9 @@ def limiter_lines(lines: Sequence[str], cells: int) -> Iterator[Line]:
     """Limiter of a kernel in lines, with its name before the first."""
     for place, text in enumerate(lines):
         for number, part in enumerate(wrap(text, max(20, cells - LABEL_WIDTH - 2))):
-            first = not place and not number
+            is_first = not place and not number
             yield (
-                (" " + pad("limited by" if first else "", LABEL_WIDTH), "dim"),
+                (" " + pad("limited by" if is_first else "", LABEL_WIDTH), "dim"),
                 (printable(part), "" if place else "title"),
             )
 
@@ -222,7 +225,7 @@ def _finding_lines(finding: Finding, cells: int, keys: Mapping[str, str]) -> Ite
 
 
 def page_label(page: str, keys: Mapping[str, str]) -> str:
-    """``8 Lines``, or ``Lines`` where it has no number."""
+    """Return ``8 Lines``, or ``Lines`` where it has no number."""
     title = kind_of(page).title
     return f"{keys[page]} {title}" if page in keys else title
 
@@ -235,21 +238,21 @@ def question_lines(questions: Sequence[Question], command: str, cells: int, or_k
     """
     if not questions:
         return []
-    before = f" further questions: {or_key}" if or_key else " further questions:"
-    lines: list[Line] = [((line, "head"),) for line in command_lines(before, command, cells)]
+    heading = f" further questions: {or_key}" if or_key else " further questions:"
+    lines: list[Line] = [((line, "head"),) for line in command_lines(heading, command, cells)]
     for question in questions[:_MAX_QUESTIONS]:
         spans: list[Span] = [("  " + pad(question.option, _OPTION_WIDTH), "key")]
         pages = _opened_pages_text(question.pages, cells - _OPTION_WIDTH - QUESTION_WIDTH - 3)
-        text = clip(question.words, cells - _OPTION_WIDTH - 2)
+        text = clip(question.text, cells - _OPTION_WIDTH - 2)
         lines.append((*spans, (pad(text, QUESTION_WIDTH), ""), (f" {pages}", "dim")) if pages else (*spans, (text, "")))
     other_options = [question.option for question in questions[_MAX_QUESTIONS:]]
     if other_options:
-        lines += [(("  " + part, "dim"),) for part in _joined_lines(other_options, cells - 2)]
+        lines += [(("  " + part, "dim"),) for part in _option_lines(other_options, cells - 2)]
     return lines
 
 
 def _opened_pages_text(pages: Sequence[str], cells: int) -> str:
-    """``opens Timeline, Blocks``, or as many as fit and an ellipsis; "" for none."""
+    """Return ``opens Timeline, Blocks``, or as many as fit and an ellipsis; "" for none."""
     for count in range(len(pages), 0, -1):
         text = f"opens {', '.join(pages[:count])}{', …' if count < len(pages) else ''}"
         if width(text) <= cells:
@@ -258,13 +261,13 @@ def _opened_pages_text(pages: Sequence[str], cells: int) -> str:
 
 
 def rerun_command(trace: Trace) -> str:
-    """``tui-probe run OPTION -- COMMAND``, which runs the target of a trace again."""
+    """Return ``tui-probe run OPTION -- COMMAND``, which runs the target of a trace again."""
     simulated = " --sim" if trace.state.simulated else ""
     return f"tui-probe run{simulated} OPTION -- {program_command(trace)}"
 
 
-def _joined_lines(options: Sequence[str], cells: int) -> Iterator[str]:
-    """``also -p NAME, --benchmark``, broken between options."""
+def _option_lines(options: Sequence[str], cells: int) -> Iterator[str]:
+    """Yield ``also -p NAME, --benchmark``, broken between options."""
     line = "also"
     for place, option in enumerate(options):
         word = option + ("," if place + 1 < len(options) else "")
@@ -292,7 +295,7 @@ class FindingRow(NamedTuple):
 
 
 def finding_rows(trace: Trace, progress: Progress = no_progress) -> Iterator[FindingRow]:
-    """The findings of all kernels; a kernel without any has only its row."""
+    """Yield the findings of all kernels; a kernel without any has only its row."""
     for kernel in with_progress(trace.kernels, progress):
         limiter = kernel_limiter(kernel)
         for result in findings_by_probe(ViewSource(trace, kernel)) or (None,):
@@ -313,18 +316,18 @@ def summary_content(trace: Trace, progress: Progress = no_progress) -> TableCont
 
 
 def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
-    """The page as text: each kernel with what was found in its newest result, or why it was not probed."""
+    """Yield the page as text: each kernel with what was found in its newest result, or why it was not probed."""
     for kernel in with_progress(trace.kernels, progress):
         yield f"#{kernel.index} {shorten(printable(kernel.demangled), cells - 16)}: {kernel.status}"
         findings = ranked_results(findings_by_probe(ViewSource(trace, kernel)))
         if has_limiter_counts(kernel) and (limit := kernel_limiter(kernel)) is not None:
             yield from (f"  {plain(line)}".rstrip() for line in limiter_lines(limiter_texts(limit), cells - 2))
         yield from (f"  {plain(line)}".rstrip() for line in kernel_finding_lines(findings, cells - 2))
-        if any(of_probe.probe != NO_PROBE for of_probe in findings):
+        if any(result.probe != NO_PROBE for result in findings):
             yield from (part for text in _unprobed_texts(kernel) for part in hang_line(f"   {text}", cells))
         elif kernel.status == "probed":
-            passed = None if kernel.launches_probed else missing_reason(kernel)
-            yield from hang_line(f"   no result was saved{f': {printable(passed.text)}' if passed else ''}", cells)
+            reason = None if kernel.launches_probed else missing_reason(kernel)
+            yield from hang_line(f"   no result was saved{f': {printable(reason.text)}' if reason else ''}", cells)
         else:
             for words in filter(None, (kernel.reason, kernel_advice(kernel.status, kernel.probe_reason))):
                 yield from hang_line(f"   {printable(words)}", cells)
@@ -334,19 +337,21 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
 
 
 def _unprobed_texts(kernel: KernelFacts) -> Iterator[str]:
-    """The probes of the run that a kernel does not have, or that have no result of it, and why."""
-    for names, probed in missing_probes(kernel):
-        yield f"not probed with {names}: {printable(probed.reason or probed.status)}"
+    """Yield the probes of the run that a kernel does not have, or that have no result of it, and why."""
+    for names, status in missing_probes(kernel):
+        yield f"not probed with {names}: {printable(status.reason or status.status)}"
     yield from unmeasured_texts(unmeasured_probes(kernel))
 
 
 def trace_questions(trace: Trace, progress: Progress = no_progress) -> list[Question]:
     """Return the questions that no probed kernel's results answer, those that findings lead to first."""
     kernels = with_progress(trace.kernels, progress)
-    known = [open_questions(kernel, findings_by_probe(ViewSource(trace, kernel))) for kernel in kernels]
-    best = {question: min(questions.index(question) for questions in known if question in questions)
-            for question in all_questions() if any(question in questions for questions in known)}  # fmt: skip
-    return sorted(best, key=lambda question: best[question])
+    questions_by_kernel = [open_questions(kernel, findings_by_probe(ViewSource(trace, kernel))) for kernel in kernels]
+    best_ranks: dict[Question, int] = {}
+    for questions in questions_by_kernel:
+        for rank, question in enumerate(questions):
+            best_ranks[question] = min(rank, best_ranks.get(question, rank))
+    return sorted(filter(best_ranks.__contains__, all_questions()), key=best_ranks.__getitem__)
 
 
 def summary_head(trace: Trace, progress: Progress = no_progress) -> dict[str, Any]:

@@ -342,7 +342,13 @@ def graph_page(trace: Trace) -> TablePage[GraphLine]:
     notes = [] if rows else [NO_GRAPHS_TEXT]
     texts = PageTexts((), list(_graph_notes(trace)), notes, GRAPHS_EXPLANATION)
     return TablePage(
-        "graphs", "CUDA graphs", _shown_columns(rows), rows, texts, opens=kernel_target if rows else None, ordered=True
+        "graphs",
+        "CUDA graphs",
+        _shown_columns(rows),
+        rows,
+        texts,
+        kernel_of_row=kernel_target if rows else None,
+        has_fixed_order=True,
     )
 
 

@@ -32,7 +32,7 @@ class PageSpot:
 
     page: str
     spot: Spot
-    words: str
+    text: str
     is_flagged: bool = True
     """False for a finding that costs little: the marked line of the visible page matters more."""
 
@@ -41,15 +41,15 @@ class PageSpot:
 class Hotspot:
     """``worst`` is where to look first, and ``line`` the first line that anything was found of; None for none.
 
-    ``marked`` is the line with most, where nothing was found that has a place. ``why`` says why there is none of them,
-    and ``asks`` is the option of a run that would tell, "" for none.
+    ``marked_line`` is the line with most, where nothing was found that has a place. ``reason`` says why there is none
+    of them, and ``option`` is the option of a run that would tell, "" for none.
     """
 
     worst: PageSpot | None = None
     line: PageSpot | None = None
-    marked: PageSpot | None = None
-    why: str = ""
-    asks: str = ""
+    marked_line: PageSpot | None = None
+    reason: str = ""
+    option: str = ""
 
 
 def find_hotspot(source: ViewSource) -> Hotspot:
@@ -58,66 +58,66 @@ def find_hotspot(source: ViewSource) -> Hotspot:
     A source under one probe is a page of that probe: its flagged findings come first. Reads results.
     """
     findings = _findings_of_probes(source)
-    unread = next((of_probe for of_probe in findings if of_probe.unread), None)
-    first = None if source.kernel.probe else _first_loss(findings)
-    worst = first or _first_flagged([(of_probe, of_probe.worst) for of_probe in findings])
-    lines = [(of_probe, _worst_line(of_probe)) for of_probe in findings]
+    unread_result = next((of_probe for of_probe in findings if of_probe.unread), None)
+    first_loss = None if source.kernel.probe else _first_loss(findings)
+    worst = first_loss or _first_flagged([(of_probe, of_probe.worst) for of_probe in findings])
+    lines = [(of_probe, _first_line_finding(of_probe)) for of_probe in findings]
     line = _first_flagged(lines)
     if worst is not None or line is not None:
         return Hotspot(worst or line, line)
-    if unread is not None:
-        return Hotspot(why=f"the result could not be read: {unread.problem}")
-    marked = _marked_spot(source) if findings else None
-    return Hotspot(marked=marked) if marked is not None else _no_hotspot(source, findings)
+    if unread_result is not None:
+        return Hotspot(reason=f"the result could not be read: {unread_result.problem}")
+    marked_spot = _marked_spot(source) if findings else None
+    return Hotspot(marked_line=marked_spot) if marked_spot is not None else _no_hotspot(source, findings)
 
 
 def _findings_of_probes(source: ViewSource) -> list[ResultFindings]:
     """Findings of each probe, once: of a source under one probe this one, then by their largest loss."""
-    first = launch_findings(source) if source.kernel.probe else None
-    others = findings_by_probe(ViewSource(source.trace, source.kernel.kernel, source.launch))
-    ranked = ranked_results(others)
-    if first is None:
+    page_findings = launch_findings(source) if source.kernel.probe else None
+    probe_findings = findings_by_probe(ViewSource(source.trace, source.kernel.kernel, source.launch))
+    ranked = ranked_results(probe_findings)
+    if page_findings is None:
         return ranked
-    return [first, *(found for found in ranked if found.probe != first.probe)]
+    return [page_findings, *(result for result in ranked if result.probe != page_findings.probe)]
 
 
 def _first_loss(results: Sequence[ResultFindings]) -> PageSpot | None:
     """Return the first flagged loss of the report that has a place."""
     for loss in ranked_losses(results):
         if loss.stands_out and (loss.page or loss.line):
-            return _spot_of_finding(next(found for found in results if loss in best_findings(found)), loss)
+            return _spot_of_finding(next(result for result in results if loss in best_findings(result)), loss)
     return None
 
 
-def _worst_line(of_probe: ResultFindings) -> Finding | None:
-    return next((finding for finding in of_probe.findings if finding.line), None)
+def _first_line_finding(result: ResultFindings) -> Finding | None:
+    return next((finding for finding in result.findings if finding.line), None)
 
 
-def _first_flagged(worst: Sequence[tuple[ResultFindings, Finding | None]]) -> PageSpot | None:
+def _first_flagged(results: Sequence[tuple[ResultFindings, Finding | None]]) -> PageSpot | None:
     """Return the spot of the first flagged finding, else of the first."""
-    known = [(of_probe, finding) for of_probe, finding in worst if finding is not None]
-    flagged = (pair for pair in known if pair[1].stands_out)
-    first = next(flagged, known[0] if known else None)
-    return None if first is None else _spot_of_finding(*first)
+    located = [(of_probe, finding) for of_probe, finding in results if finding is not None]
+    flagged = (pair for pair in located if pair[1].stands_out)
+    leading = next(flagged, located[0] if located else None)
+    return None if leading is None else _spot_of_finding(*leading)
 
 
-def _spot_of_finding(of_probe: ResultFindings, finding: Finding) -> PageSpot:
+def _spot_of_finding(result: ResultFindings, finding: Finding) -> PageSpot:
     """Findings that name no page are about a line, and the code shows that."""
-    spot = replace(finding.spot, probe="" if of_probe.probe == NO_PROBE else of_probe.probe)
+    spot = replace(finding.spot, probe="" if result.probe == NO_PROBE else result.probe)
     return PageSpot(finding.page or _CODE_PAGE, spot, f"{finding.label}: {finding.words}", finding.stands_out)
 
 
 def _marked_spot(source: ViewSource) -> PageSpot | None:
-    """The mark of the first page that has one. A page that cannot be opened has none."""
+    """Return the mark of the first page that has one. A page that cannot be opened has none."""
     for name in _MARKING_PAGES:
         kind = kind_of(name)
         try:
             view = kind.open(source, lambda _: None) if kind.missing_reason(source) is None else None
         except (ProbeError, OSError):
             continue
-        marked = view.marked_line() if isinstance(view, Document) else None
-        if marked is not None and isinstance(view, Document):
-            return PageSpot(name, _spot_of_line(view, marked[0]), marked[1])
+        line_and_text = view.marked_line() if isinstance(view, Document) else None
+        if line_and_text is not None and isinstance(view, Document):
+            return PageSpot(name, _spot_of_line(view, line_and_text[0]), line_and_text[1])
     return None
 
 
@@ -131,20 +131,20 @@ def _no_hotspot(source: ViewSource, results: Sequence[ResultFindings]) -> Hotspo
     """Return why there is no hotspot."""
     kernel = source.kernel
     if kernel.status != "probed":
-        return Hotspot(why="the kernel was not probed, so there are no values; see page 1 for the reason")
+        return Hotspot(reason="the kernel was not probed, so there are no values; see page 1 for the reason")
     if all(result.probe == NO_PROBE for result in results):
-        return Hotspot(why="this launch has no result")
-    telling = _probes_with_places()
-    if any(result.probe in telling for result in results):
-        return Hotspot(why="no hotspot in this launch")
+        return Hotspot(reason="this launch has no result")
+    locating_probes = _probes_with_places()
+    if any(result.probe in locating_probes for result in results):
+        return Hotspot(reason="no hotspot in this launch")
     results = [result for result in results if result.probe != NO_PROBE]
     probes = " and ".join(f"-p {result.probe}" for result in results if result.probe) or "this result"
     questions = open_questions(kernel, results)
-    asks = next((question.option for question in questions if telling.intersection(question.probes)), "")
-    return Hotspot(why=f"{probes} does not report lines or times", asks=asks)
+    option = next((question.option for question in questions if locating_probes.intersection(question.probes)), "")
+    return Hotspot(reason=f"{probes} does not report lines or times", option=option)
 
 
 def _probes_with_places() -> frozenset[str]:
-    """The probes that report lines, or have a drawing."""
-    drawn = (name for kind in kinds() if kind.is_drawing for name in kind.probes)
-    return frozenset((*probe_names_where(lambda probe: probe.lines), *drawn))
+    """Return the probes that report lines, or have a drawing."""
+    drawing_probes = (name for kind in kinds() if kind.is_drawing for name in kind.probes)
+    return frozenset((*probe_names_where(lambda probe: probe.lines), *drawing_probes))

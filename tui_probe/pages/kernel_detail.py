@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
-LABEL: Final = 16
+LABEL_CELLS: Final = 16
 """Cells of a label."""
-TWO_COLUMNS: Final = 130
+TWO_COLUMN_CELLS: Final = 130
 """Cells from which on there are two."""
 NAME_LINES: Final = 2
 """Lines of the name above everything; a longer one is whole at the end of the page."""
@@ -59,19 +59,19 @@ _HIGHEST_PART: Final = 0.99
 def detail_lines(
     row: KernelSnapshot,
     cells: int,
-    extra: Sequence[Line] = (),
+    lines_below: Sequence[Line] = (),
     findings: Sequence[Line] = (),
-    asked: Callable[[int], Sequence[Line]] = lambda _: (),
+    question_lines: Callable[[int], Sequence[Line]] = lambda _: (),
     limit: Sequence[Line] = (),
 ) -> list[Line]:
-    """The page as lines of at most ``cells`` cells, in two columns where there is room for them.
+    """Return the page as lines of at most ``cells`` cells, in two columns where there is room for them.
 
     Long names and reasons are wrapped. ``limit`` says first what limits the kernel, ``findings`` are under the state.
-    ``asked`` makes lines of at most that many cells, which are above what the probe costs, or in the other column;
-    ``extra`` goes below everything, or at the end of the second column.
+    ``question_lines`` makes lines of at most that many cells, above what the probe costs, or in the other column;
+    ``lines_below`` goes below everything, or at the end of the second column.
     """
     head, names = name_lines(row, cells)
-    above = [
+    lines_above = [
         *head,
         *snapshot_failure_lines(row, cells),
         *limit,
@@ -79,12 +79,12 @@ def detail_lines(
         *_with_blank_first(findings),
         (),
     ]
-    if cells < TWO_COLUMNS:
-        parts = [*_with_blank_last(asked(cells)), *cost_lines(row), (), *_launches(row, cells)]
-        return [*above, *parts, *_with_blank_first(extra), *names]
+    if cells < TWO_COLUMN_CELLS:
+        parts = [*_with_blank_last(question_lines(cells)), *cost_lines(row), (), *_launch_lines(row, cells)]
+        return [*lines_above, *parts, *_with_blank_first(lines_below), *names]
     half = cells // 2 - 1
-    left = [*_with_blank_last(asked(half)), *_launches(row, half)]
-    return [*above, *side_by_side(left, [*cost_lines(row), *_with_blank_first(extra)], half), *names]
+    left_column = [*_with_blank_last(question_lines(half)), *_launch_lines(row, half)]
+    return [*lines_above, *side_by_side(left_column, [*cost_lines(row), *_with_blank_first(lines_below)], half), *names]
 
 
 def _with_blank_first(lines: Sequence[Line]) -> list[Line]:
@@ -119,9 +119,9 @@ def snapshot_failure_lines(row: KernelSnapshot, cells: int) -> list[Line]:
 def state_lines(row: KernelSnapshot, cells: int) -> list[Line]:
     """Status of the kernel, why it was not probed, and what to do."""
     word = status_word(row.status, row.launches, row.launches_probed, row.results)
-    where = " in SASS (graft)" if row.mode == "graft" and word == row.status else ""
+    mode_text = " in SASS (graft)" if row.mode == "graft" and word == row.status else ""
     glyph, role = ("✘", "failed") if row.failures else (_GLYPHS.get(word, _GLYPHS["pending"]), word)
-    lines = list(_labelled_field("status", f"{glyph} {word}{where}", cells, role))
+    lines = list(_labelled_field("status", f"{glyph} {word}{mode_text}", cells, role))
     if row.reason:
         label = "note" if row.status == "probed" else "why"
         lines += _labelled_field(label, row.reason, cells, "bad" if row.status == "failed" else "")
@@ -131,48 +131,50 @@ def state_lines(row: KernelSnapshot, cells: int) -> list[Line]:
 
 
 def _labelled_field(label: str, text: str, cells: int, role: str = "") -> Iterator[Line]:
-    for i, part in enumerate(wrap(text, max(10, cells - LABEL - 3))):
-        yield ((" " + pad("" if i else label, LABEL), "dim"), (part, role))
+    for i, part in enumerate(wrap(text, max(10, cells - LABEL_CELLS - 3))):
+        yield ((" " + pad("" if i else label, LABEL_CELLS), "dim"), (part, role))
 
 
 def cost_lines(row: KernelSnapshot) -> list[Line]:
     """Resources of the kernel before and after probing, as a small table."""
     capability = row.device.capability if row.device else None
-    filled = [occupancy(blocks, row.block, capability) for blocks in (row.blocks_per_sm, row.blocks_per_sm_probed)]
+    occupancies = [occupancy(blocks, row.block, capability) for blocks in (row.blocks_per_sm, row.blocks_per_sm_probed)]
     table: list[tuple[str, float | None, float | None, Callable[[float], str]]] = [
         ("registers/thread", row.registers_pruned, row.registers_probed, str),
         ("spilled bytes", row.spills_pruned, row.spills_probed, str),
         ("local bytes", row.local_original, row.local_probed, str),
         ("static shared", row.static_shared, row.static_shared_probed, units.size),
         ("blocks per SM", row.blocks_per_sm, row.blocks_per_sm_probed, str),
-        ("occupancy", filled[0], filled[1], lambda share: f"{share:.0%}"),
+        ("occupancy", occupancies[0], occupancies[1], lambda share: f"{share:.0%}"),
     ]
-    lines: list[Line] = [((" " + pad("", LABEL), "dim"), ("  original    probed    change", "head"))]
-    for label, before, after, show in table:
-        spans: list[Span] = [(" " + pad(label, LABEL), "dim")]
-        for value in (before, after):
-            text = units.NOT_MEASURED if value is None else show(value)
+    lines: list[Line] = [((" " + pad("", LABEL_CELLS), "dim"), ("  original    probed    change", "head"))]
+    for label, original, probed, format_value in table:
+        spans: list[Span] = [(" " + pad(label, LABEL_CELLS), "dim")]
+        for value in (original, probed):
+            text = units.NOT_MEASURED if value is None else format_value(value)
             spans.append((pad(text, 10, right=True), "" if value is not None else "dim"))
-        spans.append((pad(_difference(before, after, label), 10, right=True), _change_role(before, after, label)))
+        spans.append(
+            (pad(_difference_text(original, probed, label), 10, right=True), _change_role(original, probed, label))
+        )
         lines.append(tuple(spans))
     return lines
 
 
-def _difference(before: float | None, after: float | None, label: str) -> str:
-    if before is None or after is None:
+def _difference_text(original: float | None, probed: float | None, label: str) -> str:
+    if original is None or probed is None:
         return ""
     if label == "occupancy":
-        return f"{100 * (after - before):+.0f} pp" if after != before else "same"
-    return f"{after - before:+}" if after != before else "same"
+        return f"{100 * (probed - original):+.0f} pp" if probed != original else "same"
+    return f"{probed - original:+}" if probed != original else "same"
 
 
-def _change_role(before: float | None, after: float | None, label: str) -> str:
-    if before is None or after is None or before == after:
+def _change_role(original: float | None, probed: float | None, label: str) -> str:
+    if original is None or probed is None or original == probed:
         return "dim"
-    return "good" if (after > before) == (label in _MORE_IS_BETTER) else "warn"
+    return "good" if (probed > original) == (label in _MORE_IS_BETTER) else "warn"
 
 
-def _launches(row: KernelSnapshot, cells: int) -> Iterator[Line]:
+def _launch_lines(row: KernelSnapshot, cells: int) -> Iterator[Line]:
     """Launches: their number, shape and cost."""
     yield from _labelled_field(
         "launches", f"{units.count(row.launches)} ({units.count(row.launches_probed)} probed)", cells
@@ -196,12 +198,12 @@ def _launches(row: KernelSnapshot, cells: int) -> Iterator[Line]:
     yield from _time_lines(row, cells)
     if row.probe_bytes is not None:
         yield from _labelled_field("probe memory", f"{units.size(row.probe_bytes)} per launch", cells)
-    yield from _labelled_field("results", f"{_files(row)} in the trace", cells)
+    yield from _labelled_field("results", f"{_file_count_text(row)} in the trace", cells)
     if row.folder is not None:
         yield from _labelled_field("files", f"{row.folder.parent.name}/{row.folder.name}", cells, "dim")
 
 
-def _files(row: KernelSnapshot) -> str:
+def _file_count_text(row: KernelSnapshot) -> str:
     """``7 of 600 files`` of a trace that was thinned out."""
     files = units.counted(row.results, "file")
     return files if row.files is None or row.files == row.results else f"{units.count(row.files)} of {files}"
@@ -237,18 +239,18 @@ def _slowdown_basis(row: KernelSnapshot) -> str:
 def _launch_times_text(kind: VariantTime, *, is_mixed: bool) -> str:
     """Times of launches with the probe, or without it; a mean over launches of several probes would mean nothing."""
     mean = _time_with_error(kind.mean_ns, kind.mean_stderr_ns)
-    least, median, p99, most = (
+    minimum, median, p99, maximum = (
         units.duration(ns / 1e9) for ns in (kind.least_ns, kind.median_ns, kind.p99_ns, kind.most_ns)
     )
-    waited = f", {units.count(kind.host_bound)} of them host bound" if kind.host_bound else ""
-    timed = f"{units.counted(kind.samples, 'launch')} timed{waited}"
+    host_bound_text = f", {units.count(kind.host_bound)} of them host bound" if kind.host_bound else ""
+    timed = f"{units.counted(kind.samples, 'launch')} timed{host_bound_text}"
     if is_mixed:
-        return f"median {median}, {least} to {most} over all probes; {timed}"
-    return f"mean {mean}, median {median}, p99 {p99}, {least} to {most}; {timed}"
+        return f"median {median}, {minimum} to {maximum} over all probes; {timed}"
+    return f"mean {mean}, median {median}, p99 {p99}, {minimum} to {maximum}; {timed}"
 
 
 def _time_with_error(ns: float, stderr_ns: float | None) -> str:
-    """``12.3 µs ± 410 ns``: an estimate and its standard error: ``–`` if not known, none if it is exact."""
+    """Return ``12.3 µs ± 410 ns``: an estimate and its standard error: ``–`` if not known, none if it is exact."""
     text = units.duration(ns / 1e9)
     return text if stderr_ns == 0 else f"{text} ± {units.duration(None if stderr_ns is None else stderr_ns / 1e9)}"
 
@@ -259,12 +261,12 @@ def _milliseconds(value: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Columns of equal width from ``low`` to ``high``, which are words; None of ``values`` stands for no launch."""
+    """Columns of equal width between the texts ``first_label`` and ``last_label``; a value of None is of no launch."""
 
     title: str
     values: tuple[float | None, ...]
-    low: str
-    high: str
+    first_label: str
+    last_label: str
 
     @property
     def is_constant(self) -> bool:
@@ -280,21 +282,25 @@ def preview_charts(trace: Trace, kernel: Kernel) -> tuple[Chart, ...]:
 def chart_lines(
     chart: Chart, cells: int = CHART_CELLS, rows: int = CHART_ROWS, *, ascii_only: bool = False
 ) -> list[Line]:
-    """``rows`` and ``CHART_FRAME_ROWS`` lines of at most ``cells`` cells."""
+    """Return ``rows`` and ``CHART_FRAME_ROWS`` lines of at most ``cells`` cells."""
     values = _mean_by_cell(chart.values, cells)
-    high = max(value or 0 for value in values)
-    drawn = column_chart(values, cells, rows, high=high, ascii_only=ascii_only)
-    if all(value == high for value in values):  # a solid block would say no more than a line
-        drawn = ["─" * cells, clip("constant from start to end", cells), *[""] * (rows - 2)]
-    room = cells - width(chart.low)
-    axis = chart.low + pad(clip(chart.high, room - 1), room, right=True)
-    return [((clip_clauses(chart.title, cells, ", "), "head"),), *(((row, "hue0"),) for row in drawn), ((axis, "dim"),)]
+    maximum = max(value or 0 for value in values)
+    chart_rows = column_chart(values, cells, rows, maximum=maximum, ascii_only=ascii_only)
+    if all(value == maximum for value in values):  # a solid block would say no more than a line
+        chart_rows = ["─" * cells, clip("constant from start to end", cells), *[""] * (rows - 2)]
+    last_label_cells = cells - width(chart.first_label)
+    axis = chart.first_label + pad(clip(chart.last_label, last_label_cells - 1), last_label_cells, right=True)
+    return [
+        ((clip_clauses(chart.title, cells, ", "), "head"),),
+        *(((row, "hue0"),) for row in chart_rows),
+        ((axis, "dim"),),
+    ]
 
 
 def _mean_by_cell(values: Sequence[float | None], cells: int) -> list[float | None]:
-    """The mean of the columns that fall into each cell; None where none of them has a value."""
+    """Return the mean of the columns that fall into each cell; None where none of them has a value."""
     edges = [round(cell * len(values) / cells) for cell in range(cells + 1)]
-    parts = ([value for value in values[low:high] if value is not None] for low, high in pairwise(edges))
+    parts = ([value for value in values[start:end] if value is not None] for start, end in pairwise(edges))
     return [fmean(part) if part else None for part in parts]
 
 
@@ -318,18 +324,23 @@ def _timeline_chart(launch: LaunchTimeline) -> Chart | None:
     if not len(blocks) or timeline.span < 1:
         return None
     edges = np.unique(np.linspace(0, timeline.span, CHART_COLUMNS + 1).astype(np.int64))
-    busy = BusyRows(blocks.start, blocks.end, np.zeros(len(blocks), dtype=np.int64), 1)
-    running = busy.covered_cycles(0, 1, edges)[0] / np.diff(edges)
+    busy_rows = BusyRows(blocks.start, blocks.end, np.zeros(len(blocks), dtype=np.int64), 1)
+    running_blocks = busy_rows.covered_cycles(0, 1, edges)[0] / np.diff(edges)
     values = (
-        np.repeat(running, -(-CHART_COLUMNS // len(running)))[:CHART_COLUMNS]
-        if len(running) < CHART_COLUMNS
-        else running
+        np.repeat(running_blocks, -(-CHART_COLUMNS // len(running_blocks)))[:CHART_COLUMNS]
+        if len(running_blocks) < CHART_COLUMNS
+        else running_blocks
     )
-    most = f"up to {units.count(round(float(running.max())))} at a time"
+    maximum_text = f"up to {units.count(round(float(running_blocks.max())))} at a time"
     sample = "" if timeline.sample is None else f", {sampled_blocks_text(timeline.sample)}"
     simulated = ", simulated" if launch.simulated else ""
-    high = cycles_text(timeline.span, launch.clock_khz)
-    return Chart(f"{launch.launch_label}: running blocks, {most}{sample}{simulated}", tuple(values.tolist()), "0", high)
+    last_label = cycles_text(timeline.span, launch.clock_khz)
+    return Chart(
+        f"{launch.launch_label}: running blocks, {maximum_text}{sample}{simulated}",
+        tuple(values.tolist()),
+        "0",
+        last_label,
+    )
 
 
 def _times_chart(kernel: Kernel) -> Chart | None:
@@ -337,12 +348,12 @@ def _times_chart(kernel: Kernel) -> Chart | None:
     time = kernel.gpu_time
     if time is None or time.preferred_variant.samples < MIN_TIMES:
         return None
-    taken, weight = weighted_times(kernel.samples, probed=time.only_probed)
-    low, high = float(taken.min()), float(np.quantile(taken, _HIGHEST_PART))
-    if not high > low:
+    times_ns, weight = weighted_times(kernel.samples, probed=time.only_probed)
+    minimum, quantile = float(times_ns.min()), float(np.quantile(times_ns, _HIGHEST_PART))
+    if not quantile > minimum:
         return None
-    counts, _ = np.histogram(np.minimum(taken, high), CHART_COLUMNS, (low, high), weights=weight)
-    probed = ", all of them probed" if time.only_probed else ""
-    title = f"GPU time of #{kernel.index}: {units.counted(time.preferred_variant.samples, 'launch')} timed{probed}"
-    longest = f"{units.duration(high / 1e9)} (longest {units.duration(float(taken.max()) / 1e9)})"
-    return Chart(title, tuple(count or None for count in counts.tolist()), units.duration(low / 1e9), longest)
+    counts, _ = np.histogram(np.minimum(times_ns, quantile), CHART_COLUMNS, (minimum, quantile), weights=weight)
+    probed_text = ", all of them probed" if time.only_probed else ""
+    title = f"GPU time of #{kernel.index}: {units.counted(time.preferred_variant.samples, 'launch')} timed{probed_text}"
+    last_label = f"{units.duration(quantile / 1e9)} (longest {units.duration(float(times_ns.max()) / 1e9)})"
+    return Chart(title, tuple(count or None for count in counts.tolist()), units.duration(minimum / 1e9), last_label)

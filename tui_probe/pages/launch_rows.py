@@ -73,33 +73,33 @@ class NamedLaunchRow(LaunchRow):
     demangled: str
 
 
-def _number(value: int | None) -> str:
+def _number_text(value: int | None) -> str:
     return NOT_MEASURED if value is None else str(value)
 
 
-def _seconds(row: LaunchRow) -> str:
+def _start_text(row: LaunchRow) -> str:
     seconds = row.details.seconds
     return NOT_MEASURED if seconds is None else f"{seconds:.6f}"
 
 
-def _stream(row: LaunchRow) -> str:
+def _stream_text(row: LaunchRow) -> str:
     return NOT_MEASURED if row.launch.stream is None else f"{row.launch.stream:#x}"
 
 
-def _outcome(row: LaunchRow) -> str:
-    """Return ``probed``, or why the original was launched, with the driver's error if there was one."""
+def _outcome_text(row: LaunchRow) -> str:
+    """Return ``probe_text``, or why the original was launched, with the driver's error if there was one."""
     launch, details = row.launch, row.details
-    probed = f"probed by {details.probe}" if details.probe else "probed"
+    probe_text = f"probed by {details.probe}" if details.probe else "probed"
     if details.position is not None:
         position = details.position
-        probed += f" as node {position.node} of graph {position.graph}, replay {position.replay}"
-    text = probed if launch.probed else launch.reason or "ran unprobed"
+        probe_text += f" as node {position.node} of graph {position.graph}, replay {position.replay}"
+    text = probe_text if launch.probed else launch.reason or "ran unprobed"
     return f"{text}, failed with CUDA error {launch.status}" if launch.status else text
 
 
 START_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
-    Column("launch", lambda r: r.launch.number, "launch", lambda r: _number(r.launch.number)),
-    Column("time_s", lambda r: r.details.seconds, "started at (s)", _seconds, rank=3),
+    Column("launch", lambda r: r.launch.number, "launch", lambda r: _number_text(r.launch.number)),
+    Column("time_s", lambda r: r.details.seconds, "started at (s)", _start_text, rank=3),
 )
 """``time_s`` is in seconds since the epoch of the trace."""
 _KERNEL_COLUMNS: Final[tuple[Column[NamedLaunchRow], ...]] = (
@@ -113,7 +113,7 @@ SHAPE_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
     Column("grid", lambda r: r.launch.grid, "grid", lambda r: units.extent(r.launch.grid), rank=1),
     Column("block", lambda r: r.launch.block, "block", lambda r: units.extent(r.launch.block), rank=1),
     Column("shared", lambda r: r.launch.shared, "shared", lambda r: units.size(r.launch.shared), rank=5),
-    Column("stream", lambda r: r.launch.stream, "stream", _stream, rank=6),
+    Column("stream", lambda r: r.launch.stream, "stream", _stream_text, rank=6),
     Column("probed", lambda r: r.launch.probed),
     Column("status", lambda r: r.launch.status),
     Column("reason", lambda r: r.launch.reason),
@@ -131,7 +131,7 @@ SHAPE_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
 )
 """``status`` is the driver's answer to a probed launch, 0 for success."""
 OUTCOME_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
-    Column("outcome", None, "outcome", _outcome, right=False, rank=2, narrow=20),
+    Column("outcome", None, "outcome", _outcome_text, right=False, rank=2, narrow=20),
     Column("reason_code", lambda r: r.launch.reason_code),
     Column("probe", lambda r: r.details.probe),
     Column("graph", lambda r: None if r.details.position is None else r.details.position.graph),
@@ -170,11 +170,11 @@ def _report_lines(trace: Trace, cells: int) -> Iterator[str]:
     if total <= MAX_LISTED:
         yield from table(LAUNCH_COLUMNS, list(_all_rows(trace)), cells)
         return
-    first, last = range(LISTED_AT_ENDS), range(total - LISTED_AT_ENDS, total)
-    lines = list(table(LAUNCH_COLUMNS, list(_rows(trace, (launches[i] for i in (*first, *last)))), cells))
+    first_rows, last_rows = range(LISTED_AT_ENDS), range(total - LISTED_AT_ENDS, total)
+    lines = list(table(LAUNCH_COLUMNS, list(_rows(trace, (launches[i] for i in (*first_rows, *last_rows)))), cells))
     yield from lines[:-LISTED_AT_ENDS]
-    others = units.counted(total - 2 * LISTED_AT_ENDS, "more launch")
+    omitted_text = units.counted(total - 2 * LISTED_AT_ENDS, "more launch")
     command = f"tui-probe show launches {shell_word(trace.directory)}:KERNEL"
-    yield f"… {others}; to list all launches, use --format csv"
+    yield f"… {omitted_text}; to list all launches, use --format csv"
     yield from command_lines("  launches of one kernel:", command, cells)
     yield from lines[-LISTED_AT_ENDS:]

@@ -47,7 +47,7 @@ _GENERAL_PAGES: Final = (
     TracePage("lines", line_page, "Lines", "lines of all kernels, sorted by waste and waiting time"),
     TracePage("ranges", lambda trace, _: range_page(trace), "Ranges", "NVTX ranges and the kernels in them"),
     TracePage(
-        "sums", lambda trace, _: range_page(trace, together=True),
+        "sums", lambda trace, _: range_page(trace, merged_by_name=True),
         "Sums", "NVTX ranges merged by name: calls; total, mean and p99 kernel time; share",
     ),
     TracePage("tree", tree_page, "Tree", "where the GPU time goes: program, ranges, kernels, lines"),
@@ -124,10 +124,12 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
 
 
 def trace_pages() -> tuple[TracePage, ...]:
-    """All of them; one name stands for one page, the first that has it."""
-    pages = {page.name: page for probe in all_probes() for page in probe.pages}
-    shared = {page.name: page for page in _GENERAL_PAGES}
-    return tuple({**shared, **{name: page for name, page in pages.items() if name not in shared}}.values())
+    """Return all of them; one name stands for one page, the first that has it."""
+    probe_pages = {page.name: page for probe in all_probes() for page in probe.pages}
+    general_pages = {page.name: page for page in _GENERAL_PAGES}
+    return tuple(
+        {**general_pages, **{name: page for name, page in probe_pages.items() if name not in general_pages}}.values()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +167,11 @@ class PageEntry:
 
 def all_pages() -> tuple[PageEntry, ...]:
     """Return every page, those of a trace first."""
-    of_trace = {page.name: page for page in trace_pages()}
-    of_kernel = {kind.name: kind for kind in kinds()}
-    return tuple(PageEntry(name, of_trace.get(name), of_kernel.get(name)) for name in {**of_trace, **of_kernel})
+    trace_kinds = {page.name: page for page in trace_pages()}
+    kernel_kinds = {kind.name: kind for kind in kinds()}
+    return tuple(
+        PageEntry(name, trace_kinds.get(name), kernel_kinds.get(name)) for name in {**trace_kinds, **kernel_kinds}
+    )
 
 
 def find_page(name: str) -> PageEntry | None:
@@ -179,7 +183,7 @@ def require_page(name: str) -> PageEntry:
     """Return the page of a name. Raises UsageError that lists the names, the nearest one first."""
     page = find_page(name)
     if page is None:
-        known_names = [known.name for known in all_pages()]
+        known_names = [entry.name for entry in all_pages()]
         raise UsageError(
             f"there is no page {name!r}{did_you_mean(name, known_names) or '.'} Pages: {', '.join(known_names)}"
         )
@@ -200,7 +204,7 @@ def report_lines(
     ascii_only: bool = False,
     progress: Progress = no_progress,
 ) -> Iterator[str]:
-    """The lines of one page; UsageError for one that there is not.
+    """Return the lines of one page; UsageError for one that there is not.
 
     Only tables are cut to ``width`` cells, and only text is turned into ASCII. ``progress`` is given how far the
     reading of results is.
@@ -223,13 +227,13 @@ def report_document(
     Raises UsageError for a page that there is not.
     """
     content = _trace_page(page).open(trace, progress)
-    records, beyond = first_records(content.records(), chars)
+    records, omitted_count = first_records(content.records(), chars)
     head = {"schema": SCHEMA, "version": SCHEMA_VERSION, "page": page}
-    return {**head, **head_record(trace), **content.fields(), page: records}, beyond
+    return {**head, **head_record(trace), **content.fields(), page: records}, omitted_count
 
 
 def page_names() -> tuple[str, ...]:
-    """The pages of a trace: those of every trace, then those of probes."""
+    """Return the pages of a trace: those of every trace, then those of probes."""
     return tuple(page.name for page in trace_pages())
 
 

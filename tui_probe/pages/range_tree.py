@@ -32,40 +32,41 @@ class KernelLaunches(NamedTuple):
 
     kernel: int
     launches: int
-    probed: int
+    probed_count: int
     seconds: float | None
 
 
 @dataclass(slots=True)
 class RangeNode:
-    """One range, or several of one name (``times``) within the same outer one.
+    """One range, or several of one name (``range_count``) within the same outer one.
 
-    ``launches``, ``probed`` and ``everything`` count those of inner ranges too, ``own`` does not. ``seconds`` is host
-    time between the calls, None if one of them never ended; ``kernel_seconds`` the time of all launches, launches ×
-    median of the kernel as it was timed, None if one was not. ``start_s`` is since the start of the process.
+    ``launches``, ``probed_count`` and ``all_launches`` count those of inner ranges too, ``direct_launches`` does not.
+    ``seconds`` is host time between the calls, None if one of them never ended; ``kernel_seconds`` the time of all
+    launches, launches × median of the kernel as it was timed, None if one was not. ``start_s`` is since the start of
+    the process.
     """
 
     text: str
     domain: str | None
     thread: int | None
     depth: int
-    times: int
+    range_count: int
     launches: int
-    probed: int
+    probed_count: int
     seconds: float | None
     kernel_seconds: float | None
     start_s: float | None
-    everything: Sequence[KernelLaunches]
-    own: Sequence[KernelLaunches]
+    all_launches: Sequence[KernelLaunches]
+    direct_launches: Sequence[KernelLaunches]
     inner: list[RangeNode] = field(default_factory=list)
-    p99: float | None = None
+    p99_seconds: float | None = None
     range: Range | None = None
     """The range itself, None for several."""
 
     @property
-    def mean(self) -> float | None:
+    def mean_seconds(self) -> float | None:
         """Time of the launches of one range."""
-        return None if self.kernel_seconds is None else self.kernel_seconds / self.times
+        return None if self.kernel_seconds is None else self.kernel_seconds / self.range_count
 
     def walk(self) -> Iterator[RangeNode]:
         """Yield this node, then those inside it, depth first."""
@@ -74,8 +75,8 @@ class RangeNode:
             yield from node.walk()
 
 
-def range_tree(trace: Trace, *, together: bool = False) -> list[RangeNode]:
-    """The outermost ranges in the order of their start; ``together``: those of one name as one."""
+def range_tree(trace: Trace, *, merge_runs: bool = False) -> list[RangeNode]:
+    """Return the outermost ranges in the order of their start; ``merged_by_name``: those of one name as one."""
     ranges = list(trace.ranges)
     outer: dict[int | None, int | None] = {}
     depths: dict[int | None, int] = {None: 0}
@@ -87,26 +88,26 @@ def range_tree(trace: Trace, *, together: bool = False) -> list[RangeNode]:
             parent = outer[parent]
         outer[nvtx_range.id], depths[nvtx_range.id] = parent, depths[parent] + 1
         inner.setdefault(parent, []).append(nvtx_range)
-    return _Tree(trace, inner, together=together).nodes([None], 0)
+    return _Tree(trace, inner, merged_by_name=merge_runs).nodes([None], 0)
 
 
-def without_kernels(runs: Iterable[LaunchRun], others: Iterable[LaunchRun]) -> list[LaunchRun]:
+def runs_without(runs: Iterable[LaunchRun], excluded_runs: Iterable[LaunchRun]) -> list[LaunchRun]:
     """Launches of the first that are not among the second; both are pairs of first and last."""
-    left: list[LaunchRun] = []
-    taken = sorted(others)
-    place = 0
+    remaining: list[LaunchRun] = []
+    excluded = sorted(excluded_runs)
+    index = 0
     for first, last in merged_by_name(runs):
-        while place < len(taken) and taken[place][0] <= last:
-            start, end = taken[place]
+        while index < len(excluded) and excluded[index][0] <= last:
+            start, end = excluded[index]
             if start > first:
-                left.append((first, start - 1))
+                remaining.append((first, start - 1))
             first = max(first, end + 1)
             if end > last:
                 break  # it may cover some of the next run, too
-            place += 1
+            index += 1
         if first <= last:
-            left.append((first, last))
-    return left
+            remaining.append((first, last))
+    return remaining
 
 
 def merged_by_name(runs: Iterable[LaunchRun]) -> Iterator[LaunchRun]:
@@ -131,39 +132,42 @@ def numbered_launches(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64
     range and the last. Launches that the log lost have no number; those that were captured into a graph are left out.
     """
     columns = [trace.launches.column(name) for name in ("number", "kernel", "probed")]
-    ran = ~trace.launches.captured_mask()
-    least = min(len(ran), *map(len, columns))  # the log may be read on meanwhile
-    columns, least = [column[:least][ran[:least]] for column in columns], int(ran[:least].sum())
+    is_launch = ~trace.launches.captured_mask()
+    row_count = min(len(is_launch), *map(len, columns))  # the log may be read on meanwhile
+    columns, row_count = (
+        [column[:row_count][is_launch[:row_count]] for column in columns],
+        int(is_launch[:row_count].sum()),
+    )
     runs = [run for nvtx_range in trace.ranges for run in nvtx_range.runs]
     numbers, kernels = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if runs:
         numbers, kernels = trace.unprobed.launches_between(
             min(first for first, _ in runs), max(last for _, last in runs)
         )
-    numbers = np.concatenate((columns[0][:least], numbers))
+    numbers = np.concatenate((columns[0][:row_count], numbers))
     order = np.argsort(numbers, kind="stable")
-    kernels = np.concatenate((columns[1][:least].astype(np.int64), kernels))
-    probed = np.zeros(len(numbers), dtype=np.bool_)
-    probed[:least] = columns[2][:least] > 0
-    return numbers[order], kernels[order], probed[order]
+    kernels = np.concatenate((columns[1][:row_count].astype(np.int64), kernels))
+    is_probed = np.zeros(len(numbers), dtype=np.bool_)
+    is_probed[:row_count] = columns[2][:row_count] > 0
+    return numbers[order], kernels[order], is_probed[order]
 
 
 class _Tree:
     """Builds nodes. Launches are in lists, by number: short parts of lists are counted faster."""
 
-    def __init__(self, trace: Trace, inner: dict[int | None, list[Range]], *, together: bool) -> None:
-        numbers, kernels, probed = numbered_launches(trace)
+    def __init__(self, trace: Trace, inner: dict[int | None, list[Range]], *, merged_by_name: bool) -> None:
+        numbers, kernels, is_probed = numbered_launches(trace)
         self._numbers: list[int] = numbers.tolist()
-        self._codes: list[int] = (2 * kernels + probed).tolist()
+        self._codes: list[int] = (2 * kernels + is_probed).tolist()
         self._times: dict[int, float | None] = {}
-        self._trace, self._inner, self._together = trace, inner, together
+        self._trace, self._inner, self._merges_names = trace, inner, merged_by_name
 
     def nodes(self, outer: Sequence[int | None], depth: int) -> list[RangeNode]:
         """Return the nodes directly inside the ranges of these ids."""
-        inside = [child for key in outer for child in self._inner.get(key, ())]
+        children = [child for key in outer for child in self._inner.get(key, ())]
         groups: dict[object, list[Range]] = {}
-        for nvtx_range in inside:
-            groups.setdefault((nvtx_range.text, nvtx_range.domain) if self._together else nvtx_range.id, []).append(
+        for nvtx_range in children:
+            groups.setdefault((nvtx_range.text, nvtx_range.domain) if self._merges_names else nvtx_range.id, []).append(
                 nvtx_range
             )
         return [self._node(group, depth) for group in groups.values()]
@@ -172,24 +176,26 @@ class _Tree:
         first = group[0]
         ids = [nvtx_range.id for nvtx_range in group]
         runs = list(chain.from_iterable(nvtx_range.runs for nvtx_range in group))
-        covered = [run for key in ids for child in self._inner.get(key, ()) for run in child.runs]
-        everything, epoch = self._launched(runs), self._trace.state.epoch_ns
-        host = [None if nvtx_range.end_ns is None else nvtx_range.end_ns - nvtx_range.start_ns for nvtx_range in group]
+        inner_runs = [run for key in ids for child in self._inner.get(key, ()) for run in child.runs]
+        all_launches, epoch = self._launches_by_kernel(runs), self._trace.state.epoch_ns
+        host_ns = [
+            None if nvtx_range.end_ns is None else nvtx_range.end_ns - nvtx_range.start_ns for nvtx_range in group
+        ]
         return RangeNode(
             text=first.text,
             domain=first.domain,
             thread=first.thread,
             depth=depth,
-            times=len(group),
+            range_count=len(group),
             launches=sum(nvtx_range.launches for nvtx_range in group),
-            probed=sum(launched.probed for launched in everything),
-            seconds=None if None in host else sum(time for time in host if time is not None) / 1e9,
-            kernel_seconds=_total(everything),
+            probed_count=sum(launches.probed_count for launches in all_launches),
+            seconds=None if None in host_ns else sum(time for time in host_ns if time is not None) / 1e9,
+            kernel_seconds=_total_seconds(all_launches),
             start_s=None if epoch is None else (first.start_ns - epoch) / 1e9,
-            everything=everything,
-            own=self._launched(without_kernels(runs, covered)) if covered else everything,
+            all_launches=all_launches,
+            direct_launches=self._launches_by_kernel(runs_without(runs, inner_runs)) if inner_runs else all_launches,
             inner=self.nodes(ids, depth + 1),
-            p99=self._p99(group),
+            p99_seconds=self._p99(group),
             range=first if len(group) == 1 else None,
         )
 
@@ -197,28 +203,30 @@ class _Tree:
         """Return the p99 time of the ranges of a name, each with the time of its launches; None if one is not known."""
         if len(group) == 1:
             return None
-        times = [_total(self._launched(nvtx_range.runs)) for nvtx_range in group]
-        known = sorted(time for time in times if time is not None)
-        return known[p99_position(len(known))] if known and len(known) == len(times) else None
+        times = [_total_seconds(self._launches_by_kernel(nvtx_range.runs)) for nvtx_range in group]
+        known_times = sorted(time for time in times if time is not None)
+        return known_times[p99_position(len(known_times))] if known_times and len(known_times) == len(times) else None
 
-    def _launched(self, runs: Iterable[LaunchRun]) -> list[KernelLaunches]:
-        """The kernels of these launches, the most launched first."""
+    def _launches_by_kernel(self, runs: Iterable[LaunchRun]) -> list[KernelLaunches]:
+        """Return the kernels of these launches, the most launched first."""
         codes: Counter[int] = Counter()
         for first, last in runs:
             codes.update(self._codes[bisect_left(self._numbers, first) : bisect_right(self._numbers, last)])
         kernels = dict.fromkeys(code >> 1 for code in codes)
-        totals = [self._counted(kernel, codes[2 * kernel], codes[2 * kernel + 1]) for kernel in kernels]
+        totals = [self._kernel_launches(kernel, codes[2 * kernel], codes[2 * kernel + 1]) for kernel in kernels]
         return sorted(totals, key=lambda total: (-total.launches, total.kernel))
 
-    def _counted(self, kernel: int, passed: int, probed: int) -> KernelLaunches:
+    def _kernel_launches(self, kernel: int, unprobed: int, probed: int) -> KernelLaunches:
         if kernel not in self._times:
-            known = self._trace.kernels.get(kernel)
-            self._times[kernel] = None if known is None else known.time_ms
+            kernel_facts = self._trace.kernels.get(kernel)
+            self._times[kernel] = None if kernel_facts is None else kernel_facts.time_ms
         time = self._times[kernel]
-        return KernelLaunches(kernel, passed + probed, probed, None if time is None else time * (passed + probed) / 1e3)
+        return KernelLaunches(
+            kernel, unprobed + probed, probed, None if time is None else time * (unprobed + probed) / 1e3
+        )
 
 
-def _total(launched: Sequence[KernelLaunches]) -> float | None:
-    """The time of all launches, None if one is not known."""
-    times = [launches.seconds for launches in launched]
+def _total_seconds(kernel_launches: Sequence[KernelLaunches]) -> float | None:
+    """Return the time of all launches, None if one is not known."""
+    times = [launches.seconds for launches in kernel_launches]
     return None if None in times or not times else sum(time for time in times if time is not None)

@@ -35,7 +35,7 @@ _FEW_DECADES: Final = 2.5
 NO_CHART_NOTE: Final = (
     "No chart: a chart needs bytes, operations and time of a kernel, and both limits (--bandwidth, --peak)."
 )
-_MAX_POINTS: Final = 20
+_MAX_EXPLAINED: Final = 20
 """Kernels whose verdicts are explained."""
 _VERDICT_NAME_WIDTH: Final = 40
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -45,7 +45,7 @@ ROOFLINE_NOTE: Final = (
     " instructions, fp32, fp64 and fp16 operations are counted. The peak is the dense half-precision rate of the"
     " tensor cores at the highest clock."
 )
-ROOFLINE_ABOUT: Final = (
+ROOFLINE_EXPLANATION: Final = (
     "A kernel is limited by the unit with at least 60 % utilization: memory, tensor cores, fp32, fp64 or fp16 pipes,"
     " or issue slots. If no unit reaches 60 %, there are three cases. First, the kernel is latency bound: warps wait"
     " for each other, for memory or for blocks. Second, the kernel is too small for the GPU. Third, the kernel is so"
@@ -62,20 +62,23 @@ ROOFLINE_ABOUT: Final = (
 )
 _NAME_WIDTH: Final = 48
 _MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
-    "left": ("go to the kernel with fewer operations per byte", lambda view: view.step("intensity", -1)),
-    "right": ("go to the kernel with more operations per byte", lambda view: view.step("intensity", 1)),
-    "up": ("go to the next faster kernel", lambda view: view.step("rate", 1)),
-    "down": ("go to the next slower kernel", lambda view: view.step("rate", -1)),
-    "next": ("go to the kernel with more operations per byte", lambda view: view.step("intensity", 1)),
-    "previous": ("go to the kernel with fewer operations per byte", lambda view: view.step("intensity", -1)),
-    "start": ("go to the kernel with the fewest operations per byte", lambda view: view.end(0)),
-    "end": ("go to the kernel with the most operations per byte", lambda view: view.end(-1)),
-    "worst": ("go to the kernel furthest below its roof", lambda view: view.furthest()),
+    "left": ("go to the kernel with fewer operations per byte", lambda view: view.select_neighbour("intensity", -1)),
+    "right": ("go to the kernel with more operations per byte", lambda view: view.select_neighbour("intensity", 1)),
+    "up": ("go to the next faster kernel", lambda view: view.select_neighbour("rate", 1)),
+    "down": ("go to the next slower kernel", lambda view: view.select_neighbour("rate", -1)),
+    "next": ("go to the kernel with more operations per byte", lambda view: view.select_neighbour("intensity", 1)),
+    "previous": (
+        "go to the kernel with fewer operations per byte",
+        lambda view: view.select_neighbour("intensity", -1),
+    ),
+    "start": ("go to the kernel with the fewest operations per byte", lambda view: view.select_end(0)),
+    "end": ("go to the kernel with the most operations per byte", lambda view: view.select_end(-1)),
+    "worst": ("go to the kernel furthest below its roof", lambda view: view.select_furthest()),
 }
 
 
 def roofline_columns(points: Sequence[RooflinePoint], roof: Roof) -> tuple[Column[RooflinePoint], ...]:
-    """The table's columns; ``busy`` is how busy the unit is that limits."""
+    """Return the table's columns; ``busy`` is how busy the unit is that limits."""
     signs = {id(point): sign for point, sign in zip(points, _SIGNS, strict=False)}
     return (
         Column("trace", lambda p: None if p.place is None else str(p.place[0])),
@@ -100,7 +103,7 @@ def roofline_columns(points: Sequence[RooflinePoint], roof: Roof) -> tuple[Colum
 
 
 def roof_record(roof: Roof) -> dict[str, Any]:
-    """The roof as JSON."""
+    """Return the roof as JSON."""
     return {
         "page": "roofline",
         "peak_operations_per_second": roof.peak,
@@ -111,7 +114,7 @@ def roof_record(roof: Roof) -> dict[str, Any]:
 
 
 def roof_lines(roof: Roof, cells: int) -> Iterator[str]:
-    """The roof in words."""
+    """Yield the roof in words."""
     ridge = NOT_MEASURED if roof.ridge is None else f"{roof.ridge:.0f} op/B"
     fp32 = "" if roof.fp32 is None else f", fp32 {scaled_text(roof.fp32)} op/s"
     text = f"memory {units.rate(roof.bandwidth)}, tensor cores {scaled_text(roof.peak)} op/s{fp32}, ridge at {ridge}"
@@ -145,99 +148,106 @@ def roofline_chart(
     roof: Roof,
     cells: int,
     rows: int,
-    chosen: RooflinePoint | None = None,
+    selected_point: RooflinePoint | None = None,
     *,
     ascii_only: bool = False,
 ) -> list[Line]:
     """Intensity across, operations per second up, one letter per kernel as in the table; empty where there is nothing.
 
-    Lines lead from ``chosen`` up to its roof and down to the axis.
+    Lines lead from ``selected_point`` up to its roof and down to the axis.
     """
-    shown = placed_points(points, roof)
-    if not shown or roof.ridge is None or roof.peak is None:
+    placed_kernels = placed_points(points, roof)
+    if not placed_kernels or roof.ridge is None or roof.peak is None:
         return []
-    left, right, low, high = _window(
-        [placed.intensity for placed in shown], [placed.rate for placed in shown], roof.ridge, roof.peak
+    min_x, max_x, min_y, max_y = _axis_limits(
+        [placed.intensity for placed in placed_kernels],
+        [placed.rate for placed in placed_kernels],
+        roof.ridge,
+        roof.peak,
     )
     canvas = Canvas(cells, rows)
-    plot = _Plot(canvas, cells - _AXIS_CELLS, rows - 3, left, right, low, high)
-    plot.axes()
+    plot = _Plot(canvas, cells - _AXIS_CELLS, rows - 3, min_x, max_x, min_y, max_y)
+    plot.draw_axes()
     for column in range(plot.cells):
         limit = roof.at(10 ** plot.x_of(column))
         if limit:
-            plot.put(column, math.log10(limit), "─" if limit == roof.peak else "∙", "rule")
-    for _, point, x, _ in shown:
-        if point is chosen:
-            plot.drop(plot.column_of(math.log10(x)), math.log10(roof.at(x) or roof.peak))
-    for sign, point, x, y in shown:
-        plot.put(plot.column_of(math.log10(x)), math.log10(y), sign, "select" if point is chosen else "accent")
+            plot.draw_sign(column, math.log10(limit), "─" if limit == roof.peak else "∙", "rule")
+    for _, point, x, _ in placed_kernels:
+        if point is selected_point:
+            plot.draw_drop_line(plot.column_of(math.log10(x)), math.log10(roof.at(x) or roof.peak))
+    for sign, point, x, y in placed_kernels:
+        plot.draw_sign(
+            plot.column_of(math.log10(x)), math.log10(y), sign, "select" if point is selected_point else "accent"
+        )
     return canvas.lines(ascii_only=ascii_only)
 
 
 class _Plot:
-    """Logarithmic axes: powers of ten from ``left`` to ``right`` and from ``low`` to ``high``."""
+    """Logarithmic axes: powers of ten from ``min_x`` to ``max_x`` and from ``min_y`` to ``max_y``."""
 
     def __init__(
-        self, canvas: Canvas, cells: int, rows: int, left: float, right: float, low: float, high: float
+        self, canvas: Canvas, cells: int, rows: int, min_x: float, max_x: float, min_y: float, max_y: float
     ) -> None:
         self._canvas, self.cells, self._rows = canvas, cells, rows
-        self._left, self._right, self._low, self._high = left, right, low, high
+        self._min_x, self._max_x, self._min_y, self._max_y = min_x, max_x, min_y, max_y
 
     def x_of(self, column: int) -> float:
-        return self._left + column / max(1, self.cells - 1) * (self._right - self._left)
+        return self._min_x + column / max(1, self.cells - 1) * (self._max_x - self._min_x)
 
     def column_of(self, power: float) -> int:
-        return round((power - self._left) / (self._right - self._left) * (self.cells - 1))
+        return round((power - self._min_x) / (self._max_x - self._min_x) * (self.cells - 1))
 
     def row_of(self, power: float) -> int:
-        return round((self._high - power) / (self._high - self._low) * (self._rows - 1))
+        return round((self._max_y - power) / (self._max_y - self._min_y) * (self._rows - 1))
 
-    def drop(self, column: int, power: float) -> None:
+    def draw_drop_line(self, column: int, power: float) -> None:
         """A line from below a height down to the axis."""
         for row in range(max(self.row_of(power) + 1, 0), self._rows):
             self._canvas.text(_AXIS_CELLS + column, row, "│", "dim")
 
-    def put(self, column: int, power: float, sign: str, role: str) -> None:
+    def draw_sign(self, column: int, power: float, sign: str, role: str) -> None:
         row = self.row_of(power)
         if 0 <= row < self._rows:
             self._canvas.text(_AXIS_CELLS + column, row, sign, role)
 
-    def axes(self) -> None:
-        for power in _marks(self._low, self._high):
+    def draw_axes(self) -> None:
+        for power in _tick_powers(self._min_y, self._max_y):
             row = self.row_of(power)
             self._canvas.text(0, row, scaled_text(10.0**power).rjust(_AXIS_CELLS - 2), "dim")
             self._canvas.text(_AXIS_CELLS - 1, row, "┤", "rule")
         self._canvas.text(_AXIS_CELLS, self._rows, "─" * self.cells, "rule")
-        free = 0
-        for power in _marks(self._left, self._right):
+        free_column = 0
+        for power in _tick_powers(self._min_x, self._max_x):
             column, label = self.column_of(power), f"{10.0**power:g}"
-            if free <= column <= self.cells - len(label):
+            if free_column <= column <= self.cells - len(label):
                 self._canvas.text(_AXIS_CELLS + column, self._rows, "┬", "rule")
                 self._canvas.text(_AXIS_CELLS + column, self._rows + 1, label, "dim")
-                free = column + len(label) + 1
+                free_column = column + len(label) + 1
         self._canvas.text(
             _AXIS_CELLS, self._rows + 2, "x axis: operations per requested byte, y axis: operations per second", "dim"
         )
 
 
-def _marks(low: float, high: float) -> list[float]:
+def _tick_powers(minimum: float, maximum: float) -> list[float]:
     """Powers of ten to mark between two: whole ones, and where these are few, 2 and 5 times them."""
-    steps = (1, 2, 5) if high - low < _FEW_DECADES else (1,)
-    powers = (math.log10(step) + whole for whole in range(math.floor(low), math.ceil(high) + 1) for step in steps)
-    return [power for power in powers if low <= power <= high]
+    steps = (1, 2, 5) if maximum - minimum < _FEW_DECADES else (1,)
+    powers = (
+        math.log10(step) + exponent for exponent in range(math.floor(minimum), math.ceil(maximum) + 1) for step in steps
+    )
+    return [power for power in powers if minimum <= power <= maximum]
 
 
-def _window(
-    across: Sequence[float], up: Sequence[float], ridge: float, peak: float
+def _axis_limits(
+    intensities: Sequence[float], rates: Sequence[float], ridge: float, peak: float
 ) -> tuple[float, float, float, float]:
     """Powers of ten that hold all points, the ridge and the peak, with some room around: left, right, low, high."""
-    left, right = (math.log10(edge) for edge in (min(*across, ridge), max(*across, ridge)))
-    low, high = (math.log10(edge) for edge in (min(*up, peak), max(*up, peak)))
-    return left - _MARGIN_DECADES, right + _MARGIN_DECADES, low - _MARGIN_DECADES, high + _MARGIN_DECADES / 2
+    min_x, max_x = (math.log10(edge) for edge in (min(*intensities, ridge), max(*intensities, ridge)))
+    min_y, max_y = (math.log10(edge) for edge in (min(*rates, peak), max(*rates, peak)))
+    return min_x - _MARGIN_DECADES, max_x + _MARGIN_DECADES, min_y - _MARGIN_DECADES, max_y + _MARGIN_DECADES / 2
 
 
 def scaled_text(value: float | None) -> str:
-    """``989T``; three digits and a prefix."""
+    """Return ``989T``; three digits and a prefix."""
     if value is None:
         return NOT_MEASURED
     for suffix in ("", "k", "M", "G", "T", "P"):
@@ -256,19 +266,19 @@ def _percent(value: float | None) -> str:
 
 
 def roofline_text(points: Sequence[RooflinePoint], roof: Roof, cells: int, rows: int) -> Iterator[str]:
-    """The chart and what must be known to read it."""
-    drawn = roofline_chart(points, roof, cells, rows)
-    yield from (plain(line) for line in drawn)
-    if not drawn:
+    """Yield the chart and what must be known to read it."""
+    chart_lines = roofline_chart(points, roof, cells, rows)
+    yield from (plain(line) for line in chart_lines)
+    if not chart_lines:
         yield NO_CHART_NOTE
     yield from hang_line(ROOFLINE_NOTE, cells)
 
 
 def verdict_lines(points: Sequence[RooflinePoint], cells: int) -> Iterator[str]:
     """Measures that led to the verdict of each kernel, and the run that adds missing ones."""
-    for sign, point in zip(_SIGNS, points[:_MAX_POINTS], strict=False):
-        for place, text in enumerate(point.words):
-            head = f"{sign} {shorten(printable(point.demangled), _VERDICT_NAME_WIDTH)}: " if not place else "    "
+    for sign, point in zip(_SIGNS, points[:_MAX_EXPLAINED], strict=False):
+        for number, text in enumerate(point.words):
+            head = f"{sign} {shorten(printable(point.demangled), _VERDICT_NAME_WIDTH)}: " if not number else "    "
             yield from hang_line(head + text, cells)
 
 
@@ -287,22 +297,22 @@ def roofline_page(points: Sequence[RooflinePoint], roof: Roof) -> TablePage[Roof
     """Return the page with a row per kernel."""
     notes = [ROOFLINE_NOTE] if points else [no_points_text()]
     notes = [*verdict_lines(points, 1000), *notes]
-    texts = PageTexts(findings=list(roof_lines(roof, 1000)), notes=notes, about=ROOFLINE_ABOUT)
-    shown = roofline_columns(points, roof)
-    return TablePage("roofline", "Roofline", shown, points, texts, roof_record(roof), opens=_kernel_target)
+    texts = PageTexts(findings=list(roof_lines(roof, 1000)), notes=notes, about=ROOFLINE_EXPLANATION)
+    columns = roofline_columns(points, roof)
+    return TablePage("roofline", "Roofline", columns, points, texts, roof_record(roof), kernel_of_row=_kernel_target)
 
 
 def open_roofline(points: Sequence[RooflinePoint], roof: Roof, title: str) -> PageSet:
-    """The chart and the table, for the screen; the table first where nothing has a place in the chart."""
+    """Return the chart and the table, for the screen; the table first where nothing has a place in the chart."""
 
     def table() -> TablePage[RooflinePoint]:
         page = roofline_page(points, roof)
-        page.explained = True
+        page.shows_explanation = True
         return page.prepare()
 
     pages = [
-        LazyPage("chart", "Roofline", lambda: RooflineChart(points, roof), ROOFLINE_ABOUT),
-        LazyPage("roofline", "Kernels", table, ROOFLINE_ABOUT),
+        LazyPage("chart", "Roofline", lambda: RooflineChart(points, roof), ROOFLINE_EXPLANATION),
+        LazyPage("roofline", "Kernels", table, ROOFLINE_EXPLANATION),
     ]
     return PageSet(title, pages if placed_points(points, roof) or not points else pages[::-1])
 
@@ -318,62 +328,62 @@ class RooflineChart(Drawing):
 
     def __init__(self, points: Sequence[RooflinePoint], roof: Roof) -> None:
         self.points, self.roof = points, roof
-        self.shown = placed_points(points, roof)
-        self.chosen: RooflinePoint | None = self.shown[0].point if self.shown else None
+        self.placed = placed_points(points, roof)
+        self.selected: RooflinePoint | None = self.placed[0].point if self.placed else None
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         head = [((clip(part, width), "title"),) for part in roof_lines(self.roof, width)]
-        if not self.shown:
+        if not self.placed:
             note = NO_CHART_NOTE if self.points else no_points_text()
             body: list[Line] = [((part, "dim"),) for part in hang_line(note, width)]
         else:
             body = roofline_chart(
-                self.points, self.roof, width, max(height - len(head), 6), self.chosen, ascii_only=ascii_only
+                self.points, self.roof, width, max(height - len(head), 6), self.selected, ascii_only=ascii_only
             )
         lines = [*head, *body][:height]
         return [*lines, *([()] * (height - len(lines)))]
 
     def commands(self) -> Mapping[str, str]:
-        return {name: text for name, (text, _) in _MOVES.items()} if self.shown else {}
+        return {name: text for name, (text, _) in _MOVES.items()} if self.placed else {}
 
     def press(self, command: str) -> str | None:
         move = _MOVES.get(command)
-        return None if move is None or not self.shown else move[1](self)
+        return None if move is None or not self.placed else move[1](self)
 
-    def step(self, axis: Literal["intensity", "rate"], step: int) -> str | None:
+    def select_neighbour(self, axis: Literal["intensity", "rate"], step: int) -> str | None:
         """Select the next kernel along an axis. Return the reason if there is none."""
-        order = sorted(self.shown, key=lambda placed: placed.intensity if axis == "intensity" else placed.rate)
-        place = next((i for i, placed in enumerate(order) if placed.point is self.chosen), 0)
+        order = sorted(self.placed, key=lambda placed: placed.intensity if axis == "intensity" else placed.rate)
+        place = next((i for i, placed in enumerate(order) if placed.point is self.selected), 0)
         if not 0 <= place + step < len(order):
             return "no further kernel in this direction"
-        self.chosen = order[place + step].point
+        self.selected = order[place + step].point
         return None
 
-    def end(self, place: int) -> str | None:
+    def select_end(self, place: int) -> str | None:
         """Select the kernel with the fewest (0) or most (-1) operations per byte."""
-        self.chosen = sorted(self.shown, key=lambda placed: placed.intensity)[place].point
+        self.selected = sorted(self.placed, key=lambda placed: placed.intensity)[place].point
         return None
 
-    def furthest(self) -> str | None:
+    def select_furthest(self) -> str | None:
         """Select the kernel furthest below its roof. Return the text for the user."""
-        points = [placed.point for placed in self.shown]
+        points = [placed.point for placed in self.placed]
         shares = [(share, point) for point in points if (share := point.share_of(self.roof)) is not None]
         if not shares:
             return "the share of the roof is unknown for all kernels"
-        share, self.chosen = min(shares, key=lambda furthest: furthest[0])
+        share, self.selected = min(shares, key=lambda share_and_point: share_and_point[0])
         return f"furthest below its roof: at {share:.0%} of the roof"
 
     def target_view(self) -> str:
-        return "kernel" if self.shown else ""
+        return "kernel" if self.placed else ""
 
     def kernel_target(self) -> tuple[Path, int] | None:
-        """The trace and index of the kernel under the cursor."""
-        return None if self.chosen is None else self.chosen.place
+        """Return the trace and index of the kernel under the cursor."""
+        return None if self.selected is None else self.selected.place
 
     def status(self) -> list[str]:
-        """The kernel under the cursor."""
-        point = self.chosen
-        sign = next((placed.sign for placed in self.shown if placed.point is point), "")
+        """Return the kernel under the cursor."""
+        point = self.selected
+        sign = next((placed.sign for placed in self.placed if placed.point is point), "")
         if point is None:
             return []
         parts = [
@@ -399,12 +409,12 @@ class RooflineChart(Drawing):
         axes.set_yscale("log")
         axes.set_xlabel("operations per requested byte")
         axes.set_ylabel("operations per second")
-        if not self.shown or self.roof.ridge is None:
+        if not self.placed or self.roof.ridge is None:
             return
-        left = min(self.roof.ridge, *(placed.intensity for placed in self.shown)) / 4
-        right = max(self.roof.ridge, *(placed.intensity for placed in self.shown)) * 4
-        across = [left, self.roof.ridge, right]
-        axes.plot(across, [self.roof.at(x) for x in across])
-        for sign, _, x, y in self.shown:
+        min_intensity = min(self.roof.ridge, *(placed.intensity for placed in self.placed)) / 4
+        max_intensity = max(self.roof.ridge, *(placed.intensity for placed in self.placed)) * 4
+        intensities = [min_intensity, self.roof.ridge, max_intensity]
+        axes.plot(intensities, [self.roof.at(x) for x in intensities])
+        for sign, _, x, y in self.placed:
             axes.plot([x], [y], "o")
             axes.annotate(sign, (x, y))

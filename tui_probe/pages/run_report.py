@@ -53,13 +53,13 @@ _PROBED_NOTE: Final = f"{PROBED_MARK} probed time: no unprobed launch of this ke
 
 
 def ranked_losses(bounds: Sequence[KernelBound]) -> list[KernelFinding]:
-    """All losses of the kernels, the largest first."""
+    """Return all losses of the kernels, the largest first."""
     losses = (loss for bound in bounds for loss in losses_of(bound.findings))
     return sorted(losses, key=lambda loss: loss.order)
 
 
 def limiter_title(trace: Trace, share_of: str) -> str:
-    """``Kernels by share of GPU time, and what bounds each``."""
+    """Return ``Kernels by share of GPU time, and what bounds each``."""
     comma = "" if share_of else ","
     return f"Kernels{comma} {sorting_title(share_of, simulated=trace.state.simulated)}, and what bounds each"
 
@@ -84,10 +84,15 @@ def _loss_lines(loss: KernelFinding, cells: int) -> Iterator[str]:
     if finding.stands_out and finding.advice:
         yield from hang_line(f"      fix: {finding.advice}", cells)
     question = next(
-        (asked for asked in all_questions() if finding.next_question and asked.key == finding.next_question), None
+        (
+            candidate
+            for candidate in all_questions()
+            if finding.next_question and candidate.key == finding.next_question
+        ),
+        None,
     )
     if finding.stands_out and question is not None:
-        yield from hang_line(f"      {question.words} run {question.option}", cells)
+        yield from hang_line(f"      {question.text} run {question.option}", cells)
 
 
 def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seconds: float | None = None) -> str:
@@ -163,55 +168,55 @@ def _has_probed_times(kernels: Iterable[Kernel]) -> bool:
     return any(kernel.gpu_time.only_probed for kernel in kernels if kernel.gpu_time is not None)
 
 
-def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
+def bounds_section(trace: Trace, bounds: RunBounds, cells: int) -> list[str]:
     """Return the lines about the limiters; none where no kernel had several probes, or one that shows its limiter."""
     if not any(kernel.named_probes or has_limiter_counts(kernel) for kernel in trace.kernels):
         return []
-    unused = {probe.probe for probe in unused_probes(trace)}  # the head of the report names them
-    lines = [line for bound in run.kernels for line in _bound_lines(bound, cells, unused)]
-    sources = dict.fromkeys(bound.limited.source for bound in run.kernels if bound.limited is not None)
+    unused_names = {probe.probe for probe in unused_probes(trace)}  # the head of the report names them
+    lines = [line for bound in bounds.kernels for line in _bound_lines(bound, cells, unused_names)]
+    sources = dict.fromkeys(bound.limited.source for bound in bounds.kernels if bound.limited is not None)
     lines += [f"limits: {source}" for source in sources if source]
-    if run.kernels and not run.of:
+    if bounds.kernels and not bounds.of:
         lines.append(f"no shares: {_truncated_share_reason(trace) or _no_shares_reason(trace)}")
-    elif run.of == GPU_TIME:
+    elif bounds.of == GPU_TIME:
         graphs = " and graph replays" if trace.graph_ns else ""
         lines.append(f"shares are relative to the GPU time of all timed kernels{graphs}")
-    elif run.of:
+    elif bounds.of:
         model = " (modeled)" if trace.state.simulated else ""
         lines.append(
             f"shares are relative to the cycles of all launches{model}, estimated from probed launches; only kernels"
             " with results are listed"
         )
-    return [*lines, *([f"and {units.counted(run.unread, 'kernel')} more"] if run.unread else [])]
+    return [*lines, *([f"and {units.counted(bounds.unread, 'kernel')} more"] if bounds.unread else [])]
 
 
 def _truncated_share_reason(trace: Trace) -> str:
     """Name the kernels whose launch cycles are missing since a result is truncated; "" for none."""
-    cut = trace.truncated_results
+    truncated = trace.truncated_results
     names = [
         f"#{kernel.index} {printable(kernel.demangled)}"
         for kernel in trace.kernels
-        if _newest_rows(kernel) & cut.keys()
+        if _newest_rows(kernel) & truncated.keys()
     ]
     if not names:
         return ""
-    others = f" and of {units.counted(len(names) - 1, 'other kernel')}" if len(names) > 1 else ""
-    return f"the newest result of {shorten(names[0], _TRUNCATED_NAME_CELLS)}{others} is truncated"
+    others_text = f" and of {units.counted(len(names) - 1, 'other kernel')}" if len(names) > 1 else ""
+    return f"the newest result of {shorten(names[0], _TRUNCATED_NAME_CELLS)}{others_text} is truncated"
 
 
 def _newest_rows(kernel: Kernel) -> set[int]:
-    return {probed.result_rows[-1] for probed in kernel.by_probe() if probed.result_rows}
+    return {probed_kernel.result_rows[-1] for probed_kernel in kernel.by_probe() if probed_kernel.result_rows}
 
 
 def _no_shares_reason(trace: Trace) -> str:
     """Name the option that measures times: a simulated GPU has none, and elsewhere one option disables them."""
     if trace.state.simulated:
         return "the simulated GPU has no times; run with a probe that counts launch cycles"
-    untimed = trace.run_info is not None and trace.run_info.options.get("times") is False
-    return f"run with a probe that counts launch cycles{', or remove --no-times' if untimed else ''}"
+    has_no_times = trace.run_info is not None and trace.run_info.options.get("times") is False
+    return f"run with a probe that counts launch cycles{', or remove --no-times' if has_no_times else ''}"
 
 
-def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Iterator[str]:
+def _bound_lines(bound: KernelBound, cells: int, unused_names: Collection[str]) -> Iterator[str]:
     kernel = bound.kernel
     share = units.NOT_MEASURED if bound.share is None else f"{bound.share:.0%}"
     head = f"{share:>4}  #{kernel.index} "
@@ -223,12 +228,15 @@ def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Ite
             yield from hang_line(("      limited by: " if not place else "        ") + words, cells)
     if not kernel.result_rows:
         yield from hang_line(f"      no result: {unprobed_reason(kernel)}", cells)
-    for finding in (noted.finding for noted in sorted(bound.findings, key=lambda noted: noted.order)):
+    for finding in (
+        kernel_finding.finding
+        for kernel_finding in sorted(bound.findings, key=lambda kernel_finding: kernel_finding.order)
+    ):
         if not finding.stands_out and finding.values and not any(finding.numbers.values()):
             continue  # nothing of the kind was executed
         mark = "!" if finding.stands_out else " "
         yield from hang_line(f"    {mark} {finding.label}: {finding_text(kernel, finding)}", cells)
-    for words in unmeasured_texts(probe for probe in unmeasured_probes(kernel) if probe.probe not in unused):
+    for words in unmeasured_texts(probe for probe in unmeasured_probes(kernel) if probe.probe not in unused_names):
         yield from hang_line(f"      {units.NOT_MEASURED} {words}", cells)
 
 
@@ -238,8 +246,8 @@ def unmeasured_lines(trace: Trace, cells: int) -> list[str]:
     names = {probe.probe for probe in unused}
     lines = list(unmeasured_texts(unused))
     for kernel in trace.kernels:
-        missing = (probe for probe in unmeasured_probes(kernel) if probe.probe not in names)
-        lines += [f"#{kernel.index} {printable(kernel.demangled)}: {text}" for text in unmeasured_texts(missing)]
+        missing_probes = (probe for probe in unmeasured_probes(kernel) if probe.probe not in names)
+        lines += [f"#{kernel.index} {printable(kernel.demangled)}: {text}" for text in unmeasured_texts(missing_probes)]
     lines += [*unprobed_lines(trace, cells), *no_match_lines(trace, cells)]
     return lines or ["each kernel has a result of each probe of the run"]
 

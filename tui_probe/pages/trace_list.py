@@ -47,7 +47,7 @@ class ListedRun:
 
     brief: Brief
     verdict: RunVerdict | None = None
-    before: ListedRun | None = None
+    previous: ListedRun | None = None
 
     @property
     def command(self) -> str:
@@ -74,41 +74,43 @@ class ListedRun:
     @property
     def change(self) -> str:
         """``exit 0 → signal 9; probe changed; matmul 1.20 ms → 810 µs (-32.5 %)``; "" for nothing."""
-        if self.before is None:
+        if self.previous is None:
             return ""
-        parts = self._changes_since(self.before)
-        if self.verdict is None or self.before.verdict is None:
+        parts = self._changes_since(self.previous)
+        if self.verdict is None or self.previous.verdict is None:
             return "; ".join(parts)
-        text = self.verdict.change_since(self.before.verdict, same_probe=self.before.brief.probe == self.brief.probe)
+        text = self.verdict.change_since(
+            self.previous.verdict, same_probe=self.previous.brief.probe == self.brief.probe
+        )
         return "; ".join(filter(None, [text, *parts]))
 
-    def _changes_since(self, before: ListedRun) -> list[str]:
+    def _changes_since(self, previous: ListedRun) -> list[str]:
         """Return the changes of the outcome, the probe, the device and the number of kernels."""
         parts = []
-        outcomes = _state_text(before), _state_text(self)
+        outcomes = _state_text(previous), _state_text(self)
         if not self.brief.running and outcomes[0] != outcomes[1]:
             parts.append(" → ".join(outcomes))
         for name in ("probe", "device"):
-            was, now = getattr(before.brief, name), getattr(self.brief, name)
-            if was and now and was != now:
-                parts.append(f"{name} {printable(was)} → {printable(now)}")
-        if self.brief.kernels != before.brief.kernels and not self.brief.running:
-            parts.append(f"kernels {units.count(before.brief.kernels)} → {units.count(self.brief.kernels)}")
+            old_value, new_value = getattr(previous.brief, name), getattr(self.brief, name)
+            if old_value and new_value and old_value != new_value:
+                parts.append(f"{name} {printable(old_value)} → {printable(new_value)}")
+        if self.brief.kernels != previous.brief.kernels and not self.brief.running:
+            parts.append(f"kernels {units.count(previous.brief.kernels)} → {units.count(self.brief.kernels)}")
         return parts
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A line of the folded list: the newest run of a command, of ``runs`` in all, or one of the older ones below it."""
+    """A line of the folded list: the newest of ``run_count`` runs of a command, or one of the older runs below it."""
 
-    run: ListedRun
-    runs: int = 1
-    folded: bool = False
-    older: bool = False
+    listed_run: ListedRun
+    run_count: int = 1
+    is_folded: bool = False
+    is_older: bool = False
 
 
 def runs_by_command(traces: Iterable[Brief], verdicts: Mapping[Path, RunVerdict]) -> list[list[ListedRun]]:
-    """The runs of each command, the newest first, in the order in which the commands come first.
+    """Return the runs of each command, the newest first, in the order in which the commands come first.
 
     Runs whose command is not known are separate.
     """
@@ -118,9 +120,9 @@ def runs_by_command(traces: Iterable[Brief], verdicts: Mapping[Path, RunVerdict]
     return [_linked_runs(group, verdicts) for group in groups.values()]
 
 
-def _linked_runs(family: Sequence[Brief], verdicts: Mapping[Path, RunVerdict]) -> list[ListedRun]:
+def _linked_runs(briefs: Sequence[Brief], verdicts: Mapping[Path, RunVerdict]) -> list[ListedRun]:
     runs: list[ListedRun] = []
-    for brief in reversed(family):
+    for brief in reversed(briefs):
         runs.append(ListedRun(brief, verdicts.get(brief.directory), runs[-1] if runs else None))
     return runs[::-1]
 
@@ -173,10 +175,10 @@ class RunPage:
         are sorted by their newest runs.
         """
         rows: list[RunRow] = []
-        for runs in order.arranged(self.commands, lambda runs: _ORDER_VALUES[order.key](runs[0])):
-            folded = len(runs) > 1 and runs[0].brief.command not in unfolded
-            rows.append(RunRow(runs[0], len(runs), folded))
-            rows += [] if folded else [RunRow(run, older=True) for run in runs[1:]]
+        for runs in order.sort_rows(self.commands, lambda runs: _ORDER_VALUES[order.key](runs[0])):
+            is_folded = len(runs) > 1 and runs[0].brief.command not in unfolded
+            rows.append(RunRow(runs[0], len(runs), is_folded))
+            rows += [] if is_folded else [RunRow(run, is_older=True) for run in runs[1:]]
         return rows
 
     def lines(self, cells: int) -> Iterator[str]:
@@ -189,7 +191,7 @@ class RunPage:
             yield from _command_lines(runs, cells)
 
     def record(self) -> dict[str, Any]:
-        """``{"schema", "version", "commands": [{"command", "runs": [{"when", …}]}]}``; times are Unix times."""
+        """Return ``{"schema", "version", "commands": [{"command", "runs": [{"when", …}]}]}``; times are Unix times."""
         return {
             "schema": SCHEMA,
             "version": VERSION,
@@ -204,19 +206,19 @@ class RunPage:
 
 
 def _command_lines(runs: Sequence[ListedRun], cells: int) -> Iterator[str]:
-    """The runs of a command.
+    """Yield the runs of a command.
 
     The path of a trace is copied from here: it is never cut, and has its own line if the table leaves no room for it.
     """
     columns = [column for column in RUN_COLUMNS if column.key not in _BELOW_ROW]
     titles, rule, *rows = table(columns, runs, cells - 2)
-    wide = width(rule) + 4 + max(width(_trace_path(run)) for run in runs) <= cells
-    yield f"  {pad(titles, width(rule))}  trace" if wide else f"  {titles}"
-    yield f"  {rule}  ─────" if wide else f"  {rule}"
+    has_trace_column = width(rule) + 4 + max(width(_trace_path(run)) for run in runs) <= cells
+    yield f"  {pad(titles, width(rule))}  trace" if has_trace_column else f"  {titles}"
+    yield f"  {rule}  ─────" if has_trace_column else f"  {rule}"
     for run, row in zip(runs, rows, strict=True):
-        yield f"  {pad(row, width(rule))}  {_trace_path(run)}" if wide else f"  {row}"
+        yield f"  {pad(row, width(rule))}  {_trace_path(run)}" if has_trace_column else f"  {row}"
         yield from (part for text in run.sentences for part in hang_line(f"      {text}", cells))
-        yield from () if wide else (f"      {_trace_path(run)}",)
+        yield from () if has_trace_column else (f"      {_trace_path(run)}",)
 
 
 def _trace_path(run: ListedRun) -> str:

@@ -34,12 +34,12 @@ TREE_ABOUT: Final = (
     " share of a line is the line's part of the probe's main metric. This metric is summed over all kernels.",
     "Press Enter to open the program, a range or a kernel; press Enter on a line to see the code. Press h to go up.",
 )
-OUTSIDE: Final = "(outside ranges)"
+OUTSIDE_RANGES: Final = "(outside ranges)"
 MAX_LINES: Final = 5
 """Lines of a kernel in the tree."""
 _NAME_CELLS: Final = 60
 Level = Literal["program", "range", "kernel", "line"]
-_NAME: Final[Column[TreeNode]] = Column(
+_NAME_COLUMN: Final[Column[TreeNode]] = Column(
     "name", lambda n: n.name, "program › range › kernel › line", lambda n: n.name, right=False, narrow=24
 )
 _COLUMNS: Final[tuple[Column[TreeNode], ...]] = (
@@ -73,12 +73,12 @@ class TreeNode:
         """Name without the path."""
         return self.path[-1]
 
-    def walk(self, opened: frozenset[tuple[str, ...]] | None) -> Iterator[TreeNode]:
-        """Yield this node, then those inside it, depth first, if they are ``opened``; None: all."""
+    def walk(self, unfolded: frozenset[tuple[str, ...]] | None) -> Iterator[TreeNode]:
+        """Yield this node, then those inside it, depth first, if they are ``unfolded``; None: all."""
         yield self
-        if opened is None or self.path in opened:
+        if unfolded is None or self.path in unfolded:
             for node in self.inner:
-                yield from node.walk(opened)
+                yield from node.walk(unfolded)
 
 
 def program_tree(trace: Trace, progress: Progress = no_progress) -> TreeNode:
@@ -87,28 +87,36 @@ def program_tree(trace: Trace, progress: Progress = no_progress) -> TreeNode:
     for line in measured_lines(trace, progress).lines:
         lines.setdefault(line.kernel.index, []).append(line)
     command = program_command(trace) or trace.directory.name
-    kernels = [_Launched(kernel.index, kernel.launches, _seconds(trace, kernel.index, kernel.launches))
+    kernels = [_KernelTotals(kernel.index, kernel.launches, _seconds(trace, kernel.index, kernel.launches))
                for kernel in trace.kernels if kernel.launches]  # fmt: skip
     root = TreeNode(
-        "program", (command,), sum(kernel.launches for kernel in kernels), _sum(kernel.seconds for kernel in kernels)
+        "program",
+        (command,),
+        sum(kernel.launches for kernel in kernels),
+        _total_seconds(kernel.seconds for kernel in kernels),
     )
-    ranges = range_tree(trace, together=True)
+    ranges = range_tree(trace, merge_runs=True)
     root.inner = [_range_node(trace, node, root.path, lines) for node in ranges]
-    outside = _outside(trace, kernels, ranges)
-    if ranges and outside:
-        path = (*root.path, OUTSIDE)
-        launches, total = sum(part.launches for part in outside), _sum(part.seconds for part in outside)
-        root.inner.append(TreeNode("range", path, launches, total, inner=_kernel_nodes(trace, outside, path, lines)))
-    elif outside:
-        root.inner = _kernel_nodes(trace, outside, root.path, lines)
-    _rank(root, root.seconds)
+    outer_totals = _launches_outside_ranges(trace, kernels, ranges)
+    if ranges and outer_totals:
+        path = (*root.path, OUTSIDE_RANGES)
+        launches, total = (
+            sum(totals.launches for totals in outer_totals),
+            _total_seconds(totals.seconds for totals in outer_totals),
+        )
+        root.inner.append(
+            TreeNode("range", path, launches, total, inner=_kernel_nodes(trace, outer_totals, path, lines))
+        )
+    elif outer_totals:
+        root.inner = _kernel_nodes(trace, outer_totals, root.path, lines)
+    _set_time_shares(root, root.seconds)
     if root.seconds is None:
-        _rank_by_cycles(trace, root, cycle_shares(trace))
+        _set_cycle_shares(trace, root, cycle_shares(trace))
     return root
 
 
 @dataclass(frozen=True, slots=True)
-class _Launched:
+class _KernelTotals:
     """Launches of a kernel in a part of the program."""
 
     kernel: int
@@ -117,84 +125,86 @@ class _Launched:
 
 
 def _seconds(trace: Trace, kernel: int, launches: int) -> float | None:
-    known = trace.kernels.get(kernel)
-    return None if known is None or known.time_ms is None else launches * known.time_ms / 1e3
+    kernel_facts = trace.kernels.get(kernel)
+    return None if kernel_facts is None or kernel_facts.time_ms is None else launches * kernel_facts.time_ms / 1e3
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
-    """The sum; None where one is not known."""
-    known = list(values)
-    return None if None in known else sum(value for value in known if value is not None)
+def _total_seconds(values: Iterable[float | None]) -> float | None:
+    """Return the sum; None where one is not known."""
+    seconds = list(values)
+    return None if None in seconds else sum(value for value in seconds if value is not None)
 
 
-def _outside(trace: Trace, kernels: Sequence[_Launched], ranges: Sequence[RangeNode]) -> list[_Launched]:
+def _launches_outside_ranges(
+    trace: Trace, kernels: Sequence[_KernelTotals], ranges: Sequence[RangeNode]
+) -> list[_KernelTotals]:
     """Return the launches that no range encloses."""
-    inside: dict[int, int] = {}
+    enclosed_counts: dict[int, int] = {}
     for node in ranges:
-        for launched in node.everything:
-            inside[launched.kernel] = inside.get(launched.kernel, 0) + launched.launches
-    left = ((launched.kernel, launched.launches - inside.get(launched.kernel, 0)) for launched in kernels)
-    return [_Launched(kernel, count, _seconds(trace, kernel, count)) for kernel, count in left if count > 0]
+        for totals in node.all_launches:
+            enclosed_counts[totals.kernel] = enclosed_counts.get(totals.kernel, 0) + totals.launches
+    remaining = ((totals.kernel, totals.launches - enclosed_counts.get(totals.kernel, 0)) for totals in kernels)
+    return [_KernelTotals(kernel, count, _seconds(trace, kernel, count)) for kernel, count in remaining if count > 0]
 
 
 def _range_node(
-    trace: Trace, node: RangeNode, above: tuple[str, ...], lines: Mapping[int, Sequence[KernelLine]]
+    trace: Trace, node: RangeNode, parent_path: tuple[str, ...], lines: Mapping[int, Sequence[KernelLine]]
 ) -> TreeNode:
-    path = (*above, node.text)
-    times = f"{units.count(node.times)} times" if node.times > 1 else ""
+    path = (*parent_path, node.text)
+    count_text = f"{units.count(node.range_count)} times" if node.range_count > 1 else ""
     inner = [_range_node(trace, child, path, lines) for child in node.inner]
     return TreeNode(
-        "range", path, node.launches, node.kernel_seconds, note=times,
-        inner=[*inner, *_kernel_nodes(trace, node.own, path, lines)],
+        "range", path, node.launches, node.kernel_seconds, note=count_text,
+        inner=[*inner, *_kernel_nodes(trace, node.direct_launches, path, lines)],
     )  # fmt: skip
 
 
 def _kernel_nodes(
     trace: Trace,
-    launched: Iterable[_Launched | KernelLaunches],
-    above: tuple[str, ...],
+    totals: Iterable[_KernelTotals | KernelLaunches],
+    parent_path: tuple[str, ...],
     lines: Mapping[int, Sequence[KernelLine]],
 ) -> list[TreeNode]:
     nodes = []
-    for part in launched:
-        kernel = trace.kernels.get(part.kernel)
-        name = "kernels that the log does not name" if kernel is None else f"#{part.kernel} {kernel.demangled}"
-        path = (*above, name)
-        inner = [_line_node(line, path) for line in lines.get(part.kernel, ())[:MAX_LINES]]
+    for kernel_total in totals:
+        kernel = trace.kernels.get(kernel_total.kernel)
+        name = "kernels that the log does not name" if kernel is None else f"#{kernel_total.kernel} {kernel.demangled}"
+        path = (*parent_path, name)
+        inner = [_line_node(line, path) for line in lines.get(kernel_total.kernel, ())[:MAX_LINES]]
         index = None if kernel is None else kernel.index
-        nodes.append(TreeNode("kernel", path, part.launches, part.seconds, kernel=index, inner=inner))
+        nodes.append(TreeNode("kernel", path, kernel_total.launches, kernel_total.seconds, kernel=index, inner=inner))
     return nodes
 
 
-def _line_node(line: KernelLine, above: tuple[str, ...]) -> TreeNode:
-    place = line.place if line.place != NOT_MEASURED else f"line {line.row.line}"
+def _line_node(line: KernelLine, parent_path: tuple[str, ...]) -> TreeNode:
+    place = line.source_position if line.source_position != NOT_MEASURED else f"line {line.row.line}"
     name = " ".join(filter(None, (place, line.opcode)))
-    note = f"{units.count(round(line.value))} {line.name}"
+    note = f"{units.count(round(line.value))} {line.measure_name}"
     return TreeNode(
-        "line", (*above, name), share=float(line.share), note=note, kernel=line.kernel.index, line=line.row.line
+        "line", (*parent_path, name), share=float(line.share), note=note, kernel=line.kernel.index, line=line.row.line
     )
 
 
-def _rank(node: TreeNode, total: float | None) -> None:
+def _set_time_shares(node: TreeNode, total: float | None) -> None:
     """Set shares, and put what takes most time, or has most launches, first."""
     if node.level != "line":
         node.share = node.seconds / total if node.seconds is not None and total else None
         node.inner.sort(key=lambda inner: (-(inner.seconds or 0.0), -(inner.launches or 0)))
     for inner in node.inner:
-        _rank(inner, total)
+        _set_time_shares(inner, total)
 
 
-def _rank_by_cycles(trace: Trace, node: TreeNode, shares: Mapping[int, float]) -> None:
+def _set_cycle_shares(trace: Trace, node: TreeNode, shares: Mapping[int, float]) -> None:
     """Set shares of the cycles of all launches, where known, and put the largest first."""
     for inner in node.inner:
-        _rank_by_cycles(trace, inner, shares)
+        _set_cycle_shares(trace, inner, shares)
     if node.level == "kernel":
         share = shares.get(-1 if node.kernel is None else node.kernel)
         if share is not None and node.kernel is not None:
             node.share = share * (node.launches or 0) / trace.kernels[node.kernel].launches
     elif node.level != "line":
-        known = [inner.share for inner in node.inner if inner.share is not None]
-        node.share = sum(known) if known else None
+        shares_inside = [inner.share for inner in node.inner if inner.share is not None]
+        node.share = sum(shares_inside) if shares_inside else None
         node.inner.sort(key=lambda inner: -(inner.share or 0.0))
 
 
@@ -211,28 +221,28 @@ def tree_page(trace: Trace, progress: Progress = no_progress) -> TablePage[TreeN
     return page_of_tree(trace, program_tree(trace, progress), None)
 
 
-def page_of_tree(trace: Trace, root: TreeNode, opened: frozenset[tuple[str, ...]] | None) -> TablePage[TreeNode]:
-    """Return the page of the ``opened`` part of a tree; None: of all of it."""
-    rows = list(root.walk(opened))
-    marked = [replace(_NAME, text=lambda node: _indented(node, opened)), *_COLUMNS]
-    columns = [column if _has_values(rows, column) else replace(column, text=None) for column in marked]
+def page_of_tree(trace: Trace, root: TreeNode, unfolded: frozenset[tuple[str, ...]] | None) -> TablePage[TreeNode]:
+    """Return the page of the ``unfolded`` part of a tree; None: of all of it."""
+    rows = list(root.walk(unfolded))
+    all_columns = [replace(_NAME_COLUMN, text=lambda node: _indented_name(node, unfolded)), *_COLUMNS]
+    columns = [column if _has_values(rows, column) else replace(column, text=None) for column in all_columns]
 
-    def opens(node: TreeNode) -> tuple[Path, int] | None:
+    def kernel_target(node: TreeNode) -> tuple[Path, int] | None:
         return None if node.kernel is None else (trace.directory, node.kernel)
 
     return TablePage(
         "tree", "Where the GPU time goes", columns, rows, PageTexts((), [_order_text(trace, root)], about=TREE_ABOUT),
-        opens=opens, ordered=True, names=lambda node: (node.name,),
+        kernel_of_row=kernel_target, has_fixed_order=True, names_of_row=lambda node: (node.name,),
     )  # fmt: skip
 
 
-def _indented(node: TreeNode, opened: frozenset[tuple[str, ...]] | None) -> str:
-    sign = " " if not node.inner else "▾" if opened is None or node.path in opened else "▸"
+def _indented_name(node: TreeNode, unfolded: frozenset[tuple[str, ...]] | None) -> str:
+    sign = " " if not node.inner else "▾" if unfolded is None or node.path in unfolded else "▸"
     number, _, name = node.name.partition(" ") if node.level == "kernel" else ("", "", node.name)
     if node.level == "program":
         name = fitted_command(name, _NAME_CELLS)
-    short = f"{number} {shorten(name, _NAME_CELLS)}" if number else cut_middle(name, _NAME_CELLS)
-    return f"{'  ' * (len(node.path) - 1)}{sign} {short}"
+    short_name = f"{number} {shorten(name, _NAME_CELLS)}" if number else cut_middle(name, _NAME_CELLS)
+    return f"{'  ' * (len(node.path) - 1)}{sign} {short_name}"
 
 
 def _has_values(rows: Sequence[TreeNode], column: Column[TreeNode]) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NO_MATCH_NOTE: Final = "Kernels in which the probe matched nothing"
 REMARKS: Final = "Remarks on probed kernels"
-_MAX_NAMED: Final = 4
+_MAX_NAMES: Final = 4
 """Kernels named in a group, or as those that --kernel may have meant."""
 _NO_REASON: Final = "no reason given"
 _EXPECTED_REASONS: Final = ("not-sampled", CAPTURED)
@@ -60,10 +60,11 @@ def unmatched_kernel_filter(trace: Trace, kernels: Iterable[NamedKernel]) -> str
 
 
 def kernel_filter_warning(pattern: str, kernels: Iterable[NamedKernel]) -> str:
-    """``--kernel mul matches no kernel: did you mean matmul?``, or which kernels there are."""
+    """Return ``--kernel mul matches no kernel: did you mean matmul?``, or which kernels there are."""
     names = list(dict.fromkeys(printable(kernel.demangled.partition("(")[0]) for kernel in kernels))
-    near = next(filter(None, (did_you_mean(word, names) for word in pattern.split(":"))), "")
-    return f"--kernel {printable(pattern)} matches no kernel{near or f'; kernels: {units.listed(names, _MAX_NAMED)}'}"
+    suggestion = next(filter(None, (did_you_mean(word, names) for word in pattern.split(":"))), "")
+    suggestion = suggestion or f"; kernels: {units.listed(names, _MAX_NAMES)}"
+    return f"--kernel {printable(pattern)} matches no kernel{suggestion}"
 
 
 def no_match_lines(trace: Trace, cells: int) -> list[str]:
@@ -85,7 +86,7 @@ def _remarked_kernels(trace: Trace, cells: int, *, matched_nothing: bool) -> lis
 
 
 def _remark_group_lines(reason: str, kernels: list[KernelFacts], cells: int) -> list[str]:
-    """The kernels of one remark; only their number where the probe matched nothing and others measured them."""
+    """Return the kernels of one remark; only their number where the probe matched nothing and others measured them."""
     lines = _kernel_group_lines(reason, kernels, cells)
     measured_by_others = all(kernel.matched_nothing and len(kernel.kernel.named_probes) > 1 for kernel in kernels)
     return lines[:1] if measured_by_others else lines
@@ -98,24 +99,24 @@ def _kernel_lines(trace: Trace, cells: int) -> list[str]:
         if kernel.status != "probed":
             groups[kernel.status, kernel.reason or _NO_REASON].append(kernel)
             continue
-        for names, probed in missing_probes(kernel):
-            status = f"{probed.status} with {names}" if names else probed.status
-            groups[status, probed.reason or _NO_REASON].append(probed)
-    grouped = (
+        for names, probed_kernel in missing_probes(kernel):
+            status = f"{probed_kernel.status} with {names}" if names else probed_kernel.status
+            groups[status, probed_kernel.reason or _NO_REASON].append(probed_kernel)
+    kernels_by_text = (
         (reason if reason.startswith(status) else f"{status}, {reason}", kernels)
         for (status, reason), kernels in groups.items()
     )
-    return [line for text, kernels in grouped for line in _kernel_group_lines(text, kernels, cells)]
+    return [line for text, kernels in kernels_by_text for line in _kernel_group_lines(text, kernels, cells)]
 
 
 def missing_probes(kernel: KernelFacts) -> list[tuple[str, KernelFacts]]:
     """The probes that a kernel does not have, as options of run: those with one reason together, with the first."""
     groups: defaultdict[tuple[str, str | None], list[KernelFacts]] = defaultdict(list)
-    for probed in kernel.by_probe():
-        if probed.status != "probed":
-            groups[probed.status, probed.reason].append(probed)
+    for probed_kernel in kernel.by_probe():
+        if probed_kernel.status != "probed":
+            groups[probed_kernel.status, probed_kernel.reason].append(probed_kernel)
     return [
-        (" ".join(f"-p {printable(probed.probe)}" for probed in group if probed.probe), group[0])
+        (" ".join(f"-p {printable(probed_kernel.probe)}" for probed_kernel in group if probed_kernel.probe), group[0])
         for group in groups.values()
     ]
 
@@ -125,9 +126,9 @@ def _kernel_group_lines(statement: str, kernels: list[KernelFacts], cells: int) 
     launches = sum(kernel.launches for kernel in kernels)
     counts = f"{units.counted(len(kernels), 'kernel')}, {units.counted(launches, 'launch')}"
     lines = [f"{printable(statement)}: {counts}"]
-    lines += [f"  #{kernel.index} {_kernel_name(kernel, cells)}" for kernel in kernels[:_MAX_NAMED]]
-    if len(kernels) > _MAX_NAMED:
-        lines.append(f"  and {len(kernels) - _MAX_NAMED} more")
+    lines += [f"  #{kernel.index} {_kernel_name(kernel, cells)}" for kernel in kernels[:_MAX_NAMES]]
+    if len(kernels) > _MAX_NAMES:
+        lines.append(f"  and {len(kernels) - _MAX_NAMES} more")
     return lines
 
 
@@ -136,7 +137,7 @@ def _launch_lines(trace: Trace, cells: int) -> list[str]:
     the first kernel.
     """
     lines = []
-    advised: set[str] = set()
+    given_advice: set[str] = set()
     counts = _unprobed_launch_counts(trace)
     for index, reason in sorted(counts, key=lambda pair: (pair[0], pair[1].text)):
         kernel = trace.kernels.get(index)
@@ -145,8 +146,8 @@ def _launch_lines(trace: Trace, cells: int) -> list[str]:
         share = f"{units.count(counts[index, reason])} of {units.counted(kernel.launches, 'launch')} ran unprobed"
         lines.append(f"{share}, {printable(reason.text)}:")
         lines.append(f"  #{kernel.index} {_kernel_name(kernel, cells)}")
-        if (advice := advice_on(reason.code, reason.parameters)) and advice not in advised:
-            advised.add(advice)
+        if (advice := advice_on(reason.code, reason.parameters)) and advice not in given_advice:
+            given_advice.add(advice)
             lines.append(f"    fix: {advice}")
     return lines
 

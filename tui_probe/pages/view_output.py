@@ -38,7 +38,7 @@ _WRITE_BATCH: Final = 1 << 14
 
 
 def view_lines(view: View, width: int, height: int | None, *, ascii_only: bool = False) -> Iterator[Line]:
-    """The lines of a view: of a drawing exactly ``height``, of a document all, or the first ``height``."""
+    """Yield the lines of a view: of a drawing exactly ``height``, of a document all, or the first ``height``."""
     lines: Sequence[Line]
     if isinstance(view, Document):
         lines = view.whole_text(width)
@@ -49,8 +49,8 @@ def view_lines(view: View, width: int, height: int | None, *, ascii_only: bool =
             work()
         lines = view.draw(width, height or 24, ascii_only=ascii_only)
     for line in lines:
-        shown = ((printable(text), role) for text, role in line)
-        yield clip_line(tuple((to_ascii(text) if ascii_only else text, role) for text, role in shown), width)
+        spans = ((printable(text), role) for text, role in line)
+        yield clip_line(tuple((to_ascii(text) if ascii_only else text, role) for text, role in spans), width)
 
 
 def text_lines(lines: Iterable[Line]) -> Iterator[str]:
@@ -97,10 +97,10 @@ def run_commands(view: View, commands: Sequence[str], size: tuple[int, int]) -> 
             if (work := view.prepare(*size)) is not None:
                 work()
             view.draw(*size)  # a cursor is in a picture
-        known = view.commands()
-        if command not in known:
-            listed = ", ".join(f"{name} ({known[name]})" for name in COMMANDS if name in known)
-            raise ChoiceError(f"this page has no command {command!r}; it has {listed or 'no commands'}")
+        page_commands = view.commands()
+        if command not in page_commands:
+            command_list = ", ".join(f"{name} ({page_commands[name]})" for name in COMMANDS if name in page_commands)
+            raise ChoiceError(f"this page has no command {command!r}; it has {command_list or 'no commands'}")
         if words := view.press(command):
             texts.append(words)
     return texts
@@ -112,7 +112,7 @@ def writer_of(view: View) -> Callable[[Path], int] | None:
     It is called with a path, returns how many events there are, and raises OSError if the file cannot be written.
     """
     if isinstance(view, LaunchTimelineView):
-        return lambda path: write_timeline(path, view.launch, warps=view.of_warps)
+        return lambda path: write_timeline(path, view.launch, warps=view.shows_warps)
     if isinstance(view, EventView):
         return lambda path: _write_view(path, view)
     return (lambda path: write_launches(path, view.trace)) if isinstance(view, Launches) else None
@@ -135,9 +135,9 @@ def write_launches(path: Path, trace: Trace) -> int:
         return write_events(file, launch_events(trace), {"trace": printable(str(trace.directory))})
 
 
-def write_events(file: TextIO, events: Iterable[Event], about: Mapping[str, Any]) -> int:
+def write_events(file: TextIO, events: Iterable[Event], facts: Mapping[str, Any]) -> int:
     """Write one JSON document, one event per line, holding only one event in memory. Return the number of events."""
-    file.write(f'{{"displayTimeUnit": "ns",\n"otherData": {json.dumps(about)},\n"traceEvents": [')
+    file.write(f'{{"displayTimeUnit": "ns",\n"otherData": {json.dumps(facts)},\n"traceEvents": [')
     count = 0
     for event in events:
         file.write(",\n" if count else "\n")
@@ -161,13 +161,13 @@ def timeline_events(launch: LaunchTimeline, *, warps: bool = False) -> Iterator[
         name = f"slot {slot} warp {warp}" if warps else f"slot {slot}"
         yield _name_event("thread_name", sm + 1, name, slot * per_slot + warp)
     scale = 1e3 / launch.clock_khz if launch.clock_khz else 1e-3
-    yield from _complete(intervals, per_slot, scale)
-    yield from _running(intervals, "running warps" if warps else "running blocks", scale)
+    yield from _interval_events(intervals, per_slot, scale)
+    yield from _counter_events(intervals, "running warps" if warps else "running blocks", scale)
 
 
-def _complete(intervals: Intervals, per_slot: int, scale: float) -> Iterator[Event]:
-    for first in range(0, len(intervals), _WRITE_BATCH):
-        part = intervals.take(np.arange(first, min(first + _WRITE_BATCH, len(intervals))))
+def _interval_events(intervals: Intervals, per_slot: int, scale: float) -> Iterator[Event]:
+    for start_row in range(0, len(intervals), _WRITE_BATCH):
+        part = intervals.take(np.arange(start_row, min(start_row + _WRITE_BATCH, len(intervals))))
         columns = (part.start, part.end, part.sm, part.slot, part.warp, part.block)
         for start, end, sm, slot, warp, block in zip(*(column.tolist() for column in columns), strict=True):
             args = {"block": block, "start_cycle": start, "cycles": end - start}
@@ -180,14 +180,16 @@ def _complete(intervals: Intervals, per_slot: int, scale: float) -> Iterator[Eve
             }  # fmt: skip
 
 
-def _running(intervals: Intervals, name: str, scale: float) -> Iterator[Event]:
-    """The counter, at each moment when it changes."""
-    times, which = np.unique(np.concatenate([intervals.start, intervals.end]), return_inverse=True)
+def _counter_events(intervals: Intervals, name: str, scale: float) -> Iterator[Event]:
+    """Yield the counter, at each moment when it changes."""
+    times, time_indices = np.unique(np.concatenate([intervals.start, intervals.end]), return_inverse=True)
     count = len(intervals)
-    changes = np.bincount(which[:count], minlength=len(times)) - np.bincount(which[count:], minlength=len(times))
-    running = np.cumsum(changes)
+    changes = np.bincount(time_indices[:count], minlength=len(times)) - np.bincount(
+        time_indices[count:], minlength=len(times)
+    )
+    running_counts = np.cumsum(changes)
     for i in np.flatnonzero(changes).tolist():
-        args = {"running": int(running[i])}
+        args = {"running": int(running_counts[i])}
         yield {"name": name, "ph": "C", "ts": int(times[i]) * scale, "pid": _DEVICE_PID, "args": args}
 
 
@@ -224,12 +226,12 @@ def _name_event(kind: str, pid: int, name: str, tid: int | None = None) -> Event
 
 
 def _launch_arguments(launch: LaunchTimeline) -> dict[str, Any]:
-    known = launch.clock_khz is not None
+    has_clock = launch.clock_khz is not None
     scale = f"cycles at {(launch.clock_khz or 0) / 1e6:.3f} GHz, {launch.clock_origin}"
     return {
         "launch": launch.launch_label,
         "kernel": launch.kernel_name,
         "simulated": launch.simulated,
-        "time": scale if known else "cycles: the clock rate is unknown, so 1 ns in this file stands for 1 cycle",
+        "time": scale if has_clock else "cycles: the clock rate is unknown, so 1 ns in this file stands for 1 cycle",
         "alignment": launch.timeline.clocks.summary(),
     }

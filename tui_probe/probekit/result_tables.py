@@ -217,7 +217,7 @@ class CountTable(Document):
         if self.excluded_launches:
             launches = units.counted(_MAX_ROWS + self.excluded_launches, "launch")
             lines.append(((f"newest {units.count(_MAX_ROWS)} of {launches}", "dim"),))
-        columns = [self._order.marked(column) for column in self.content.columns]
+        columns = [self._order.with_arrow(column) for column in self.content.columns]
         head, rule, *body = table(columns, self.content.rows, width)
         lines += [((head, "head"),), ((rule, "rule"),), *(((line, ""),) for line in body)]
         for note in self._notes():
@@ -234,7 +234,7 @@ class CountTable(Document):
 
     def sort_by(self, key: str) -> None:
         """Sort by launch ascending, by values descending; the same column again reverses the order."""
-        self._arrange(self._order.choose(key, falling=key != "launch"))
+        self._arrange(self._order.choose(key, is_descending=key != "launch"))
 
     def choices(self) -> Mapping[str, Any]:
         return {"order": self._order}
@@ -246,7 +246,7 @@ class CountTable(Document):
     def _arrange(self, order: ColumnOrder) -> None:
         value = next(column.value for column in self.content.columns if column.key == order.key)
         assert value is not None
-        self._order, self.content.rows = order, order.arranged(self.results, value)
+        self._order, self.content.rows = order, order.sort_rows(self.results, value)
 
     def _notes(self) -> list[str]:
         newest = next((result for result in reversed(self.results) if result.analysis is not None), None)

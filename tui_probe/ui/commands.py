@@ -71,7 +71,7 @@ def _pages_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
     asked: dict[str, list[str]] = {}
     for question in all_questions():
         for title in question.pages:
-            asked.setdefault(title, []).append(f"{question.words} {question.also}")
+            asked.setdefault(title, []).append(f"{question.text} {question.search_words}")
     pressed = keys_of(screen.page_tabs)
     for tab in screen.page_tabs:
         key = "nothing to show" if tab.empty else pressed[tab.id]
@@ -97,10 +97,10 @@ def _asks_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
             if question.probe and not (question.needs_gpu and simulated):
                 ask = partial(app.run_action, f"ask({question.probe!r})", screen)
                 yield PickerItem(
-                    f"ask: {question.words}",
+                    f"ask: {question.text}",
                     question.option,
                     value=ask,
-                    search_words=f"run again {question.also} {' '.join(question.pages)}",
+                    search_words=f"run again {question.search_words} {' '.join(question.pages)}",
                 )
 
 

@@ -135,10 +135,10 @@ def _questions(
     questions = [
         PickerItem(
             question.option,
-            question.words,
+            question.text,
             _opened_pages(question.pages),
             value=question.option,
-            search_words=question.also,
+            search_words=question.search_words,
         )
         for question in asked
     ]
@@ -149,7 +149,7 @@ def _questions(
 
 def _option_label(option: str) -> str:
     """Return the question that an option of run answers."""
-    known = {question.option: question.words for question in all_questions()}
+    known = {question.option: question.text for question in all_questions()}
     known |= {f"-p {name}": probe_set.title for name, probe_set in built_in_sets().items()}
     fixed = (text for start, text in OPTION_QUESTIONS.items() if option.startswith(start))
     return next(fixed, known.get(option, "what this page shows"))

@@ -152,7 +152,7 @@ class RunBrief:
     def document(self, max_chars: int = MAX_CHARS) -> str:
         """Return the brief as JSON of at most ``max_chars`` characters."""
         command = f"{self.report_command} --page summary --format json"
-        return fit_document(self.record(), max_chars, command, keep=("kernels", "next"))
+        return fit_document(self.record(), max_chars, command, kept_fields=("kernels", "next"))
 
     def _head(self) -> Iterator[str]:
         state = self.trace.state

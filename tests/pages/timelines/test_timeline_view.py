@@ -85,7 +85,7 @@ def line_of(lines: list[str], label: str) -> str:
 
 @pytest.mark.parametrize("level", ["SM", "slot", "warp"])
 def test_goldens(view: TimelineView, level: str) -> None:
-    while view.choice.level != level:
+    while view.selection.level != level:
         view.press("level")
     golden_view(f"timeline-{level}", view)
 
@@ -144,7 +144,7 @@ def test_grades_follow_durations(cycles: list[int], median: int, far: int) -> No
 
 
 def opened_again(view: TimelineView) -> TimelineView:
-    while view.choice.level != "SM":
+    while view.selection.level != "SM":
         view.press("level")
     return view
 
@@ -267,7 +267,7 @@ def test_the_next_launch_keeps_cursor_level_and_window(view: TimelineView, tmp_p
     other = TimelineView(read_timeline(planted.write_planted(tmp_path / "other")))
     other.take_over(view)
     lines = text_of(other, (80, 24))
-    assert other.choice == view.choice
+    assert other.selection == view.selection
     assert (other.window.start, other.window.width) == (view.window.start, view.window.width)
     assert other.window.time == view.window.time
     assert other.status() == view.status()
@@ -295,7 +295,7 @@ def test_single_sm(view: TimelineView) -> None:
     assert [line[1:].split()[1] for line in named_rows(lines)] == ["1.0", "1.1"]
     assert "SM 1 only" in "".join(lines)
     assert len(after(view, "select")[1].split()) > 0
-    assert view.choice.sm is None
+    assert view.selection.sm is None
 
 
 def test_every_command_is_known_and_draws(view: TimelineView) -> None:
@@ -321,15 +321,15 @@ def test_a_key_may_come_before_new_rows_are_drawn(view: TimelineView, command: s
 
 def test_many_rows_share_a_line_and_can_be_taken_apart() -> None:
     view = recorded("demo", 6)
-    together = view.choice.rows_per_line
+    together = view.selection.rows_per_line
     assert together == -(-132 // 18)
     assert len(after(view, "zoom_in_rows")) == 24
-    assert view.choice.rows_per_line == together // 2
+    assert view.selection.rows_per_line == together // 2
     after(view, "zoom_in_rows", "zoom_in_rows")
-    assert view.choice.rows_per_line == 1
+    assert view.selection.rows_per_line == 1
     assert view.press("zoom_in_rows") is not None
     after(view, "fit")
-    assert view.choice.rows_per_line == together
+    assert view.selection.rows_per_line == together
 
 
 def test_a_click_puts_the_cursor_there(view: TimelineView) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.canvas import ASCII_SHADES, CYCLES, SHADES, Canvas, draw_across, grades, label_x_axis, shaded
+from tui_probe.draw.canvas import ASCII_SHADES, CYCLES, SHADES, Canvas, draw_x_axis, grades, label_x_axis, shaded
 from tui_probe.draw.spans import clip
 from tui_probe.draw.view import Drawing
 from tui_probe.errors import TraceError
@@ -229,7 +229,7 @@ class AccessFigure(Drawing):
             roles[top:end] = canvas.role(f"hue{number % _HUES}")
             canvas.text(0, top + 1, clip(name, _NAME_CELLS - 1), f"hue{number % _HUES}")
         canvas.paint(_NAME_CELLS, 1, codes, roles)
-        draw_across(
+        draw_x_axis(
             canvas, _NAME_CELLS, rows + 1, cells, float(self.raster.edges[0]), float(self.raster.edges[-1]), CYCLES
         )
         return canvas.lines(ascii_only=ascii_only)

@@ -95,7 +95,9 @@ def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
     columns = shorten_names(
         shape_columns(file_columns(KERNEL_COLUMNS, report), shapes), (shape.kernel for _, shape in shapes)
     )
-    return TablePage("kernels", "Kernels", columns, rows, texts, extra, narrows=_metrics_of_row, leads="metrics")
+    return TablePage(
+        "kernels", "Kernels", columns, rows, texts, extra, part_of_row=_metrics_of_row, part_page="metrics"
+    )
 
 
 def _sort_key(row: KernelRow) -> tuple[bool, float, float]:

@@ -107,7 +107,7 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
         rows,
         texts,
         _search_record(sources),
-        opens=opener,
+        kernel_of_row=opener,
         page_of_part=_part_maker(kernels_page, sources),
         text_rows=MAX_TEXT_ROWS,
     )
@@ -235,7 +235,7 @@ def totals_page(sources: NsysSources) -> TablePage[Any]:
         rows,
         texts,
         _search_record(sources),
-        narrows=_launches,
+        part_of_row=_launches,
         page_of_part=_part_maker(totals_page, sources),
     )
 
@@ -268,8 +268,8 @@ def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
         rows,
         texts,
         _search_record(sources),
-        narrows=_select_range if len(sources.report.kernels) else None,  # sums only are of no range
-        leads="totals",
+        part_of_row=_select_range if len(sources.report.kernels) else None,  # sums only are of no range
+        part_page="totals",
         text_rows=MAX_TEXT_ROWS,
     )
 
@@ -339,8 +339,8 @@ def sums_page(sources: NsysSources) -> TablePage[RangeSum]:
         [total for total in all_sums if total.name in shown_names],
         texts,
         _search_record(sources),
-        narrows=_select_name if len(report.kernels) else None,
-        leads="totals",
+        part_of_row=_select_name if len(report.kernels) else None,
+        part_page="totals",
     )
 
 

@@ -117,7 +117,7 @@ class NsysSources:
             return np.ones(len(kernels), dtype=np.bool_)
         if part.kind == "kernel":
             has_name = np.array([name == part.name for name in kernels.names], dtype=np.bool_)
-            return (has_name[kernels.name] if len(kernels) else has_name[:0]) & self._mask_of_part(part.within)
+            return (has_name[kernels.name] if len(kernels) else has_name[:0]) & self._mask_of_part(part.range_part)
         if isinstance(part.key, str):  # all ranges of a name
             if ranges is not None:
                 return kernels_within(kernels, ranges, are_named(ranges, part.key))

@@ -184,5 +184,5 @@ def _nsys_pages(paths: Sequence[Path], traces: Sequence[Trace]) -> list[LazyPage
 
 def _explained(page: TablePage[Any]) -> TablePage[Any]:
     """A page ready to be shown, with how to read it at its end."""
-    page.explained = True
+    page.shows_explanation = True
     return page.prepare()

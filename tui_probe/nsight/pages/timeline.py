@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.canvas import TIME, Canvas, draw_across, shaded
+from tui_probe.draw.canvas import TIME, Canvas, draw_x_axis, shaded
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip, pad, width
 from tui_probe.draw.view import Drawing
@@ -242,7 +242,7 @@ class StreamTimeline(Drawing):
 
     def _draw_axis(self, canvas: Canvas, x: int, y: int) -> None:
         begin, end = self.window.start + self.origin, self.window.end + self.origin
-        draw_across(canvas, x, y, self.window.cells, begin, end, TIME)
+        draw_x_axis(canvas, x, y, self.window.cells, begin, end, TIME)
         for row, text in enumerate(_AXIS_LABEL):
             canvas.text(0, y + row, clip(text, x - 1), "dim")
         for mark in self.marks:

@@ -55,7 +55,7 @@ _LEXERS: Final = {
     ".py": "PythonLexer",
     **dict.fromkeys((".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"), "CudaLexer"),
 }
-_ROLES: Final = (
+_ROLES_BY_TOKEN: Final = (
     ("Comment", "code_comment"),
     ("Literal.String.Doc", "code_comment"),
     ("Literal.String", "code_string"),
@@ -69,24 +69,24 @@ _ROLES: Final = (
     ("Name.Decorator", "code_name"),
 )
 """Roles of kinds of tokens, the first that fits; all others are plain."""
-_LARGEST: Final = 20_000
+_MAX_COLORED_LINES: Final = 20_000
 """Lines of a file up to which it has colours: about a second of reading."""
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a text file. OSError if it cannot be read; what is beyond the limit is left out."""
+    """Return the lines of a text file. OSError if it cannot be read; what is beyond the limit is left out."""
     text = read_start(path, SHOWN_TEXT).decode("utf-8", "replace")
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")
 
 
 def printable_code(text: str) -> str:
-    """A line with its tabs spread, and safe to draw."""
+    """Return a line with its tabs spread, and safe to draw."""
     text = text.expandtabs(TAB_CELLS) if "\t" in text else text
     return text if text.isprintable() else printable(text.encode("utf-8", "replace"))
 
 
 def without_edit_mark(text: str) -> str:
-    """A line without the comment that names its probe; one that is nothing but a comment stays as it is."""
+    """Return a line without the comment that names its probe; one that is nothing but a comment stays as it is."""
     code, mark, _ = text.partition(INSERTED_MARK)
     return code.rstrip() if mark and code.strip() else text
 
@@ -100,30 +100,30 @@ def colored_code(text: str, role: str = "") -> tuple[Span, ...]:
     if text.lstrip().startswith((".loc", ".file")):
         return ((text, "dim"),)
     spans: list[Span] = []
-    done = 0
+    position = 0
     if not role and (head := _HEAD.match(text)) is not None:
         spans = [(head["before"], "dim"), (head["guard"] or "", "code_type"), (head["opcode"], "code_keyword")]
-        done = head.end()
-    for match in _TOKENS.finditer(text, done):
-        spans.append((text[done : match.start()], role))
+        position = head.end()
+    for match in _TOKENS.finditer(text, position):
+        spans.append((text[position : match.start()], role))
         kind = match.lastgroup or "comment"
         spans.append((match[0], _TOKEN_ROLES[kind] if not role or kind in ("comment", "label") else role))
-        done = match.end()
-    spans.append((text[done:], role))
+        position = match.end()
+    spans.append((text[position:], role))
     return tuple(span for span in spans if span[0])
 
 
 class _DiffRow(NamedTuple):
-    """A drawn line: the pairs from ``first`` to before ``end``, which are several in a folded run."""
+    """A drawn line: the pairs from ``start`` to before ``end``, which are several in a folded run."""
 
-    first: int
+    start: int
     end: int
     side: Literal["both", "left", "right"] = "both"
     """One side of a changed pair, which takes two lines in a diff below one another."""
 
     @property
     def is_folded(self) -> bool:
-        return self.end - self.first > 1
+        return self.end - self.start > 1
 
 
 class _DiffRows(NamedTuple):
@@ -134,9 +134,9 @@ class _DiffRows(NamedTuple):
 
 
 class DiffLines:
-    """``left`` and ``right`` as the alignment pairs them; unchanged runs are folded unless ``folded`` is unset.
+    """``left`` and ``right`` as the alignment pairs them; unchanged runs are folded unless ``is_folded`` is unset.
 
-    Lines of ``left`` in ``visible`` are never folded. ``source_of`` gives the place in the source of a line of
+    Lines of ``left`` in ``visible_lines`` are never folded. ``source_of`` gives the place in the source of a line of
     ``left``, "" where it has none.
     """
 
@@ -146,16 +146,16 @@ class DiffLines:
         right: Sequence[str],
         alignment: Alignment,
         source_of: Callable[[int], str] | None = None,
-        visible: Container[int] = (),
+        visible_lines: Container[int] = (),
     ) -> None:
         self.left, self.right = left, right
         self.pairs = alignment.pairs
-        self.folded = True
+        self.is_folded = True
         self._source_of = source_of
         self._digits = max(5, len(str(max(len(left), len(right)))) + 1)
         self._rows: dict[tuple[bool, bool], _DiffRows] = {}
         """Drawn lines by whether texts are below one another, and whether unchanged runs are folded."""
-        self._runs = _unchanged_runs(self.pairs, visible)
+        self._runs = _unchanged_runs(self.pairs, visible_lines)
 
     @property
     def can_fold(self) -> bool:
@@ -163,23 +163,23 @@ class DiffLines:
         return bool(self._runs)
 
     def lines(self, cells: int, head: Sequence[Line] = (), margin: MeasureMargin | None = None) -> LazyLines:
-        """The lines for a width, below ``head``. The ``margin`` is next to the lines of ``left``."""
+        """Return the lines for a width, below ``head``. The ``margin`` is next to the lines of ``left``."""
         rows = self._rows_for(cells).rows
-        make = self._unified if cells < SIDE_BY_SIDE_WIDTH else self._beside
+        make = self._unified if cells < SIDE_BY_SIDE_WIDTH else self._side_by_side
         return LazyLines(len(rows), lambda place: make(rows[place], cells, margin), head)
 
     def gutter(self, cells: int, margin: MeasureMargin | None = None) -> int:
-        """The cells of numbers, signs and margin at the left."""
+        """Return the cells of numbers, signs and margin at the left."""
         numbers = self._digits * (2 if cells < SIDE_BY_SIDE_WIDTH else 1)
         values = margin.cells + 1 if margin is not None and margin.cells else 0
         return numbers + _SIGN_CELLS + values
 
     def pair_at(self, place: int, cells: int) -> LinePair:
-        """The lines at a place below the head; of a folded run the first ones."""
-        return self.pairs[self._rows_for(cells).rows[place].first]
+        """Return the lines at a place below the head; of a folded run the first ones."""
+        return self.pairs[self._rows_for(cells).rows[place].start]
 
     def place_of(self, left: int, cells: int) -> int | None:
-        """The place below the head of a line of ``left``, of the folded run that it is in."""
+        """Return the place below the head of a line of ``left``, of the folded run that it is in."""
         return self._place(next((number for number, pair in enumerate(self.pairs) if pair.left == left), None), cells)
 
     def place_of_right(self, right: int, cells: int) -> int | None:
@@ -190,10 +190,10 @@ class DiffLines:
         if number is None:
             return None
         rows = self._rows_for(cells).rows
-        return next((place for place, row in enumerate(rows) if row.first <= number < row.end), None)
+        return next((place for place, row in enumerate(rows) if row.start <= number < row.end), None)
 
     def anchors(self, cells: int) -> list[int]:
-        """The first line of each run of changes, counted below the head."""
+        """Return the first line of each run of changes, counted below the head."""
         return self._rows_for(cells).anchors
 
     # -- which lines there are
@@ -201,7 +201,7 @@ class DiffLines:
     def _rows_for(self, cells: int) -> _DiffRows:
         """Return the drawn lines for a width, which are made once for each form."""
         unified = cells < SIDE_BY_SIDE_WIDTH
-        key = (unified, self.folded)
+        key = (unified, self.is_folded)
         if key not in self._rows:
             self._rows[key] = self._make_rows(unified=unified)
         return self._rows[key]
@@ -209,18 +209,18 @@ class DiffLines:
     def _make_rows(self, *, unified: bool) -> _DiffRows:
         rows: list[_DiffRow] = []
         anchors: list[int] = []
-        ends = dict(self._runs) if self.folded else {}
+        run_ends = dict(self._runs) if self.is_folded else {}
         number, after_unchanged = 0, True
         while number < len(self.pairs):
-            if number in ends:
-                rows.append(_DiffRow(number, ends[number]))
-                number, after_unchanged = ends[number], True
+            if number in run_ends:
+                rows.append(_DiffRow(number, run_ends[number]))
+                number, after_unchanged = run_ends[number], True
                 continue
             change = self.pairs[number].change
-            unchanged = change in _UNCHANGED
-            if after_unchanged and not unchanged:
+            is_unchanged = change in _UNCHANGED
+            if after_unchanged and not is_unchanged:
                 anchors.append(len(rows))
-            after_unchanged = unchanged
+            after_unchanged = is_unchanged
             if unified and change == "changed":
                 rows += [_DiffRow(number, number + 1, "left"), _DiffRow(number, number + 1, "right")]
             else:
@@ -230,82 +230,84 @@ class DiffLines:
 
     # -- how they are drawn
 
-    def _beside(self, row: _DiffRow, cells: int, margin: MeasureMargin | None) -> Line:
+    def _side_by_side(self, row: _DiffRow, cells: int, margin: MeasureMargin | None) -> Line:
         if row.is_folded:
-            return self._fold(row, cells)
-        pair = self.pairs[row.first]
-        source = cells >= WITH_SOURCE_WIDTH and self._source_of is not None
-        half = (cells - 1 - (_SOURCE_CELLS if source else 0)) // 2
-        left = self._cell(pair, pair.left, self.left, margin)
+            return self._fold_line(row, cells)
+        pair = self.pairs[row.start]
+        has_source = cells >= WITH_SOURCE_WIDTH and self._source_of is not None
+        half = (cells - 1 - (_SOURCE_CELLS if has_source else 0)) // 2
+        left = self._side_spans(pair, pair.left, self.left, margin)
         if pair.left is None:
-            left = self._absent(row.first, half)
-        right = self._cell(pair, pair.right, self.right) if pair.right is not None else ()
+            left = self._absent_spans(row.start, half)
+        right = self._side_spans(pair, pair.right, self.right) if pair.right is not None else ()
         line = (*fit_line(left, half), ("│", "rule"), *fit_line(right, half))
-        return (*line, (self._source(pair), "dim")) if source else line
+        return (*line, (self._source_text(pair), "dim")) if has_source else line
 
     def _unified(self, row: _DiffRow, cells: int, margin: MeasureMargin | None) -> Line:
         if row.is_folded:
-            return self._fold(row, cells)
-        pair, side = self.pairs[row.first], row.side
+            return self._fold_line(row, cells)
+        pair, side = self.pairs[row.start], row.side
         sign = {"left": "-", "right": "+"}.get(side, _CHANGE_SIGNS[pair.change])
         left, right = None if side == "right" else pair.left, None if side == "left" else pair.right
         place, text = (left, self.left) if right is None else (right, self.right)
-        adjacent = self._beside_code(margin, None if side == "right" else pair, begins=self._begins(row.first))
+        margin_spans = self._margin_spans(
+            margin, None if side == "right" else pair, starts_run=self._starts_run(row.start)
+        )
         return (
-            (f"{self._numbered(left)}{self._numbered(right)} {sign} ", _change_role(pair) or "dim"),
-            *adjacent,
-            *self._text(pair, place, text),
+            (f"{self._number_text(left)}{self._number_text(right)} {sign} ", _change_role(pair) or "dim"),
+            *margin_spans,
+            *self._code_spans(pair, place, text),
         )
 
-    def _cell(
+    def _side_spans(
         self, pair: LinePair, place: int | None, text: Sequence[str], margin: MeasureMargin | None = None
     ) -> Line:
         sign = "-" if pair.change == "removed" else _CHANGE_SIGNS[pair.change]
-        adjacent = self._beside_code(margin, pair, begins=False)
+        margin_spans = self._margin_spans(margin, pair, starts_run=False)
         return (
-            (f"{self._numbered(place)} {sign} ", _change_role(pair) or "dim"),
-            *adjacent,
-            *self._text(pair, place, text),
+            (f"{self._number_text(place)} {sign} ", _change_role(pair) or "dim"),
+            *margin_spans,
+            *self._code_spans(pair, place, text),
         )
 
     @staticmethod
-    def _beside_code(margin: MeasureMargin | None, pair: LinePair | None, *, begins: bool) -> Line:
+    def _margin_spans(margin: MeasureMargin | None, pair: LinePair | None, *, starts_run: bool) -> Line:
         if margin is None or not margin.cells:
             return ()
         if pair is not None and pair.change == "added":
-            return (margin.of_run(pair.owner if begins else ""), (" ", ""))
+            return (margin.of_run(pair.owner if starts_run else ""), (" ", ""))
         return (*margin.of_line(None if pair is None or pair.left is None else pair.left + 1), (" ", ""))
 
-    def _numbered(self, place: int | None) -> str:
+    def _number_text(self, place: int | None) -> str:
         return " " * self._digits if place is None else f"{place + 1:>{self._digits}}"
 
-    def _begins(self, number: int) -> bool:
+    def _starts_run(self, number: int) -> bool:
         """Return whether a pair is the first of a run of one kind and one owner."""
         pair = self.pairs[number]
-        before = self.pairs[number - 1] if number else None
-        return before is None or (before.change, before.owner) != (pair.change, pair.owner)
+        previous = self.pairs[number - 1] if number else None
+        return previous is None or (previous.change, previous.owner) != (pair.change, pair.owner)
 
-    def _text(self, pair: LinePair, place: int | None, text: Sequence[str]) -> tuple[Span, ...]:
-        trimmed = _trimmed(text[place]) if place is not None else ""
+    def _code_spans(self, pair: LinePair, place: int | None, text: Sequence[str]) -> tuple[Span, ...]:
+        line = _code_without_mark(text[place]) if place is not None else ""
         if pair.change == "changed" and pair.left is not None and pair.right is not None:
-            other = self.right[pair.right] if text is self.left else self.left[pair.left]
-            return _marked_spans(trimmed, _trimmed(other))
-        return colored_code(trimmed, _change_role(pair))
+            paired_line = self.right[pair.right] if text is self.left else self.left[pair.left]
+            return _changed_spans(line, _code_without_mark(paired_line))
+        return colored_code(line, _change_role(pair))
 
-    def _absent(self, number: int, cells: int) -> Line:
-        """The side that has no such line: at the first one of a run it says whose lines they are."""
-        if not self._begins(number):
+    def _absent_spans(self, number: int, cells: int) -> Line:
+        """Return the spans of the side without such a line; at the first line of a run they name its owner."""
+        if not self._starts_run(number):
             return ()
         owner = self.pairs[number].owner
         return ((clip(f"{owner} ▸ " if owner else "", cells).rjust(cells), "note"),)
 
-    def _fold(self, row: _DiffRow, cells: int) -> Line:
-        first, last = ((self.pairs[number].left or 0) + 1 for number in (row.first, row.end - 1))
-        text = f" … {units.counted(row.end - row.first, 'unchanged line')}, {first} to {last} "
+    def _fold_line(self, row: _DiffRow, cells: int) -> Line:
+        first_line, last_line = ((self.pairs[number].left or 0) + 1 for number in (row.start, row.end - 1))
+        text = f" … {units.counted(row.end - row.start, 'unchanged line')}, {first_line} to {last_line} "
         return ((clip(text, cells), "dim"), ("─" * max(0, cells - len(text)), "rule"))
 
-    def _source(self, pair: LinePair) -> str:
-        """The place in the source, where it is another than that of the line above."""
+    def _source_text(self, pair: LinePair) -> str:
+        """Return the place in the source, where it is another than that of the line above."""
         if self._source_of is None or pair.left is None:
             return ""
         place = self._source_of(pair.left)
@@ -314,12 +316,12 @@ class DiffLines:
         return clip(" " + place, _SOURCE_CELLS)
 
 
-def _unchanged_runs(pairs: Sequence[LinePair], visible: Container[int]) -> list[tuple[int, int]]:
+def _unchanged_runs(pairs: Sequence[LinePair], visible_lines: Container[int]) -> list[tuple[int, int]]:
     """Return the folded runs, first pair and one past the last; context stays visible next to other lines."""
     runs = []
     start = 0
     for place in range(len(pairs) + 1):
-        if place < len(pairs) and pairs[place].change in _UNCHANGED and pairs[place].left not in visible:
+        if place < len(pairs) and pairs[place].change in _UNCHANGED and pairs[place].left not in visible_lines:
             continue
         first = start + (CONTEXT_LINES if start else 0)
         last = place - (CONTEXT_LINES if place < len(pairs) else 0)
@@ -333,16 +335,16 @@ def _change_role(pair: LinePair) -> str:
     return {"added": "added", "removed": "bad", "changed": "warn"}.get(pair.change, "")
 
 
-def _trimmed(text: str) -> str:
+def _code_without_mark(text: str) -> str:
     return printable_code(without_edit_mark(text))
 
 
 @lru_cache(maxsize=4096)
-def _marked_spans(text: str, other: str) -> tuple[Span, ...]:
-    """``text`` with the words that ``other`` lacks in a role of their own."""
-    words, other_words = _DIFF_TOKEN.findall(text), _DIFF_TOKEN.findall(other)
+def _changed_spans(text: str, paired_text: str) -> tuple[Span, ...]:
+    """Return ``text`` with the words that ``paired_text`` lacks in a role of their own."""
+    words, paired_words = _DIFF_TOKEN.findall(text), _DIFF_TOKEN.findall(paired_text)
     spans: list[Span] = []
-    for tag, start, end, _, _ in SequenceMatcher(None, words, other_words, autojunk=False).get_opcodes():
+    for tag, start, end, _, _ in SequenceMatcher(None, words, paired_words, autojunk=False).get_opcodes():
         if start < end:
             spans.append(("".join(words[start:end]), "" if tag == "equal" else "changed"))
     return tuple(spans)
@@ -351,15 +353,15 @@ def _marked_spans(text: str, other: str) -> tuple[Span, ...]:
 def colored_source(file: str, lines: Sequence[str]) -> list[Line] | None:
     """Return the spans of each line of a file; None of a language that is not known, or of a very long file."""
     lexer = _lexer_of(file)
-    if lexer is None or len(lines) > _LARGEST:
+    if lexer is None or len(lines) > _MAX_COLORED_LINES:
         return None
     colored: list[list[tuple[str, str]]] = [[]]
     for kind, text in lexer.get_tokens("\n".join(lines)):
-        role = _role_of(str(kind).removeprefix("Token."))
-        first, *others = text.split("\n")
-        colored[-1].append((first, role))
-        colored += [[(part, role)] for part in others]
-    return [tuple(_joined(spans)) for spans in colored[: len(lines)]]
+        role = _token_role(str(kind).removeprefix("Token."))
+        first_part, *other_parts = text.split("\n")
+        colored[-1].append((first_part, role))
+        colored += [[(text_part, role)] for text_part in other_parts]
+    return [tuple(_join_spans(spans)) for spans in colored[: len(lines)]]
 
 
 def _lexer_of(file: str) -> Any:
@@ -371,24 +373,26 @@ def _lexer_of(file: str) -> Any:
     return getattr(pygments.lexers, name)(stripnl=False, ensurenl=False)
 
 
-def _role_of(kind: str) -> str:
-    return next((role for known, role in _ROLES if kind.startswith(known)), "")
+def _token_role(kind: str) -> str:
+    return next((role for prefix, role in _ROLES_BY_TOKEN if kind.startswith(prefix)), "")
 
 
-def _joined(spans: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _join_spans(spans: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the spans with those of one role joined; blanks take the role of what is before them."""
-    joined: list[tuple[str, str]] = []
+    runs: list[tuple[str, str]] = []
     for text, role in spans:
-        if joined and text and (joined[-1][1] == role or text.isspace()):
-            joined[-1] = (joined[-1][0] + text, joined[-1][1])
+        if runs and text and (runs[-1][1] == role or text.isspace()):
+            runs[-1] = (runs[-1][0] + text, runs[-1][1])
         elif text:
-            joined.append((text, role))
-    return joined
+            runs.append((text, role))
+    return runs
 
 
-def code_lines_text(code: Sequence[int]) -> str:
-    """The lines of PTX, or the instructions of machine code that was probed itself."""
-    if isinstance(code[0], Offset):
-        first = long_position(code[0])
-        return first if len(code) == 1 else f"{units.count(len(code))} instructions, starting at {first}"
-    return f"PTX {code[0]}" if len(code) == 1 else f"{units.count(len(code))} lines of PTX, starting at line {code[0]}"
+def code_lines_text(lines: Sequence[int]) -> str:
+    """Return the lines of PTX, or the instructions of machine code that was probed itself."""
+    if isinstance(lines[0], Offset):
+        first = long_position(lines[0])
+        return first if len(lines) == 1 else f"{units.count(len(lines))} instructions, starting at {first}"
+    return (
+        f"PTX {lines[0]}" if len(lines) == 1 else f"{units.count(len(lines))} lines of PTX, starting at line {lines[0]}"
+    )

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SASS_FILES: Final = ("pruned.bin", "probed.bin")
 ORIGINAL_SIDE: Final = "original.bin"
-_HEAD: Final = 1 << 16
+_IMAGE_HEAD_BYTES: Final = 1 << 16
 """Bytes of an image by which its kind is recognised."""
 _PTX_FILES: Final = ("original.ptx", "pruned.ptx", "probed.ptx")
 SASS_PAGE_HINT: Final = "the kernel's code is on the page SASS"
@@ -61,14 +61,14 @@ class KernelSass:
     inserted: list[int | None] = field(default_factory=list)
 
     @cached_property
-    def acting(self) -> dict[str, list[int | None]]:
+    def purposes(self) -> dict[str, list[int | None]]:
         """The origins of only those instructions that do what their line of PTX says."""
         if self.graft is not None:
             return self.origins
         return {side: instruction_purposes(self.codes[side], self.origins[side]) for side in self.codes}
 
     @property
-    def known(self) -> bool:
+    def has_ptx_lines(self) -> bool:
         """True if the PTX line of some instruction is known."""
         return self.graft is None and any(line is not None for line in self.origins["pruned"])
 
@@ -85,7 +85,7 @@ def has_original(kernel: KernelFacts) -> bool:
         return False
     try:
         with open_plain(path) as file:
-            return image_kind(file.read(_HEAD)) != "ptx"
+            return image_kind(file.read(_IMAGE_HEAD_BYTES)) != "ptx"
     except (OSError, ImageError):
         return False
 
@@ -128,40 +128,40 @@ def read_code(kernel: KernelFacts, progress: Progress) -> KernelSass:
             f" #{kernel.index} {'was' if existing else 'were'} deleted"
         )
     progress(0.1)
-    read = partial(_read_sides, tool) if graft is None else partial(_read_kernel, tool, kernel=kernel)
+    read_side = partial(_read_cubin, tool) if graft is None else partial(_read_kernel, tool, kernel=kernel)
     with ThreadPoolExecutor(len(existing)) as pool:  # each is a process of its own
-        codes = dict(zip(existing, pool.map(read, existing.values()), strict=True))
+        codes = dict(zip(existing, pool.map(read_side, existing.values()), strict=True))
     progress(0.8)
     if graft is not None:
         owner = (info.callback if info else None) or "probe"
-        return _grafted(f"{tool.path.name} {tool.version}", codes, graft, owner)
+        return _grafted_sass(f"{tool.path.name} {tool.version}", codes, graft, owner)
     origins = {side: ptx_lines(path, codes[side]) for side, path in existing.items()}
     pairs = _probed_lines(kernel) if any(origins["probed"]) else {}
     lines = origins["probed"]
-    places = [None if line is None else pairs.get(line - 1) for line in lines]
-    origins["probed"] = [None if pair is None or pair.left is None else pair.left + 1 for pair in places]
-    named = [pair.owner if pair is not None and pair.change == "added" else None for pair in places]
-    owners = with_labels(named, codes["probed"])
-    inserted = [None if owner is None else line for line, owner in zip(lines, named, strict=True)]
+    line_pairs = [None if line is None else pairs.get(line - 1) for line in lines]
+    origins["probed"] = [None if pair is None or pair.left is None else pair.left + 1 for pair in line_pairs]
+    line_owners = [pair.owner if pair is not None and pair.change == "added" else None for pair in line_pairs]
+    owners = with_labels(line_owners, codes["probed"])
+    inserted = [None if owner is None else line for line, owner in zip(lines, line_owners, strict=True)]
     return KernelSass(f"{tool.path.name} {tool.version}", codes, origins, owners, inserted=inserted)
 
 
-def _read_sides(tool: Tool, path: Path) -> SassCode:
-    """The code of a cubin; the last ones are kept, for users who step to other kernels and back."""
+def _read_cubin(tool: Tool, path: Path) -> SassCode:
+    """Return the code of a cubin; the last ones are kept, for users who step to other kernels and back."""
     try:
-        return _disassembled(tool, path, path.stat().st_mtime_ns)
+        return _disassemble_file(tool, path, path.stat().st_mtime_ns)
     except (ToolchainError, OSError) as error:
         raise TraceError(str(error)) from error
 
 
-def _grafted(tool: str, codes: dict[str, SassCode], graft: Graft, owner: str) -> KernelSass:
+def _grafted_sass(tool: str, codes: dict[str, SassCode], graft: Graft, owner: str) -> KernelSass:
     """Instructions that stayed have the offsets that they had; those from ``appended`` on are of the probe."""
     pruned = codes["pruned"]
     probed = _without_padding(codes["probed"], pruned, graft)
-    owners = _owners_of_added_lines(probed, graft, owner)
-    pruned_offsets = [at if owner is None else None for at, owner in zip(_offsets(probed), owners, strict=True)]
-    own_sources = ["" if owner else source for owner, source in zip(owners, probed.sources, strict=True)]
-    probed = replace(probed, sources=own_sources)  # nvdisasm repeats the line before; added code has none
+    owners = _line_owners(probed, graft, owner)
+    pruned_offsets = [offset if owner is None else None for offset, owner in zip(_offsets(probed), owners, strict=True)]
+    sources = ["" if owner else source for owner, source in zip(owners, probed.sources, strict=True)]
+    probed = replace(probed, sources=sources)  # nvdisasm repeats the line before; added code has none
     return KernelSass(
         tool,
         {"pruned": pruned, "probed": probed},
@@ -173,47 +173,47 @@ def _grafted(tool: str, codes: dict[str, SassCode], graft: Graft, owner: str) ->
 
 def _without_padding(probed: SassCode, pruned: SassCode, graft: Graft) -> SassCode:
     """The probed code without what filled the space between the end of the original and the code that was added."""
-    end = max((at for at in pruned.addresses if at is not None), default=-1)
-    code = [i for i, at in enumerate(probed.addresses) if at is None or not end < at < graft.appended_offset]
-    lines = [probed.lines[i] for i in code]
+    end = max((address for address in pruned.addresses if address is not None), default=-1)
+    indices = [i for i, at in enumerate(probed.addresses) if at is None or not end < at < graft.appended_offset]
+    lines = [probed.lines[i] for i in indices]
     return replace(
         probed,
         lines=lines,
-        addresses=[probed.addresses[i] for i in code],
-        sources=[probed.sources[i] for i in code],
+        addresses=[probed.addresses[i] for i in indices],
+        sources=[probed.sources[i] for i in indices],
         counts=count_classes(lines),
     )
 
 
-def _owners_of_added_lines(probed: SassCode, graft: Graft, owner: str) -> list[str | None]:
+def _line_owners(probed: SassCode, graft: Graft, owner: str) -> list[str | None]:
     """``owner`` for each line of the added code, the labels before its instructions included, None of others."""
     owners: list[str | None] = []
-    following: int | None = None
+    next_address: int | None = None
     for address in reversed(probed.addresses):
-        following = address if address is not None else following
-        owners.append(owner if following is not None and following >= graft.appended_offset else None)
+        next_address = address if address is not None else next_address
+        owners.append(owner if next_address is not None and next_address >= graft.appended_offset else None)
     return owners[::-1]
 
 
 def _offsets(code: SassCode) -> list[int | None]:
-    return [None if at is None else Offset(at) for at in code.addresses]
+    return [None if address is None else Offset(address) for address in code.addresses]
 
 
 def _read_kernel(tool: Tool, path: Path, kernel: KernelFacts) -> SassCode:
-    """The code of this kernel only, out of an image that may have hundreds."""
+    """Return the code of this kernel only, out of an image that may have hundreds."""
     device = kernel.trace.state.device
     major, _, minor = ("" if device is None else device.capability).partition(".")
     arch = int(major + minor) if (major + minor).isdecimal() else None
     try:
-        return _kernel_disassembled(tool, path, path.stat().st_mtime_ns, kernel.name, arch)
+        return _disassemble_kernel(tool, path, path.stat().st_mtime_ns, kernel.name, arch)
     except (ToolchainError, ImageError, OSError) as error:
         text = str(error)
         raise TraceError(text if str(path) in text else f"{path}: {text}") from error
 
 
 @lru_cache(maxsize=16)
-def _kernel_disassembled(tool: Tool, path: Path, changed: int, kernel: str, arch: int | None) -> SassCode:
-    del changed
+def _disassemble_kernel(tool: Tool, path: Path, mtime_ns: int, kernel: str, arch: int | None) -> SassCode:
+    del mtime_ns
     cubin, _ = find_cubin(read_within(path, ORIGINAL_IMAGE), kernel, arch)
     with NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin.image)
@@ -222,8 +222,8 @@ def _kernel_disassembled(tool: Tool, path: Path, changed: int, kernel: str, arch
 
 
 @lru_cache(maxsize=16)
-def _disassembled(tool: Tool, path: Path, changed: int) -> SassCode:
-    del changed
+def _disassemble_file(tool: Tool, path: Path, mtime_ns: int) -> SassCode:
+    del mtime_ns
     return parse_sass(disassemble(tool, path))
 
 
@@ -235,7 +235,7 @@ def _probed_lines(kernel: KernelFacts) -> dict[int, LinePair]:
     except OSError:
         return {}
     alignment = align_probed(*texts) if len(texts) == len(paths) else None
-    if alignment is None or not alignment.exact:
+    if alignment is None or not alignment.is_exact:
         return {}
     return {pair.right: pair for pair in alignment.pairs if pair.right is not None}
 
@@ -259,27 +259,27 @@ class WaitLinks:
     """The site of a wait by offset, and the first wait for the result of a producer."""
 
     waits: dict[int, Site] = field(default_factory=dict)
-    waiting: dict[int, Site] = field(default_factory=dict)
+    first_waits: dict[int, Site] = field(default_factory=dict)
 
     def is_linked(self, offset: int) -> bool:
         """Return whether a wait was measured at an instruction or for its result."""
-        return offset in self.waits or offset in self.waiting
+        return offset in self.waits or offset in self.first_waits
 
     def target(self, offset: int) -> int | None:
         """Return the producer of a wait, of a producer the wait for it; None for other instructions."""
         if (site := self.waits.get(offset)) is not None and (producer := _producer(site)) is not None:
             return producer.line
-        site = self.waiting.get(offset)
+        site = self.first_waits.get(offset)
         return None if site is None else site.instruction.line
 
-    def words(self, offset: int) -> list[str]:
+    def texts(self, offset: int) -> list[str]:
         """Return what warps wait for at an instruction, and which instruction waits for it."""
         texts = []
         if (site := self.waits.get(offset)) is not None and site.wait is not None:
             title, producer = WAIT_CLASSES.get(site.wait.kind, site.wait.kind), _producer(site)
-            texts.append(f"waits for {title}" + (f": {_place(producer)}" if producer else ""))
-        if (site := self.waiting.get(offset)) is not None:
-            texts.append(f"{_place(site.instruction)} waits for this instruction")
+            texts.append(f"waits for {title}" + (f": {_instruction_text(producer)}" if producer else ""))
+        if (site := self.first_waits.get(offset)) is not None:
+            texts.append(f"{_instruction_text(site.instruction)} waits for this instruction")
         return texts
 
 
@@ -289,15 +289,15 @@ def wait_links(kernel: KernelFacts) -> WaitLinks:
     for site in _wait_sites(kernel):
         links.waits[site.instruction.line] = site
         if (producer := _producer(site)) is not None and producer.line != site.instruction.line:
-            links.waiting.setdefault(producer.line, site)
+            links.first_waits.setdefault(producer.line, site)
     return links
 
 
 def _wait_sites(kernel: KernelFacts) -> Iterator[Site]:
     """Yield the wait sites of all probes of the run, in the order in which these began."""
-    for probed in kernel.by_probe():
+    for probed_kernel in kernel.by_probe():
         try:
-            probes = (read_sites(probed.folder) if probed.folder else None) or ()
+            probes = (read_sites(probed_kernel.folder) if probed_kernel.folder else None) or ()
         except TraceError:
             continue
         yield from (site for probe in probes for site in probe.sites if site.wait is not None)
@@ -307,6 +307,6 @@ def _producer(site: Site) -> SiteInstruction | None:
     return site.wait.producers[0] if site.wait is not None and site.wait.producers else None
 
 
-def _place(instruction: SiteInstruction) -> str:
-    """``LDG attn.py:49``, with the offset where the source is unknown."""
+def _instruction_text(instruction: SiteInstruction) -> str:
+    """Return ``LDG attn.py:49``, with the offset where the source is unknown."""
     return f"{instruction.opcode} {source_position(instruction.source) or f'{instruction.line:#06x}'}"

@@ -42,66 +42,67 @@ FINDING_MARK: Final = "!"
 class LineMeasures:
     """All quantities that probes measured by line: of each probe the most telling one first.
 
-    ``of`` is the result of the first probe, that with the largest loss. ``missing_text`` is why there are no columns.
+    ``first_result`` is the result of the first probe, that with the largest loss. ``missing_text`` is why there are no
+    columns.
     """
 
-    of: JoinedResult
+    first_result: JoinedResult
     columns: tuple[MeasureColumn, ...]
     missing_text: str = ""
 
     @property
-    def first(self) -> int:
+    def first_column(self) -> int:
         """The column to begin with: the first of the first probe in which lines differ."""
-        return self._first_of(self.columns[0].result) if self.columns else 0
+        return self._first_column_of(self.columns[0].result) if self.columns else 0
 
-    def _first_of(self, result: JoinedResult | None) -> int:
+    def _first_column_of(self, result: JoinedResult | None) -> int:
         result_columns = [place for place, column in enumerate(self.columns) if column.result is result]
         return next((place for place in result_columns if self.columns[place].worst is not None), result_columns[0])
 
-    def column_of_probe(self, probe: str, shown: int) -> int:
-        """The column to show for a probe: ``shown`` if it is of it, else its first; ``shown`` for an unknown one."""
-        if not self.columns or self._result(self.columns[shown]).name == probe:
-            return shown
+    def column_of_probe(self, probe: str, current: int) -> int:
+        """Return the column to show for a probe: ``current`` if it belongs to it or it is unknown, else its first."""
+        if not self.columns or self._result(self.columns[current]).name == probe:
+            return current
         results = (column.result for column in self.columns if self._result(column).name == probe)
         result = next(results, None)
-        return shown if result is None else self._first_of(result)
+        return current if result is None else self._first_column_of(result)
 
     def _result(self, column: MeasureColumn) -> JoinedResult:
-        return self.of if column.result is None else column.result
+        return self.first_result if column.result is None else column.result
 
-    def head(self, measure: MeasureColumn) -> str:
+    def column_title(self, measure: MeasureColumn) -> str:
         """Title of the column."""
         result = self._result(measure)
         launch = result.launch_label.partition(" of ")[0]
         title = f"{measure.measure.heading}, -p {result.name}, {launch}"
         if measure.worst is not None:
-            title += f"; {WORST_MARK} the {measure.most}"
-        without = {line for line, value in measure.values.items() if value is None}
-        if without:
-            title += f"; {NOT_MEASURED} not {'executed' if without <= measure.idle else 'counted'}"
+            title += f"; {WORST_MARK} the {measure.extreme_word}"
+        unmeasured_lines = {line for line, value in measure.values.items() if value is None}
+        if unmeasured_lines:
+            title += f"; {NOT_MEASURED} not {'executed' if unmeasured_lines <= measure.idle_lines else 'counted'}"
         return title + ("; simulated GPU" if result.results[0].simulated else "")
 
-    def words(self, line: int | None) -> list[str]:
-        """All that was measured of a line, what says most at the end; or that it was not executed.
+    def line_texts(self, line: int | None) -> list[str]:
+        """Return all that was measured of a line, what says most at the end; or that it was not executed.
 
         Empty where nothing is known of it.
         """
-        known = [column for column in self.columns if line is not None and line in column.values]
-        executed = [column for column in known if line not in column.idle]
-        if known and not executed:
+        known_columns = [column for column in self.columns if line is not None and line in column.values]
+        executed = [column for column in known_columns if line not in column.idle_lines]
+        if known_columns and not executed:
             return ["not executed"]
         texts = (cell_text(column, line) for column in reversed(executed) if line is not None)
         return list(dict.fromkeys(texts))
 
     def row(self, line: int | None) -> list[LineValue]:
-        """The values of a line, None where nothing is known of it."""
+        """Return the values of a line, None where nothing is known of it."""
         return [None if line is None else column.values.get(line) for column in self.columns]
 
-    def about(self) -> dict[str, object]:
+    def origin_record(self) -> dict[str, object]:
         """Whose values they are, as data; of several probes also each with its launch."""
         results = list({id(result): result for result in map(self._result, self.columns)}.values())
         return {
-            **_result_record(self.of),
+            **_result_record(self.first_result),
             "problem": self.missing_text or None,
             **({"probes": [_result_record(result) for result in results]} if len(results) > 1 else {}),
         }
@@ -130,10 +131,10 @@ class ColumnChoice:
     @classmethod
     def from_first(cls, measures: LineMeasures | None) -> ColumnChoice:
         """Begin with the first column in which lines differ."""
-        return cls(measures, measures.first if measures else 0)
+        return cls(measures, measures.first_column if measures else 0)
 
     @property
-    def shown(self) -> MeasureColumn | None:
+    def column(self) -> MeasureColumn | None:
         """The chosen column; None if there are none."""
         return self._columns[self.index] if self._columns else None
 
@@ -145,15 +146,15 @@ class ColumnChoice:
         """Return the command ``unit`` with the name of the next column; nothing if there is no other column."""
         if len(self._columns) < 2:
             return {}
-        return {"unit": f"next column: {self._columns[self._next].measure.heading}"}
+        return {"unit": f"next column: {self._columns[self._next_index].measure.heading}"}
 
     def advance(self) -> None:
         """Choose the next column; after the last one the first."""
         if self._columns:
-            self.index = self._next
+            self.index = self._next_index
 
     @property
-    def _next(self) -> int:
+    def _next_index(self) -> int:
         return (self.index + 1) % len(self._columns)
 
     def turn_to_probe(self, probe: str) -> None:
@@ -178,17 +179,21 @@ def measures_of(source: ViewSource) -> LineMeasures | None:
 
     None where there is nothing: another probe, no result. A result that cannot be read prevents no one from the code.
     """
-    telling = probe_names_where(lambda probe: probe.lines)
-    if no_result_reason(source, *telling) is not None:
+    line_probes = probe_names_where(lambda probe: probe.lines)
+    if no_result_reason(source, *line_probes) is not None:
         return None
-    known = [measured for of_probe in line_sources(source) if (measured := _measures_of_probe(of_probe)) is not None]
-    if not known:
+    probe_measures = [
+        measured for of_probe in line_sources(source) if (measured := _measures_of_probe(of_probe)) is not None
+    ]
+    if not probe_measures:
         return None
-    filled = [measured for measured in known if measured.columns]
-    if not filled:
-        return known[0]
-    same = [measured for measured in filled if _in_sass(measured.of) == _in_sass(filled[0].of)]
-    return replace(filled[0], columns=tuple(column for measured in same for column in measured.columns))
+    nonempty = [measured for measured in probe_measures if measured.columns]
+    if not nonempty:
+        return probe_measures[0]
+    same_code = [
+        measured for measured in nonempty if _in_sass(measured.first_result) == _in_sass(nonempty[0].first_result)
+    ]
+    return replace(nonempty[0], columns=tuple(column for measured in same_code for column in measured.columns))
 
 
 def _in_sass(result: JoinedResult) -> bool:
@@ -206,9 +211,9 @@ def _measures_of_probe(source: ViewSource) -> LineMeasures | None:
             return LineMeasures(
                 result, (), f"the result has {units.size(size)}; only the page Lines reads results of this size"
             )
-        measured = tuple(replace(column, result=result) for column in columns(*line_rows(result)))
-        missing_text = "" if measured else f"{result.launch_label.partition(' of ')[0]}: {no_line_text(result)}"
-        return LineMeasures(result, measured, missing_text)
+        result_columns = tuple(replace(column, result=result) for column in value_columns(*line_rows(result)))
+        missing_text = "" if result_columns else f"{result.launch_label.partition(' of ')[0]}: {no_line_text(result)}"
+        return LineMeasures(result, result_columns, missing_text)
     except ProbeCodeError as error:
         return LineMeasures(result, (), str(error))
     except (TraceError, OSError):
@@ -223,52 +228,54 @@ def no_line_text(result: JoinedResult) -> str:
     return f"-p {result.name} measured no line of this kernel"
 
 
-def line_rows(joined: JoinedResult) -> tuple[LineSpec, LineRows]:
+def line_rows(result: JoinedResult) -> tuple[LineSpec, LineRows]:
     """Return the measures of each line; what a header of the CUDA Toolkit defines is at the program's line.
 
     Raises TraceError if the result is not of a probe of lines.
     """
-    of, probe = joined.results[0], joined.probe
+    first_result, probe = result.results[0], result.probe
     if probe.lines is None:
-        raise TraceError(f"{of.result.path}: -p {of.probe} does not measure lines")
-    rows = probe.lines.rows(of, joined.analysis)
-    if of.result.sample is not None:
-        notes = [*rows.notes, f"{sampled_blocks_text(of.result.sample)}: all values cover only these blocks"]
+        raise TraceError(f"{first_result.result.path}: -p {first_result.probe} does not measure lines")
+    rows = probe.lines.rows(first_result, result.analysis)
+    if first_result.result.sample is not None:
+        notes = [*rows.notes, f"{sampled_blocks_text(first_result.result.sample)}: all values cover only these blocks"]
         rows = replace(rows, notes=notes, unexecuted_lines=())
-    folder = of.kernel.folder
+    folder = first_result.kernel.folder
     if folder is not None and any(row.source is not None and is_of_toolkit(row.source.file) for row in rows.rows):
         calls = SourceLines.from_folder(folder).calls
         rows = replace(rows, rows=[replace(row, source=calls.get(row.line, row.source)) for row in rows.rows])
     return probe.lines, rows
 
 
-def opcodes_of(joined: JoinedResult) -> dict[int, str]:
+def opcodes_of(joined_result: JoinedResult) -> dict[int, str]:
     """Return the names of the instructions that the probes are at. Raises TraceError for damaged sites."""
-    sites = (site for result in joined.results for site in reversed(probed_sites(result.kernel.folder).instructions()))
+    sites = (
+        site for result in joined_result.results for site in reversed(probed_sites(result.kernel.folder).instructions())
+    )
     return {site.line: site.opcode for site in sites}
 
 
-def columns(spec: LineSpec, measured: LineRows) -> list[MeasureColumn]:
+def value_columns(spec: LineSpec, line_rows: LineRows) -> list[MeasureColumn]:
     """The columns of a table of lines that are numbers, or all if none is; of several values of a line the first."""
     rows: dict[int, dict[str, LineValue]] = {}
-    for row in reversed(measured.rows):
+    for row in reversed(line_rows.rows):
         if row.line > 0:
             rows[row.line] = {**rows.get(row.line, {}), **row.values}
-    names = list(dict.fromkeys(name for row in measured.rows for name in row.values))
+    names = list(dict.fromkeys(name for row in line_rows.rows for name in row.values))
     numeric = [name for name in names if any(_is_number(row.get(name)) for row in rows.values())]
-    idle = {line for line, row in rows.items() if _idle(row)} | set(measured.unexecuted_lines)
-    measures = [
+    idle_lines = {line for line, row in rows.items() if _is_idle(row)} | set(line_rows.unexecuted_lines)
+    value_columns = [
         MeasureColumn(
             measure_named(spec.measures, name),
-            {line: row.get(name) for line, row in rows.items()} | dict.fromkeys(idle),
-            frozenset(idle),
+            {line: row.get(name) for line, row in rows.items()} | dict.fromkeys(idle_lines),
+            frozenset(idle_lines),
         )
         for name in numeric or names[:1]
     ]
-    return sorted(measures, key=lambda measure: measure.name != spec.main)
+    return sorted(value_columns, key=lambda measure: measure.name != spec.main)
 
 
-def _idle(row: Mapping[str, LineValue]) -> bool:
+def _is_idle(row: Mapping[str, LineValue]) -> bool:
     """Return whether the line was never executed: then all its counts are 0."""
     numbers = [value for value in row.values() if _is_number(value)]
     return bool(numbers) and not any(numbers)
@@ -279,7 +286,7 @@ def _is_number(value: LineValue) -> bool:
 
 
 def measures_by_row(measures: LineMeasures, rows: Mapping[int, Sequence[int]]) -> LineMeasures:
-    """The measures of rows, keyed by row, not by line. A row stands for some lines of ``pruned.ptx``.
+    """Return the measures of rows, keyed by row, not by line. A row stands for some lines of ``pruned.ptx``.
 
     Quantities that can neither be added up nor be had from sums, such as shares and degrees, are left out.
     """
@@ -289,13 +296,13 @@ def measures_by_row(measures: LineMeasures, rows: Mapping[int, Sequence[int]]) -
     return replace(measures, columns=tuple(columns))
 
 
-def _columns_by_row(of_probe: Sequence[MeasureColumn], rows: Mapping[int, Sequence[int]]) -> Iterable[MeasureColumn]:
+def _columns_by_row(columns: Sequence[MeasureColumn], rows: Mapping[int, Sequence[int]]) -> Iterable[MeasureColumn]:
     """Yield the columns of one probe by row, those with a value only."""
-    by_name = {column.name: column for column in of_probe}
-    idle = frozenset(row for row, lines in rows.items() if _all_idle(of_probe, lines))
-    for column in of_probe:
+    by_name = {column.name: column for column in columns}
+    idle_rows = frozenset(row for row, lines in rows.items() if _are_all_idle(columns, lines))
+    for column in columns:
         if values := _values_by_row(column, by_name, rows):
-            yield replace(column, values=dict(sorted(values.items())), idle=idle)
+            yield replace(column, values=dict(sorted(values.items())), idle_lines=idle_rows)
 
 
 def _values_by_row(
@@ -308,28 +315,28 @@ def _values_by_row(
         return {row: column.values[line] for row, line in _first_measured_lines(column, rows)}
     if column.measure.rule not in ("ratio", "share") or not set(column.measure.parts) <= by_name.keys():
         return {}
-    over, under = (_sums_by_row(by_name[part], rows) for part in column.measure.parts)
-    ratios = {row: _ratio_of(over[row], under[row]) for row in over.keys() & under.keys()}
+    numerators, denominators = (_sums_by_row(by_name[part], rows) for part in column.measure.parts)
+    ratios = {row: _ratio_of(numerators[row], denominators[row]) for row in numerators.keys() & denominators.keys()}
     if column.measure.rule == "ratio":
         return ratios
     return {row: ShareValue(share) if isinstance(share, float) else None for row, share in ratios.items()}
 
 
 def _sums_by_row(column: MeasureColumn, rows: Mapping[int, Sequence[int]]) -> dict[int, LineValue]:
-    """The sum of each row with a known value; None where the only known value is that nothing was counted."""
+    """Return the sum of each row with a known value; None where the only known value is that nothing was counted."""
     sums: dict[int, LineValue] = {}
     for row, lines in rows.items():
-        counted = [column.numbers[line] for line in lines if line in column.numbers]
-        if counted or any(line in column.values for line in lines):
-            total = sum(counted) if counted else None
-            is_share = total is not None and all(isinstance(value, ShareValue) for value in counted)
+        numbers = [column.numbers[line] for line in lines if line in column.numbers]
+        if numbers or any(line in column.values for line in lines):
+            total = sum(numbers) if numbers else None
+            is_share = total is not None and all(isinstance(value, ShareValue) for value in numbers)
             sums[row] = ShareValue(total or 0) if is_share else total
     return sums
 
 
-def _ratio_of(over: LineValue, under: LineValue) -> LineValue:
-    if isinstance(over, int | float) and isinstance(under, int | float) and under:
-        return over / under
+def _ratio_of(numerator: LineValue, denominator: LineValue) -> LineValue:
+    if isinstance(numerator, int | float) and isinstance(denominator, int | float) and denominator:
+        return numerator / denominator
     return None
 
 
@@ -341,9 +348,9 @@ def _first_measured_lines(column: MeasureColumn, rows: Mapping[int, Sequence[int
             yield row, line
 
 
-def _all_idle(columns: Sequence[MeasureColumn], lines: Sequence[int]) -> bool:
-    known = [line for line in lines if any(line in column.values for column in columns)]
-    return bool(known) and all(any(line in column.idle for column in columns) for line in known)
+def _are_all_idle(columns: Sequence[MeasureColumn], lines: Sequence[int]) -> bool:
+    known_lines = [line for line in lines if any(line in column.values for column in columns)]
+    return bool(known_lines) and all(any(line in column.idle_lines for column in columns) for line in known_lines)
 
 
 def line_sources(source: ViewSource) -> list[ViewSource]:
@@ -351,32 +358,32 @@ def line_sources(source: ViewSource) -> list[ViewSource]:
 
     Probes with a result of the launch at hand come before the others, whose nearest launch is taken.
     """
-    telling = probe_names_where(lambda probe: probe.lines)
-    of_kernel = ViewSource(source.trace, source.kernel.kernel, source.launch)
-    measured = [
-        of_probe
-        for of_probe in unjoined_sources(of_kernel)
-        if of_probe.kernel.result_rows and (analysis_name(of_probe.kernel) or "") in telling
+    line_probes = probe_names_where(lambda probe: probe.lines)
+    kernel_source = ViewSource(source.trace, source.kernel.kernel, source.launch)
+    measured_sources = [
+        probe_source
+        for probe_source in unjoined_sources(kernel_source)
+        if probe_source.kernel.result_rows and (analysis_name(probe_source.kernel) or "") in line_probes
     ]
-    return sorted(measured, key=lambda of_probe: (not _has_launch(of_probe, source), _rank_of_losses(of_probe)))
+    return sorted(measured_sources, key=lambda of_probe: (not _has_launch(of_probe, source), _loss_order(of_probe)))
 
 
-def _has_launch(of_probe: ViewSource, source: ViewSource) -> bool:
+def _has_launch(probe_source: ViewSource, source: ViewSource) -> bool:
     """Return whether the probe has a result of the launch at hand; True if no launch was chosen."""
-    launches = [part.launch for part in joined_sources(of_probe)]
+    launches = [part.launch for part in joined_sources(probe_source)]
     return source.launch is None or any(launch is None or launch.row == source.launch.row for launch in launches)
 
 
-def _rank_of_losses(source: ViewSource) -> tuple[bool, FindingOrder]:
-    """The order of a probe next to others: by its largest loss in a line, as in the summary."""
-    orders = [finding.order for finding in _findings_read(source) if finding.line is not None]
+def _loss_order(source: ViewSource) -> tuple[bool, FindingOrder]:
+    """Return the order of a probe next to others: by its largest loss in a line, as in the summary."""
+    orders = [finding.order for finding in _findings_of_probe(source) if finding.line is not None]
     return source.kernel.matched_nothing, min(orders, default=NO_FINDING)
 
 
-def _findings_read(source: ViewSource) -> tuple[Finding, ...]:
-    """The findings of one probe; none of a result that is too large to be read unasked."""
-    read = launch_findings(source) if result_bytes(source) <= MAX_UNASKED_BYTES else None
-    return () if read is None else read.findings
+def _findings_of_probe(source: ViewSource) -> tuple[Finding, ...]:
+    """Return the findings of one probe; none of a result that is too large to be read unasked."""
+    findings = launch_findings(source) if result_bytes(source) <= MAX_UNASKED_BYTES else None
+    return () if findings is None else findings.findings
 
 
 def flagged_lines(source: ViewSource) -> Mapping[int, str]:
@@ -385,16 +392,16 @@ def flagged_lines(source: ViewSource) -> Mapping[int, str]:
     for finding in _all_findings(source):
         if finding.stands_out and finding.line is not None:
             labels.setdefault(finding.line, {})[finding.label] = None
-    return {line: ", ".join(of_line) for line, of_line in labels.items()}
+    return {line: ", ".join(line_labels) for line, line_labels in labels.items()}
 
 
 def flag_spans(flag: str) -> Line:
-    """The names of the findings of a line, for the end of its code."""
+    """Return the names of the findings of a line, for the end of its code."""
     return ((f"  {FINDING_MARK} {flag}", "warn"),) if flag else ()
 
 
 def _all_findings(source: ViewSource) -> Iterator[Finding]:
-    for of_probe in unjoined_sources(ViewSource(source.trace, source.kernel.kernel, source.launch)):
-        yield from _findings_read(of_probe)
-    for unprobed in unprobed_findings(source.kernel.kernel):
-        yield from unprobed.findings
+    for probe_source in unjoined_sources(ViewSource(source.trace, source.kernel.kernel, source.launch)):
+        yield from _findings_of_probe(probe_source)
+    for result in unprobed_findings(source.kernel.kernel):
+        yield from result.findings

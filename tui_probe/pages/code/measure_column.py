@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BAR_SIGNS: Final = " ▁▂▃▄▅▆▇█"
 WORST_MARK: Final = "!"
 _LEVELS: Final = len(BAR_SIGNS) - 1
-_LONGEST_TEXT: Final = 12
+_MAX_TEXT_CELLS: Final = 12
 """Cells of a value in words; longer ones are cut."""
 _UNITS: Final = "kMGTPE"
 _NAME_CELLS: Final = 13
@@ -32,9 +32,9 @@ _WIDE_NAME_CELLS: Final = 18
 """Cells of the name of a probe with its mark, in a window of ``_WIDE`` cells or more."""
 _MARK_CELLS: Final = 2
 """Cells of the mark of inserted lines, in a window too narrow for a bar."""
-_WIDE: Final = 120
+_WIDE_WINDOW: Final = 120
 """Cells of a window from which on names have more room."""
-_WIDE_BAR: Final = 4
+_WIDE_BAR_CELLS: Final = 4
 """Cells of a horizontal heat bar."""
 _BAR_FROM: Final = 100
 """Cells of a window from which on there is room for a horizontal bar."""
@@ -50,7 +50,7 @@ class MeasureColumn:
 
     measure: LineMeasure
     values: Mapping[int, LineValue]
-    idle: frozenset[int] = frozenset()
+    idle_lines: frozenset[int] = frozenset()
     """Lines that were not executed."""
     result: JoinedResult | None = None
     """The result that it is of; None where all columns are of one."""
@@ -61,7 +61,7 @@ class MeasureColumn:
         return self.measure.name
 
     @property
-    def most(self) -> str:
+    def extreme_word(self) -> str:
         """The value that stands out, in a word: most or fewest."""
         return "fewest" if self.measure.better == "higher" else "most"
 
@@ -71,7 +71,7 @@ class MeasureColumn:
         return {line: value for line, value in self.values.items() if isinstance(value, int | float)}
 
     @cached_property
-    def top(self) -> float:
+    def maximum(self) -> float:
         """The largest."""
         return max(self.numbers.values(), default=0)
 
@@ -94,8 +94,8 @@ class MeasureColumn:
         lines = [line for line, value in self.numbers.items() if value == self.worst]
         if not lines:
             return None
-        others = f", equal in {units.count(len(lines))} lines" if len(lines) > 1 else ""
-        return min(lines), f"the {self.most}: {cell_text(self, min(lines))}{others}"
+        tie_text = f", equal in {units.count(len(lines))} lines" if len(lines) > 1 else ""
+        return min(lines), f"the {self.extreme_word}: {cell_text(self, min(lines))}{tie_text}"
 
     @cached_property
     def value_cells(self) -> int:
@@ -107,7 +107,7 @@ class MeasureColumn:
         return self.value_cells + self._bar_cells(wide=wide) + len(WORST_MARK)
 
     def spans(self, line: int | None, *, wide: bool) -> Line:
-        """The value of a line with its heat bar and mark, in exactly ``cells`` cells."""
+        """Return the value of a line with its heat bar and mark, in exactly ``cells`` cells."""
         if line is None or line not in self.values:
             return ((" " * self.cells(wide=wide), ""),)
         value = self.values[line]
@@ -115,30 +115,30 @@ class MeasureColumn:
         if value is None:
             return ((text.ljust(self.cells(wide=wide)), "dim"),)
         bar, heat = self._bar(line, wide=wide)
-        worst = value == self.worst
-        mark = WORST_MARK if worst else " " * len(WORST_MARK)
-        return (text, "warn" if worst else "accent"), (bar, heat), (mark, "warn" if worst else "")
+        is_worst = value == self.worst
+        mark = WORST_MARK if is_worst else " " * len(WORST_MARK)
+        return (text, "warn" if is_worst else "accent"), (bar, heat), (mark, "warn" if is_worst else "")
 
     def _bar_cells(self, *, wide: bool) -> int:
         """Cells of a heat bar; none where there is nothing to compare."""
-        return 0 if not self._full_bar else _WIDE_BAR + 1 if wide else 1
+        return 0 if not self._full_bar_value else _WIDE_BAR_CELLS + 1 if wide else 1
 
     @cached_property
-    def _full_bar(self) -> float:
+    def _full_bar_value(self) -> float:
         """The value of a full bar: the largest. Where all are alike, a block of full bars would show nothing: there it
         is the sum, if they can be added up, and else 0, for none.
         """
         if self.worst is not None:
-            return self.top
+            return self.maximum
         return sum(self.numbers.values()) if self.measure.rule == "sum" else 0
 
     def _bar(self, line: int, *, wide: bool) -> Span:
-        """A bar of eight lengths where there is room, else of eight heights; its colour has the level, too."""
+        """Return a bar of eight lengths where there is room, else of eight heights; its colour has the level, too."""
         cells, number = self._bar_cells(wide=wide), self.numbers.get(line, 0)
         if number <= 0 or not cells:
             return " " * cells, ""
-        level = max(1, round(_LEVELS * number / self._full_bar))
-        bar = " " + row_bar(level / _LEVELS, _WIDE_BAR) if wide else BAR_SIGNS[level]
+        level = max(1, round(_LEVELS * number / self._full_bar_value))
+        bar = " " + row_bar(level / _LEVELS, _WIDE_BAR_CELLS) if wide else BAR_SIGNS[level]
         return bar, f"ramp{level - 1}"
 
 
@@ -149,26 +149,28 @@ class MeasureMargin:
     """
 
     def __init__(self, measure: MeasureColumn | None, owners: set[str], width: int) -> None:
-        longest = max((len(name) for name in owners - {PARAMETER}), default=0)
+        longest_name = max((len(name) for name in owners - {PARAMETER}), default=0)
         self.measure = measure
-        self._wide = width >= _BAR_FROM
-        room = _MARK_CELLS if not self._wide else _WIDE_NAME_CELLS if width >= _WIDE else _NAME_CELLS
-        named = min(longest + 3, room) if longest else 0
-        cells = measure.cells(wide=self._wide) if measure else 0
-        self.cells = max(cells, named)
+        self._has_wide_bar = width >= _BAR_FROM
+        max_name_cells = (
+            _MARK_CELLS if not self._has_wide_bar else _WIDE_NAME_CELLS if width >= _WIDE_WINDOW else _NAME_CELLS
+        )
+        name_cells = min(longest_name + 3, max_name_cells) if longest_name else 0
+        cells = measure.cells(wide=self._has_wide_bar) if measure else 0
+        self.cells = max(cells, name_cells)
         self._indent: Line = ((" " * (self.cells - cells), ""),) if self.cells > cells else ()
 
     def of_line(self, line: int | None) -> Line:
         """Return the measures of a line of ``pruned.ptx``."""
         if self.measure is None:
             return ((" " * self.cells, ""),)
-        return (*self._indent, *self.measure.spans(line, wide=self._wide))
+        return (*self._indent, *self.measure.spans(line, wide=self._has_wide_bar))
 
     def of_run(self, owner: str) -> Span:
         """The probe whose lines begin here; "" further down. Where code needs the room there is the mark only."""
         if owner in ("", PARAMETER) or not self.cells:
             return " " * self.cells, "note"
-        name = pad(owner, self.cells - 3, right=True) if self._wide and self.cells > 3 else ""
+        name = pad(owner, self.cells - 3, right=True) if self._has_wide_bar and self.cells > 3 else ""
         return pad(f" {name} ▸" if name else "▸", self.cells, right=True), "note"
 
 
@@ -194,15 +196,15 @@ def short_text(value: LineValue) -> str:
     if isinstance(value, ShareValue):
         return value.text
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST_TEXT else value[: _LONGEST_TEXT - 1] + "…"
+        return value if len(value) <= _MAX_TEXT_CELLS else value[: _MAX_TEXT_CELLS - 1] + "…"
     if isinstance(value, float) and abs(value) < 100:
         return f"{value:.2f}"
     if abs(value) < 9999.5:
         return units.count(round(value))
-    scaled, unit = value / 1e3, 0
-    while abs(scaled) >= 999.5 and unit < len(_UNITS) - 1:
-        scaled, unit = scaled / 1e3, unit + 1
-    return f"{scaled:.{_decimals(abs(scaled))}f}{_UNITS[unit]}"
+    magnitude, unit = value / 1e3, 0
+    while abs(magnitude) >= 999.5 and unit < len(_UNITS) - 1:
+        magnitude, unit = magnitude / 1e3, unit + 1
+    return f"{magnitude:.{_decimals(abs(magnitude))}f}{_UNITS[unit]}"
 
 
 def _decimals(magnitude: float) -> int:

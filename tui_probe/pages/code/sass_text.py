@@ -43,7 +43,7 @@ CLASSES: Final = (
 _INSTRUCTION: Final = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*(?:/\*.*)?$")
 _LABEL: Final = re.compile(r"^(\.L_\w+|[A-Za-z_$][\w$.]*):$")
 _SOURCE_MARK: Final = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
-_BY_PATTERN: Final = tuple(
+_CLASS_PATTERNS: Final = tuple(
     (re.compile(pattern), name)
     for pattern, name in (
         (r"[HIDBQO]G?MMA|UTC\w*MMA", "tensor"),
@@ -63,7 +63,7 @@ _BY_PATTERN: Final = tuple(
 )  # fmt: skip
 _INSTRUCTION_PURPOSES: Final = ("load", "store", "atomic", "tensor", "barrier", "branch", "local")
 """Classes of instructions that do what a line of PTX says; others may only prepare it."""
-_PREPARING: Final = ("LDC", "ULDC", "BSSY", "BSYNC", "BMOV", "BREAK", "WARPSYNC", "YIELD")
+_PREPARING_OPCODES: Final = ("LDC", "ULDC", "BSSY", "BSYNC", "BMOV", "BREAK", "WARPSYNC", "YIELD")
 """Opcodes of these classes that are there for other instructions: constants, and where lanes come together again."""
 LABEL_CELLS: Final = 14
 """Cells of the name of a class."""
@@ -91,7 +91,7 @@ class SassCode:
 
 
 def parse_sass(text: str) -> SassCode:
-    """The instructions and labels of a disassembly. Padding after the end of a function is left out."""
+    """Return the instructions and labels of a disassembly. Padding after the end of a function is left out."""
     lines: list[str] = []
     addresses: list[int | None] = []
     sources: list[str] = []
@@ -121,7 +121,7 @@ def count_classes(lines: Iterable[str]) -> Counter[str]:
 
 @lru_cache(maxsize=65536)
 def line_class(line: str) -> str | None:
-    """The class of a line of ``SassCode``; None for a label."""
+    """Return the class of a line of ``SassCode``; None for a label."""
     tokens = line.split()
     if not line.startswith(" ") or not tokens:
         return None
@@ -129,8 +129,8 @@ def line_class(line: str) -> str | None:
 
 
 def instruction_class(opcode: str) -> str:
-    """The class of an instruction by its opcode, such as ``LDG.E.128``."""
-    return next((name for pattern, name in _BY_PATTERN if pattern.match(opcode)), "other")
+    """Return the class of an instruction by its opcode, such as ``LDG.E.128``."""
+    return next((name for pattern, name in _CLASS_PATTERNS if pattern.match(opcode)), "other")
 
 
 def ptx_lines(cubin: Path, code: SassCode) -> list[int | None]:
@@ -144,13 +144,13 @@ def ptx_lines(cubin: Path, code: SassCode) -> list[int | None]:
         tables = line_tables(read_within(cubin, CUBIN))
     except (OSError, ImageError):
         return unknown
-    known = [address for address in code.addresses if address is not None]
-    if len(tables) != 1 or len(known) != len(set(known)):
+    addresses = [address for address in code.addresses if address is not None]
+    if len(tables) != 1 or len(addresses) != len(set(addresses)):
         return unknown
     rows = tables[0].ptx
-    starts = [row.address for row in rows]
-    places = (None if address is None else bisect_right(starts, address) - 1 for address in code.addresses)
-    return [None if place is None or place < 0 else rows[place].line for place in places]
+    row_starts = [row.address for row in rows]
+    row_numbers = (None if address is None else bisect_right(row_starts, address) - 1 for address in code.addresses)
+    return [None if place is None or place < 0 else rows[place].line for place in row_numbers]
 
 
 def instruction_purposes(code: SassCode, lines: Sequence[int | None]) -> list[int | None]:
@@ -158,20 +158,20 @@ def instruction_purposes(code: SassCode, lines: Sequence[int | None]) -> list[in
 
     A line that was unrolled or split has several instructions; none of them has the measured values of the line.
     """
-    acting = [
+    purposeful = [
         line if line is not None and has_purpose(text) else None for line, text in zip(lines, code.lines, strict=True)
     ]
-    all_lines, active = Counter(lines), Counter(acting)
+    all_lines, active = Counter(lines), Counter(purposeful)
     return [
-        line if all_lines[line] == 1 or (act is not None and active[act] == 1) else None
-        for line, act in zip(lines, acting, strict=True)
+        line if all_lines[line] == 1 or (purpose is not None and active[purpose] == 1) else None
+        for line, purpose in zip(lines, purposeful, strict=True)
     ]
 
 
 def has_purpose(text: str) -> bool:
     """Return whether an instruction does what its PTX line says, instead of preparing it."""
     opcode = next((word for word in text.split() if not word.startswith("@")), "")
-    return line_class(text) in _INSTRUCTION_PURPOSES and not opcode.startswith(_PREPARING)
+    return line_class(text) in _INSTRUCTION_PURPOSES and not opcode.startswith(_PREPARING_OPCODES)
 
 
 _CLASS_COLUMN: Final[Column[InstructionCount]] = Column(
@@ -179,18 +179,18 @@ _CLASS_COLUMN: Final[Column[InstructionCount]] = Column(
 )
 ORIGINAL_COUNT_COLUMNS: Final[tuple[Column[InstructionCount], ...]] = (
     _CLASS_COLUMN,
-    Column(ORIGINAL, lambda row: row.before, ORIGINAL, lambda row: units.count(row.before)),
+    Column(ORIGINAL, lambda row: row.pruned, ORIGINAL, lambda row: units.count(row.pruned)),
 )
 COUNT_COLUMNS: Final[tuple[Column[InstructionCount], ...]] = (
     _CLASS_COLUMN,
-    Column("pruned", lambda row: row.before, "pruned", lambda row: units.count(row.before)),
-    Column("probed", lambda row: row.after, "probed", lambda row: units.count(row.after)),
+    Column("pruned", lambda row: row.pruned, "pruned", lambda row: units.count(row.pruned)),
+    Column("probed", lambda row: row.probed, "probed", lambda row: units.count(row.probed)),
     Column("change", None, "change", lambda row: row.change),
 )
 _SIDE: Final[Column[SassLine]] = Column("side", lambda row: row.side)
 _ADDRESS: Final[Column[SassLine]] = Column("address", lambda row: row.address)
-_CLASS: Final[Column[SassLine]] = Column("class", lambda row: line_class(row.code.lines[row.place]))
-_SOURCE: Final[Column[SassLine]] = Column("source", lambda row: row.code.sources[row.place] or None)
+_CLASS: Final[Column[SassLine]] = Column("class", lambda row: line_class(row.code.lines[row.index]))
+_SOURCE: Final[Column[SassLine]] = Column("source", lambda row: row.code.sources[row.index] or None)
 _TEXT: Final[Column[SassLine]] = Column("text", lambda row: row.text)
 _CHANGE: Final[Column[SassLine]] = Column("change", lambda row: row.change)
 _OWNER: Final[Column[SassLine]] = Column("probe", lambda row: row.owner or None)
@@ -203,25 +203,25 @@ class InstructionCount:
     """Instructions of one class: of the original alone, or of the pruned and of the probed kernel."""
 
     label: str
-    before: int
-    after: int = 0
+    pruned: int
+    probed: int = 0
 
     @property
     def change(self) -> str:
         """``+1 752``, or ``same``."""
-        return units.difference(self.after - self.before) if self.after != self.before else "same"
+        return units.difference(self.probed - self.pruned) if self.probed != self.pruned else "same"
 
 
 def count_lines(columns: Sequence[Column[InstructionCount]], rows: Iterable[InstructionCount]) -> Iterator[Line]:
-    """A table of fixed widths, so that the code below it does not move when another text is chosen."""
-    shown = in_tables(columns)
-    titles = "".join(pad(column.title, _COUNT_CELLS, right=True) for column in shown[1:])
-    yield ((" " + pad(shown[0].title, LABEL_CELLS) + titles, "head"),)
+    """Yield a table of fixed widths, so that the code below it does not move when another text is chosen."""
+    table_columns = in_tables(columns)
+    titles = "".join(pad(column.title, _COUNT_CELLS, right=True) for column in table_columns[1:])
+    yield ((" " + pad(table_columns[0].title, LABEL_CELLS) + titles, "head"),)
     for row in rows:
         role = "dim" if row.change == "same" else "warn"
-        label, *texts = (cell(column, row) for column in shown)
+        label, *texts = (cell(column, row) for column in table_columns)
         spans = [(" " + pad(label, LABEL_CELLS), "dim")]
-        for column, text in zip(shown[1:], texts, strict=True):
+        for column, text in zip(table_columns[1:], texts, strict=True):
             spans.append((pad(text, _COUNT_CELLS, right=True), role if column.key == "change" else ""))
         yield tuple(spans)
 
@@ -232,7 +232,7 @@ class SassLine:
 
     side: str
     code: SassCode
-    place: int
+    index: int
     change: str = ""
     owner: str | None = None
     ptx_line: int | None = None
@@ -241,19 +241,19 @@ class SassLine:
     @property
     def address(self) -> str | None:
         """Address in hexadecimal; None for a label."""
-        address = self.code.addresses[self.place]
+        address = self.code.addresses[self.index]
         return None if address is None else f"{address:#06x}"
 
     @property
     def text(self) -> str:
         """The instruction or label."""
-        return self.code.lines[self.place].strip()
+        return self.code.lines[self.index].strip()
 
 
-def diff_columns(measured: Sequence[str]) -> list[Column[SassLine]]:
+def diff_columns(measure_keys: Sequence[str]) -> list[Column[SassLine]]:
     """Columns of both codes, with one per measure."""
     measures: list[Column[SassLine]] = [
         Column(key, lambda row, place=place: row.values[place])  # type: ignore[misc]
-        for place, key in enumerate(measured)
+        for place, key in enumerate(measure_keys)
     ]
     return [_SIDE, _ADDRESS, _CHANGE, _OWNER, _CLASS, _SOURCE, _PTX_LINE, *measures, _TEXT]

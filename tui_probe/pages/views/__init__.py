@@ -30,7 +30,7 @@ __all__ = [
 
 @cache
 def kinds() -> tuple[ViewKind, ...]:
-    """All pages: first those of every kernel, then those that probes fill."""
+    """Return all pages: first those of every kernel, then those that probes fill."""
     from tui_probe.probekit.registry import all_probes
 
     by_name = {kind.name: kind for probe in all_probes() for kind in probe.views}
@@ -40,7 +40,7 @@ def kinds() -> tuple[ViewKind, ...]:
 
 @cache
 def keys_of_pages() -> dict[str, str]:
-    """The key of each page of a kernel, the same whatever probe ran."""
+    """Return the key of each page of a kernel, the same whatever probe ran."""
     return page_keys({kind.name: kind.title for kind in kinds()})
 
 
@@ -66,7 +66,7 @@ def names() -> tuple[str, ...]:
 
 
 def kind_of(name: str) -> ViewKind:
-    """The page of that name. Raises KeyError."""
+    """Return the page of that name. Raises KeyError."""
     if name in FIXED_PAGES or name in SHARED_PAGES:
         return _of_module(name)
     return {kind.name: kind for kind in kinds()}[name]

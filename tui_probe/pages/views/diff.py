@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts
 
-_LABEL: Final = 12
+_LABEL_CELLS: Final = 12
 """Cells of a label."""
 _REGISTERS: Final = re.compile(r"\s*\.reg\s+\.(\w+)\s+([^;]+);")
-_KEYS: Final = ("change", "probe", "pruned_line", "probed_line", "source")
-_TEXTS: Final = ("pruned", "probed")
+_CSV_KEYS: Final = ("change", "probe", "pruned_line", "probed_line", "source")
+_TEXT_KEYS: Final = ("pruned", "probed")
 
 
 class DiffView(Document):
@@ -60,7 +60,7 @@ class DiffView(Document):
         self.sources = sources
         self.measures = measures
         self.column = ColumnChoice.from_first(measures)
-        self.named = False
+        self.names_registers = False
         """True if the added registers are named, not only counted."""
         self.text = DiffLines(pruned, probed, self.alignment, self._source_of if sources.lines else None)
 
@@ -82,23 +82,23 @@ class DiffView(Document):
     def _margin(self, width: int) -> MeasureMargin:
         """Side by side the probe's name has room in the empty half."""
         owners = self.owners if width < SIDE_BY_SIDE_WIDTH else set()
-        return MeasureMargin(self.column.shown, owners, width)
+        return MeasureMargin(self.column.column, owners, width)
 
     def line_facts(self, number: int, width: int) -> list[str]:
-        """The probe that added a line, or all that was measured of it and its source."""
+        """Return the probe that added a line, or all that was measured of it and its source."""
         place = number - len(self._head(width))
         pair = self.text.pair_at(place, width) if place >= 0 else None
         if pair is not None and pair.change == "added":
             return [f"of the probe {pair.owner}"] if pair.owner not in ("", PARAMETER) else []
         line = self.ptx_line(number, width)
         source = "" if line is None else self._source_of(line - 1)
-        return [*(self.measures.words(line) if self.measures else []), *([source] if source else [])]
+        return [*(self.measures.line_texts(line) if self.measures else []), *([source] if source else [])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """Return the line of the pruned text; for a folded run its first line."""
         place = number - len(self._head(width))
-        left = self.text.pair_at(place, width).left if place >= 0 else None
-        return None if left is None else left + 1
+        pruned_index = self.text.pair_at(place, width).left if place >= 0 else None
+        return None if pruned_index is None else pruned_index + 1
 
     def spot(self, number: int, width: int) -> Spot:
         """A line of the probe has a place in the probed text only."""
@@ -106,52 +106,54 @@ class DiffView(Document):
         pair = self.text.pair_at(place, width) if place >= 0 else None
         if pair is None or pair.left is not None or pair.right is None:
             return super().spot(number, width)
-        return Spot(probed=pair.right + 1)
+        return Spot(probed_line=pair.right + 1)
 
     def target(self, number: int, width: int) -> Spot | None:
-        """The line; above the texts their first one."""
-        spots = (self.spot(below, width) for below in range(number, len(self.lines(width))))
+        """Return the line; above the texts their first one."""
+        spots = (self.spot(line_number, width) for line_number in range(number, len(self.lines(width))))
         return next(filter(None, spots), None)
 
     def place_of_spot(self, spot: Spot, width: int) -> int | None:
         """Also a line of the probe."""
-        if spot.probed is None:
+        if spot.probed_line is None:
             return super().place_of_spot(spot, width)
-        place = self.text.place_of_right(spot.probed - 1, width)
+        place = self.text.place_of_right(spot.probed_line - 1, width)
         return None if place is None else place + len(self._head(width))
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
-        """A folded run where the line is in one."""
+        """Return a folded run where the line is in one."""
         place = self.text.place_of(ptx_line - 1, width)
         return None if place is None else place + len(self._head(width))
 
     def target_view(self) -> str:
-        """The whole text."""
+        """Return the whole text."""
         return "ptx"
 
     def anchors(self, width: int) -> Sequence[int]:
-        """The first line of each change."""
-        above = len(self._head(width))
-        return [above + place for place in self.text.anchors(width)]
+        """Return the first line of each change."""
+        head_lines = len(self._head(width))
+        return [head_lines + place for place in self.text.anchors(width)]
 
     def _head(self, width: int) -> list[Line]:
-        added, removed, changed = (units.count(self.counts[kind]) for kind in ("added", "removed", "changed"))
-        text = f"{added} lines added, {removed} removed, {changed} changed"
-        if not self.alignment.exact:
+        added_text, removed_text, changed_text = (
+            units.count(self.counts[kind]) for kind in ("added", "removed", "changed")
+        )
+        text = f"{added_text} lines added, {removed_text} removed, {changed_text} changed"
+        if not self.alignment.is_exact:
             text += f"; {self.alignment.problem or 'lines matched by text, as the trace has no marks'}"
         lines = _field("changes", text, width)
         if self.registers:
             total = sum(map(len, self.registers.values()))
             kinds = ", ".join(f"{len(names)} .{kind}" for kind, names in self.registers.items())
             lines += _field("registers", f"{units.counted(total, 'register')} added in PTX: {kinds}", width)
-            if self.named:
-                names = "; ".join(f".{kind} {', '.join(of_kind)}" for kind, of_kind in self.registers.items())
+            if self.names_registers:
+                names = "; ".join(f".{kind} {', '.join(kind_names)}" for kind, kind_names in self.registers.items())
                 lines += _field("", names, width)
         if self.costs:
             lines += _field("assembled", self.costs, width)
         if self.measures:
-            shown = self.column.shown
-            text = self.measures.head(shown) if shown else self.measures.missing_text
+            measure_column = self.column.column
+            text = self.measures.column_title(measure_column) if measure_column else self.measures.missing_text
             lines += _field("measured", text, width)
         return [*lines, ()]
 
@@ -159,60 +161,60 @@ class DiffView(Document):
         """Folding, where there is something to fold; names of registers; the next thing that was measured."""
         commands = {}
         if self.text.can_fold:
-            commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
+            commands["fold"] = "show unchanged lines" if self.text.is_folded else "fold unchanged lines"
         if self.registers:
             commands["level"] = (
-                "show the number of added registers" if self.named else "show the names of added registers"
+                "show the number of added registers" if self.names_registers else "show the names of added registers"
             )
         return {**commands, **self.column.commands()}
 
     def press(self, command: str) -> str | None:
         """Fold or unfold, name or count, or the next measure."""
         if command == "fold":
-            self.text.folded = not self.text.folded
+            self.text.is_folded = not self.text.is_folded
         elif command == "level":
-            self.named = not self.named
+            self.names_registers = not self.names_registers
         elif command == "unit":
             self.column.advance()
         return None
 
     def choices(self) -> Mapping[str, Any]:
         """Folding, names of registers, and the measures next to the text."""
-        return {"folded": self.text.folded, "named": self.named, "measure": self.column.key}
+        return {"folded": self.text.is_folded, "named": self.names_registers, "measure": self.column.key}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """All of it, if the same was measured."""
-        self.text.folded, self.named = choices["folded"], choices["named"]
+        self.text.is_folded, self.names_registers = choices["folded"], choices["named"]
         self.column.choose_key(choices["measure"])
 
     def record(self) -> dict[str, Any]:
-        """The pairs of lines, numbered from 1, with their texts and what was measured of them."""
+        """Return the pairs of lines, numbered from 1, with their texts and what was measured of them."""
         keys, *rows = self.cells()
         return {
-            "exact": self.alignment.exact,
+            "exact": self.alignment.is_exact,
             "problem": self.alignment.problem or None,
             "registers_added": self.registers,
-            "measured": self.measures.about() if self.measures else None,
+            "measured": self.measures.origin_record() if self.measures else None,
             "lines": [dict(zip(map(str, keys), row, strict=True)) for row in rows],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a pair of lines."""
-        yield (*_KEYS, *(self.measures.keys if self.measures else ()), *_TEXTS)
+        """Yield a row a pair of lines."""
+        yield (*_CSV_KEYS, *(self.measures.keys if self.measures else ()), *_TEXT_KEYS)
         yield from self._rows()
 
     def _rows(self) -> Iterator[Sequence[object]]:
         for pair in self.alignment.pairs:
-            left = None if pair.left is None else self.text.left[pair.left]
-            right = None if pair.right is None else self.text.right[pair.right]
+            pruned_text = None if pair.left is None else self.text.left[pair.left]
+            probed_text = None if pair.right is None else self.text.right[pair.right]
             numbers = (None if place is None else place + 1 for place in (pair.left, pair.right))
             source = None if pair.left is None else self._source_of(pair.left) or None
             values = self.measures.row(None if pair.left is None else pair.left + 1) if self.measures else []
-            yield (pair.change, pair.owner or None, *numbers, source, *values, left, right)
+            yield (pair.change, pair.owner or None, *numbers, source, *values, pruned_text, probed_text)
 
 
 def added_registers(lines: Sequence[str]) -> dict[str, list[str]]:
-    """The registers that these lines of PTX declare, by type."""
+    """Return the registers that these lines of PTX declare, by type."""
     registers: dict[str, list[str]] = {}
     for line in lines:
         if match := _REGISTERS.match(line):
@@ -230,8 +232,8 @@ def _costs(kernel: KernelFacts) -> str:
 
 
 def _field(label: str, text: str, cells: int) -> list[Line]:
-    parts = wrap(text, max(20, cells - _LABEL - 2))
-    return [((" " + pad("" if i else label, _LABEL), "dim"), (part, "")) for i, part in enumerate(parts)]
+    parts = wrap(text, max(20, cells - _LABEL_CELLS - 2))
+    return [((" " + pad("" if i else label, _LABEL_CELLS), "dim"), (part, "")) for i, part in enumerate(parts)]
 
 
 def unavailable_reason(source: ViewSource) -> str | None:

@@ -32,8 +32,8 @@ EVENTS_PER_KIND: Final = 2
 """Lines of the log that are explained of each kind; the others are counted."""
 MAX_ADDED_LINES: Final = 50_000
 """Lines of the log that are read: the page is made when it is opened, and a log may have millions."""
-_HEADER: Final = 32
-_SECTION: Final = 16
+_HEADER_BYTES: Final = 32
+_SECTION_BYTES: Final = 16
 """Bytes of the header of a result file, and of each section: see ``trace/launch_shape.py``."""
 _FILES: Final = (
     ("probe.toml", "the probe of this run"),
@@ -56,20 +56,20 @@ _KERNEL_FILES: Final = (
     ("kernel.info", "kernel information for the hook"),
     ("process.log", "log of the preparation, with the assembler's output"),
 )
-_WIDEST: Final = 120
+_MAX_CELLS: Final = 120
 """Cells of a line, which are wrapped when the page is opened: its text reads files."""
 _PARAGRAPH: Final = "  "
 
 
 def walk_lines(trace: Trace, cells: int, kernel: KernelFacts | None = None) -> Iterator[str]:
     """Yield the walk as lines of at most ``cells`` cells. Without a ``kernel`` the first with a result is taken."""
-    chosen = kernel or _best_kernel(trace)
+    selected = kernel or _best_kernel(trace)
     for title, lines in (
         ("The files of the trace", _file_section(trace)),
         ("event.log in words", _log_section(trace)),
-        ("A kernel, before and after", _kernel_section(chosen)),
-        ("Layout of a result file", _result_section(trace, chosen)),
-        ("Reader and analysis of the result", _analysis_section(trace, chosen)),
+        ("A kernel, before and after", _kernel_section(selected)),
+        ("Layout of a result file", _result_section(trace, selected)),
+        ("Reader and analysis of the result", _analysis_section(trace, selected)),
     ):
         yield title
         for line in lines:
@@ -89,7 +89,7 @@ def _file_section(trace: Trace) -> Iterator[str]:
 
 def _log_section(trace: Trace) -> Iterator[str]:
     path = trace.file(LOG)
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     if path is None:
         return
     with open_plain(path) as file:
@@ -97,14 +97,14 @@ def _log_section(trace: Trace) -> Iterator[str]:
             event = parse_line(line.rstrip(b"\n"))
             sentence = event_sentence(event)
             kind = type(event).__name__ if sentence else "others"
-            seen[kind] += 1
-            if sentence and seen[kind] <= EVENTS_PER_KIND:
+            counts[kind] += 1
+            if sentence and counts[kind] <= EVENTS_PER_KIND:
                 yield printable(line.rstrip(b"\n"))
                 yield f"    → {printable(sentence)}"
         has_more = bool(file.readline())
-    shown = sum(min(count, EVENTS_PER_KIND) for kind, count in seen.items() if kind != "others")
-    more = units.counted(sum(seen.values()) - shown, "more line") + (" or more" if has_more else "")
-    yield f"for {more}, see the page event.log"
+    explained_count = sum(min(count, EVENTS_PER_KIND) for kind, count in counts.items() if kind != "others")
+    rest_text = units.counted(sum(counts.values()) - explained_count, "more line") + (" or more" if has_more else "")
+    yield f"for {rest_text}, see the page event.log"
 
 
 def _kernel_section(kernel: KernelFacts | None) -> Iterator[str]:
@@ -127,14 +127,14 @@ def _kernel_section(kernel: KernelFacts | None) -> Iterator[str]:
 
 def _added_lines(kernel: KernelFacts) -> Iterator[str]:
     """Count the lines that only the probed text has: both are compared as multisets, since the probe moves no line."""
-    pruned, probed = kernel.file("pruned.ptx"), kernel.file("probed.ptx")
-    if pruned is None or probed is None:
+    pruned_path, probed_path = kernel.file("pruned.ptx"), kernel.file("probed.ptx")
+    if pruned_path is None or probed_path is None:
         return
-    before, after = _text_lines(pruned), _text_lines(probed)
-    added = list((Counter(after) - Counter(before)).elements())
-    parameters = sum(".param" in line and ".entry" not in line and line.startswith(".param") for line in added)
-    more = f"{units.counted(len(added), 'line')} more than pruned.ptx"
-    yield f"probed.ptx has {more}, including {units.counted(parameters, 'parameter')} (marked on the page Diff)"
+    pruned_lines, probed_lines = _text_lines(pruned_path), _text_lines(probed_path)
+    added_lines = list((Counter(probed_lines) - Counter(pruned_lines)).elements())
+    parameters = sum(".param" in line and ".entry" not in line and line.startswith(".param") for line in added_lines)
+    added_text = f"{units.counted(len(added_lines), 'line')} more than pruned.ptx"
+    yield f"probed.ptx has {added_text}, including {units.counted(parameters, 'parameter')} (marked on the page Diff)"
 
 
 def _text_lines(path: Path) -> list[str]:
@@ -158,11 +158,12 @@ def _result_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]:
     text = f"grid {grid}, block {block}, shared memory {header.shared}, {units.counted(header.maps, 'map')}"
     yield f"0       8 numbers of 4 bytes: {text}"
     for number, section in enumerate(result.sections):
-        at, slots = _HEADER + _SECTION * number, header.blocks * header.slots(section.level)
+        position, slots = _HEADER_BYTES + _SECTION_BYTES * number, header.blocks * header.slots(section.level)
         if not section.slot_bytes:
-            yield f"{at:<8}map {number}: no slots here; the reduced records of this map follow after all maps"
+            yield f"{position:<8}map {number}: no slots here; the reduced records of this map follow after all maps"
             continue
-        yield f"{at:<8}map {number}: {section.slot_bytes} bytes per {section.level}, starting at byte {section.offset}"
+        slot_text = f"{section.slot_bytes} bytes per {section.level}"
+        yield f"{position:<8}map {number}: {slot_text}, starting at byte {section.offset}"
         yield f"{section.offset:<8}{units.counted(slots, 'slot')} of this map, block by block"
     if result.dialect == "older":
         yield "sections in the layout of older systems: 8 bytes for the size of all slots, 8 bytes for their offset"
@@ -233,7 +234,7 @@ def _unavailable_reason(source: ViewSource) -> str | None:
 
 def _open_view(source: ViewSource, progress: Progress) -> TraceWalk:
     progress(0.0)
-    text = list(walk_lines(source.trace, _WIDEST, source.kernel))
+    text = list(walk_lines(source.trace, _MAX_CELLS, source.kernel))
     return TraceWalk(f"The trace of {source.kernel.demangled}", text)
 
 

@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts
 
 _BAR_SIGNS: Final = {"prologue": ("▒", "hue1"), "kernel": ("█", "hue0"), "epilogue": ("░", "hue2")}
-_BAR_LABEL: Final = 10
+_BAR_LABEL_CELLS: Final = 10
 """Cells of the label of a bar."""
 
 
 class LatencyView(Document):
     """One kernel: medians over its timed launches, and its newest result."""
 
-    def __init__(self, kernel: KernelFacts, inside: Waits | None) -> None:
+    def __init__(self, kernel: KernelFacts, waits: Waits | None) -> None:
         self.title = f"Latency of {kernel.demangled}"
         self.name = f"#{kernel.index} {printable(kernel.demangled)}"
-        self.inside = inside
+        self.waits = waits
         self.simulated = kernel.trace.state.simulated
         parts = {
             "original": kernel.times.originals_ms,
@@ -59,22 +59,22 @@ class LatencyView(Document):
         self.slowdowns = np.array([] if self.simulated else kernel.times.impacts)
 
     def lines(self, width: int) -> Sequence[Line]:
-        """The launch as bars and distributions, then the warps or blocks in it."""
+        """Return the launch as bars and distributions, then the warps or blocks in it."""
         lines: list[Line] = [((shorten(self.name, width), "title"),), ()]
-        lines += self._outside(width)
-        if self.inside is not None:
+        lines += self._launch_lines(width)
+        if self.waits is not None:
             lines += [
                 (),
-                *(((part, ""),) for part in wrap(f"{self.inside.launch_label}: {self.inside.caption}", width)),
+                *(((part, ""),) for part in wrap(f"{self.waits.launch_label}: {self.waits.caption}", width)),
             ]
-            lines += _rows("cycles", self.inside.values, lambda cycles: units.count(round(cycles)))
-            lines += map(unmeasured_row, self.inside.unknown)
+            lines += _rows("cycles", self.waits.values, lambda cycles: units.count(round(cycles)))
+            lines += map(unmeasured_row, self.waits.unknown)
         return lines
 
-    def _outside(self, width: int) -> list[Line]:
+    def _launch_lines(self, width: int) -> list[Line]:
         if not self.milliseconds:
-            why = "no times on a simulated GPU" if self.simulated else "not measured: run with --benchmark"
-            return [(("the probed launch  ", "head"), (f"{units.NOT_MEASURED} {why}", "dim"))]
+            reason = "no times on a simulated GPU" if self.simulated else "not measured: run with --benchmark"
+            return [(("the probed launch  ", "head"), (f"{units.NOT_MEASURED} {reason}", "dim"))]
         times = {name: values * 1e-3 for name, values in self.milliseconds.items()}
         lines = _rows("time", times, units.duration)
         if len(self.slowdowns):
@@ -85,49 +85,49 @@ class LatencyView(Document):
         """Medians of the parts, one after another, above the original on the same scale."""
         medians = {name: float(np.median(values)) for name, values in self.milliseconds.items()}
         total = sum(medians.get(name, 0.0) for name in _BAR_SIGNS)
-        scale = (width - _BAR_LABEL - 1) / max(total, medians.get("original", 0.0))
-        probed: list[tuple[str, str]] = [(pad("probed", _BAR_LABEL), "dim")]
-        done = 0.0
+        scale = (width - _BAR_LABEL_CELLS - 1) / max(total, medians.get("original", 0.0))
+        probed_bar: list[tuple[str, str]] = [(pad("probed", _BAR_LABEL_CELLS), "dim")]
+        bar_end = 0.0
         for name, (sign, role) in _BAR_SIGNS.items():
-            done, before = done + medians.get(name, 0.0), done
-            probed.append((sign * (round(done * scale) - round(before * scale)), role))
-        lines: list[Line] = [tuple(probed)]
+            bar_end, bar_start = bar_end + medians.get(name, 0.0), bar_end
+            probed_bar.append((sign * (round(bar_end * scale) - round(bar_start * scale)), role))
+        lines: list[Line] = [tuple(probed_bar)]
         if "original" in medians:
             bar = "█" * round(medians["original"] * scale)
-            lines.append(((pad("original", _BAR_LABEL), "dim"), (bar, "hue3")))
+            lines.append(((pad("original", _BAR_LABEL_CELLS), "dim"), (bar, "hue3")))
         lines += [((part, "dim"),) for part in wrap(self._legend(medians, total), width)]
         return lines
 
-    def _legend(self, medians: Mapping[str, float], probed: float) -> str:
-        """Name the signs, and say how much longer a launch takes; ``probed`` is the sum of its parts in ms."""
+    def _legend(self, medians: Mapping[str, float], probed_ms: float) -> str:
+        """Name the signs, and say how much longer a launch takes; ``probed_ms`` is the sum of its parts in ms."""
         legend = ", ".join(f"{sign} {name}" for name, (sign, _) in _BAR_SIGNS.items())
-        lacking = [name for name in (*_BAR_SIGNS, "original") if name not in medians]
-        if lacking:
-            return f"medians: {legend}; {' and '.join(lacking)} not measured"
-        added = probed - medians["original"]
+        missing_parts = [name for name in (*_BAR_SIGNS, "original") if name not in medians]
+        if missing_parts:
+            return f"medians: {legend}; {' and '.join(missing_parts)} not measured"
+        added_ms = probed_ms - medians["original"]
         return (
-            f"medians: {legend}; with the probe, a launch takes {units.duration(added * 1e-3)} longer"
-            f" ({probed / medians['original']:.2f}× the original)"
+            f"medians: {legend}; with the probe, a launch takes {units.duration(added_ms * 1e-3)} longer"
+            f" ({probed_ms / medians['original']:.2f}× the original)"
         )
 
     def record(self) -> dict[str, Any]:
         """Distributions in ms, of the slowdown, and in cycles; None where not measured."""
         parts = {name: _record(self.milliseconds.get(name)) for name in ("original", *_BAR_SIGNS)}
-        inside = None
-        if self.inside is not None:
-            values = {name.replace(" ", "_"): _record(waits) for name, waits in self.inside.values.items()}
-            values |= {name.replace(" ", "_"): None for name in self.inside.unknown}
-            inside = {"result": self.inside.launch_label, "cycles": values}
+        waits_record = None
+        if self.waits is not None:
+            values = {name.replace(" ", "_"): _record(waits) for name, waits in self.waits.values.items()}
+            values |= {name.replace(" ", "_"): None for name in self.waits.unknown}
+            waits_record = {"result": self.waits.launch_label, "cycles": values}
         slowdown = _record(self.slowdowns) if len(self.slowdowns) else None
-        return {"milliseconds": parts, "slowdown": slowdown, "inside": inside}
+        return {"milliseconds": parts, "slowdown": slowdown, "inside": waits_record}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a distribution."""
-        first = distribution(np.zeros(1))
-        yield ("of", "unit", *(first.record() if first else ()))
+        """Yield a row a distribution."""
+        example = distribution(np.zeros(1))
+        yield ("of", "unit", *(example.record() if example else ()))
         groups: list[tuple[str, Mapping[str, NDArray[Any]]]] = [("ms", self.milliseconds)]
         groups.append(("times", {"slowdown": self.slowdowns}))
-        groups.append(("cycles", self.inside.values if self.inside else {}))
+        groups.append(("cycles", self.waits.values if self.waits else {}))
         for unit, values in groups:
             for name, numbers in values.items():
                 spread = distribution(numbers)
@@ -135,12 +135,12 @@ class LatencyView(Document):
                     yield (name, unit, *spread.record().values())
 
 
-def _rows(head: str, values: Mapping[str, NDArray[Any]], show: Callable[[float], str]) -> list[Line]:
+def _rows(head: str, values: Mapping[str, NDArray[Any]], format_value: Callable[[float], str]) -> list[Line]:
     lines = [distribution_titles(head)]
     for label, numbers in values.items():
         spread = distribution(numbers)
         if spread is not None:
-            lines.append(distribution_row(label, spread, show))
+            lines.append(distribution_row(label, spread, format_value))
     return lines
 
 
@@ -149,24 +149,24 @@ def _record(values: NDArray[Any] | None) -> dict[str, float] | None:
     return None if spread is None else spread.record()
 
 
-def _inside(source: ViewSource, progress: Progress) -> Waits | None:
+def _read_result_waits(source: ViewSource, progress: Progress) -> Waits | None:
     """Waits in the result, if it is one of a probe that measures them."""
     if no_result_reason(source, *KIND.probes) is not None:
         return None
-    read = known_probe(source.kernel).waits
-    return None if read is None else read(probe_results.read_result(source), progress)
+    read_waits = known_probe(source.kernel).waits
+    return None if read_waits is None else read_waits(probe_results.read_result(source), progress)
 
 
 def _unavailable_reason(source: ViewSource) -> str | None:
     if source.kernel.times.probed_ms and not source.trace.state.simulated:
         return None
-    why = no_result_reason(source, *KIND.probes)
-    return why and f"{why}; or measure times with --benchmark"
+    reason = no_result_reason(source, *KIND.probes)
+    return reason and f"{reason}; or measure times with --benchmark"
 
 
 def _open_view(source: ViewSource, progress: Progress) -> LatencyView:
     progress(0.0)
-    return LatencyView(source.kernel, _inside(source, progress))
+    return LatencyView(source.kernel, _read_result_waits(source, progress))
 
 
 KIND: Final = ViewKind(

@@ -38,9 +38,9 @@ _SAMPLE: Final = 200
 LAUNCH_ORDERS: Final = ("launch", "blocks", "threads per block", "probe memory", "outcome")
 _ORDER_COLUMNS: Final = dict(zip(LAUNCH_ORDERS, ("launch", "grid", "block", "probe_bytes", "outcome"), strict=True))
 """The column that each order sorts by."""
-_RESULTS_READ: Final = 64
+_MAX_RESULTS: Final = 64
 """Newest results of a kernel that are read for the metrics of their launches: the page is opened again as it grows."""
-_MOST_RESULT_BYTES: Final = 4 << 20
+_MAX_RESULT_BYTES: Final = 4 << 20
 """Maximum size of a result that is read for its metrics; the page Results reads all."""
 
 
@@ -101,16 +101,16 @@ class Launches(Document):
         """Keys of other pages, by page."""
         self.title = f"Launches of {kernel.demangled}"
         self.trace = trace
-        self.left_out = unlisted_launches_text(kernel)
+        self.unlisted_text = unlisted_launches_text(kernel)
         self.parameters = parameters
         self.log_order = np.array(kernel.rows, dtype=np.int64)
         self.rows = self.log_order
         self.order = LAUNCH_ORDERS[0]
-        self.reversed = False
-        self._natural: list[int] = []
-        self.content = TableContent("launches", self.title, COLUMNS, RemadeRows(self._ordered_rows))
+        self.is_reversed = False
+        self._natural_widths: list[int] = []
+        self.content = TableContent("launches", self.title, COLUMNS, RemadeRows(self._sorted_rows))
 
-    def _ordered_rows(self) -> Iterator[LaunchLine]:
+    def _sorted_rows(self) -> Iterator[LaunchLine]:
         return map(self.row, range(len(self.rows)))
 
     def row(self, place: int) -> LaunchLine:
@@ -124,8 +124,8 @@ class Launches(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """Headings, and one line per launch."""
-        columns = layout(in_tables(COLUMNS), self._widths(), width - 1)
-        marks = {_ORDER_COLUMNS[self.order]: "↓" if self.reversed else "↑"} if self._is_sorted else {}
+        columns = layout(in_tables(COLUMNS), self._column_widths(), width - 1)
+        marks = {_ORDER_COLUMNS[self.order]: "↓" if self.is_reversed else "↑"} if self._is_sorted else {}
         titles = (
             heading(column.title, cells, marks.get(column.key, ""), right=column.right) for column, cells in columns
         )
@@ -141,25 +141,25 @@ class Launches(Document):
         return LazyLines(len(self.rows), make, [head])
 
     def pinned(self, width: int) -> int:
-        """The headings."""
+        """Return the headings."""
         del width
         return 1
 
     def gutter(self, width: int) -> int:
-        """The whole row."""
+        """Return the whole row."""
         return width
 
-    def _widths(self) -> list[int]:
+    def _column_widths(self) -> list[int]:
         """Return column widths from a sample of the rows, so that they do not change while scrolling."""
-        if not self._natural:
+        if not self._natural_widths:
             count = len(self.rows)
             places = [*range(min(count, _SAMPLE)), *range(max(_SAMPLE, count - _SAMPLE), count)]
             rows = [self.row(place) for place in places]
-            self._natural = [
+            self._natural_widths = [
                 max([cells_of(column.title), *(cells_of(cell(column, row)) for row in rows)])
                 for column in in_tables(COLUMNS)
             ]
-        return self._natural
+        return self._natural_widths
 
     @staticmethod
     def _role(column: Column[LaunchLine], row: LaunchLine) -> str:
@@ -194,9 +194,9 @@ class Launches(Document):
     def press(self, command: str) -> str | None:
         """Change the order or the direction, and sort."""
         if command == "order":
-            self.order, self.reversed = self._next_order(), False
+            self.order, self.is_reversed = self._next_order(), False
         elif command == "reverse":
-            self.reversed = not self.reversed
+            self.is_reversed = not self.is_reversed
         self._sort()
         return None
 
@@ -211,19 +211,19 @@ class Launches(Document):
 
     def sort_by(self, key: str) -> None:
         """Sort by an order; the present order again reverses the rows."""
-        self.order, self.reversed = key, key == self.order and not self.reversed
+        self.order, self.is_reversed = key, key == self.order and not self.is_reversed
         self._sort()
 
     @property
     def _is_sorted(self) -> bool:
         """Return whether the order is another one than that of the log."""
-        return self.order != LAUNCH_ORDERS[0] or self.reversed
+        return self.order != LAUNCH_ORDERS[0] or self.is_reversed
 
     def _sort(self) -> None:
         rows = self.log_order
         if self.order != LAUNCH_ORDERS[0]:
             rows = rows[np.argsort(self._sort_keys(), kind="stable")]
-        self.rows = rows[::-1] if self.reversed else rows
+        self.rows = rows[::-1] if self.is_reversed else rows
 
     def _sort_keys(self) -> NDArray[np.int64]:
         """Return a number per launch, in the order of the log, that the present order sorts by."""
@@ -231,8 +231,8 @@ class Launches(Document):
         if self.order == "probe memory":
             return np.asarray(launches.column("probe_bytes")[self.log_order], dtype=np.int64)
         if self.order == "outcome":
-            failed = launches.column("status")[self.log_order] > 0
-            return np.where(failed, -1, launches.column("probed")[self.log_order])
+            is_failed = launches.column("status")[self.log_order] > 0
+            return np.where(is_failed, -1, launches.column("probed")[self.log_order])
         sides = {"blocks": slice(0, 3), "threads per block": slice(3, 6)}[self.order]
         shape = launches.column("shape")[self.log_order, sides].astype(np.int64)
         return shape[:, 0] * shape[:, 1] * shape[:, 2]
@@ -240,24 +240,24 @@ class Launches(Document):
     def status(self) -> list[str]:
         """Return the key of page Results, the number of launches left out, and the order."""
         parts = [f"values: {self.page_keys['results']} Results"] if "results" in self.page_keys else []
-        parts += [self.left_out] if self.left_out else []
+        parts += [self.unlisted_text] if self.unlisted_text else []
         if not self._is_sorted:
             return parts
-        return [*parts, f"sorted by {self.order}{', reversed' if self.reversed else ''}"]
+        return [*parts, f"sorted by {self.order}{', reversed' if self.is_reversed else ''}"]
 
     def choices(self) -> Mapping[str, Any]:
         """Return the order and direction, to be restored later."""
-        return {"order": self.order, "reversed": self.reversed}
+        return {"order": self.order, "reversed": self.is_reversed}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """Restore the order and direction."""
-        self.order, self.reversed = choices["order"], choices["reversed"]
+        self.order, self.is_reversed = choices["order"], choices["reversed"]
         self._sort()
 
     # -- data
 
     def record(self) -> dict[str, Any]:
-        """The launches in the order shown."""
+        """Return the launches in the order shown."""
         return {"launches": [*self.content.records()]}
 
     def cells(self) -> Iterator[Sequence[object]]:
@@ -281,7 +281,7 @@ def _metrics_by_row(source: ViewSource) -> dict[int, str]:
     """Return the metrics of the launches with the newest results, by row."""
     trace, kernel = source.trace, source.kernel.kernel
     values: dict[int, list[Sequence[MetricValue]]] = {}
-    for row in kernel.result_rows[-_RESULTS_READ:]:
+    for row in kernel.result_rows[-_MAX_RESULTS:]:
         launch = trace.results.launch(row)
         if launch is not None and _is_small(trace.results.path(row)):
             values.setdefault(launch, []).append(analyse_result(trace, kernel, row).metric_values)
@@ -293,7 +293,7 @@ def _metrics_by_row(source: ViewSource) -> dict[int, str]:
 
 def _is_small(path: Path | None) -> bool:
     try:
-        return path is not None and path.stat().st_size <= _MOST_RESULT_BYTES
+        return path is not None and path.stat().st_size <= _MAX_RESULT_BYTES
     except OSError:
         return False
 
@@ -302,8 +302,8 @@ def _selected_row(source: ViewSource) -> int | None:
     """Return the row of the selected launch, else of the launch with the newest result; None without any."""
     if source.launch is not None:
         return source.launch.row
-    newest = source.kernel.find_newest_result()
-    return None if newest is None else source.trace.results.launch(newest)
+    newest_result = source.kernel.find_newest_result()
+    return None if newest_result is None else source.trace.results.launch(newest_result)
 
 
 KIND: Final = ViewKind(
@@ -315,7 +315,7 @@ KIND: Final = ViewKind(
     explanation=(
         "One row per launch: grid, block, kernel parameters, stream, probe memory, and the result file. Launches are"
         " numbered from 0 per process. “Ran unprobed” means that the original kernel ran; the reason follows.",
-        f"The column “metrics” has the main metric of each of the newest {_RESULTS_READ} results.",
+        f"The column “metrics” has the main metric of each of the newest {_MAX_RESULTS} results.",
         "Press Enter to select the launch of a row for all pages of this kernel. Page Results has the values of each"
         " launch.",
     ),

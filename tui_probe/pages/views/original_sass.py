@@ -79,17 +79,17 @@ class OriginalSassView(Document):
     # -- places: through the source line, which is all that this SASS and the PTX have in common
 
     def spot(self, number: int, width: int) -> Spot:
-        """The lines of PTX that came from the same source line."""
+        """Return the lines of PTX that came from the same source line."""
         del width
         row = number - len(self._head())
         return Spot(tuple(self._ptx.get(self.code.sources[row], ()))) if row >= 0 else Spot()
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """The first line of PTX that came from the same source line."""
+        """Return the first line of PTX that came from the same source line."""
         return next(iter(self.spot(number, width).ptx), None)
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
-        """The first instruction of the same source line that does its work; else the first of that line."""
+        """Return the first instruction of the same source line that does its work; else the first of that line."""
         del width
         rows = self._rows_by_source.get(self._positions.get(ptx_line, ""), ())
         row = next((row for row in rows if has_purpose(self.code.lines[row])), next(iter(rows), None))
@@ -105,8 +105,8 @@ class OriginalSassView(Document):
 
     def missing_reason(self, spot: Spot) -> str:
         """Return the reason why an instruction cannot be found: its source line must be known on both sides."""
-        if spot.probed is not None:
-            return f"line {spot.probed} of probed.ptx is part of the probe and not in original.bin"
+        if spot.probed_line is not None:
+            return f"line {spot.probed_line} of probed.ptx is part of the probe and not in original.bin"
         if not spot.ptx:
             return ""
         position = self._positions.get(spot.ptx[0])
@@ -118,12 +118,12 @@ class OriginalSassView(Document):
         return f"{position} has no SASS"
 
     def line_facts(self, number: int, width: int) -> list[str]:
-        """The lines of PTX of the same source line."""
+        """Return the lines of PTX of the same source line."""
         lines = self.spot(number, width).ptx
         return [self.code.sources[number - len(self._head())], code_lines_text(lines)] if lines else []
 
     def target_view(self) -> str:
-        """The PTX, where its source lines are known."""
+        """Return the PTX, where its source lines are known."""
         return "ptx" if self._ptx else ""
 
     def no_target_reason(self, number: int, width: int) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
 
-_CONTINUED: Final = "    "
+_CONTINUATION_INDENT: Final = "    "
 """Indentation of the continuation of a folded line."""
 LOG_FILE: Final = "process.log"
 _FAILURE: Final = re.compile(r"\b(failed|skipped|error|fatal|Traceback|\w*Error|\w*Exception)\b")
@@ -28,10 +28,10 @@ _ASSEMBLER_LINE: Final = re.compile(r"^\s*ptxas info|^\[[a-z]+\]|\bUsed \d+ regi
 class ProcessLogView(Document):
     """The lines of the log, what failed set out."""
 
-    def __init__(self, title: str, text: list[str]) -> None:
+    def __init__(self, title: str, log_lines: list[str]) -> None:
         self.title = title
-        self.text = text
-        self.folded = False
+        self.text = log_lines
+        self.is_folded = False
         """True if long lines continue below themselves."""
         self._cells = 0
 
@@ -41,32 +41,32 @@ class ProcessLogView(Document):
         return [((f" {part}", self._role(line)),) for line in self.text for part in self._parts(printable_code(line))]
 
     def _parts(self, line: str) -> list[str]:
-        if not self.folded or len(line) <= self._cells:
+        if not self.is_folded or len(line) <= self._cells:
             return [line]
-        first, *others = wrap(line, self._cells - len(_CONTINUED))
-        return [first, *(f"{_CONTINUED}{other}" for other in others)]
+        first_part, *continuations = wrap(line, self._cells - len(_CONTINUATION_INDENT))
+        return [first_part, *(f"{_CONTINUATION_INDENT}{continuation}" for continuation in continuations)]
 
     def commands(self) -> Mapping[str, str]:
         """Fold, where a line is longer than the window."""
-        label = "cut long lines" if self.folded else "fold long lines"
+        label = "cut long lines" if self.is_folded else "fold long lines"
         return {"fold": label} if any(len(line) > self._cells for line in self.text) else {}
 
     def press(self, command: str) -> str | None:
         """Fold long lines, or cut them."""
         if command == "fold":
-            self.folded = not self.folded
+            self.is_folded = not self.is_folded
         return None
 
     def choices(self) -> Mapping[str, Any]:
         """Return whether long lines are folded."""
-        return {"folded": self.folded}
+        return {"folded": self.is_folded}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """Restore whether long lines are folded."""
-        self.folded = choices["folded"]
+        self.is_folded = choices["folded"]
 
     def gutter(self, width: int) -> int:
-        """The blank at the left."""
+        """Return the blank at the left."""
         del width
         return 1
 
@@ -75,7 +75,7 @@ class ProcessLogView(Document):
         return "bad" if _FAILURE.search(line) else "" if _ASSEMBLER_LINE.search(line) else "soft"
 
     def record(self) -> dict[str, Any]:
-        """The lines."""
+        """Return the lines."""
         return {"lines": self.text}
 
     def cells(self) -> Iterator[Sequence[object]]:
@@ -87,14 +87,18 @@ class ProcessLogView(Document):
 def unavailable_reason(source: ViewSource) -> str | None:
     """Return why there is no log."""
     kernel = source.kernel
-    if any(probed.file(LOG_FILE) is not None for probed in kernel.by_probe()):
+    if any(probed_kernel.file(LOG_FILE) is not None for probed_kernel in kernel.by_probe()):
         return None
     return f"the kernel was not sent to the probe engine: {kernel.reason or kernel.status}"
 
 
 def _open_view(source: ViewSource, progress: Progress) -> ProcessLogView:
     progress(0.0)
-    logs = [(probed.probe, path) for probed in source.kernel.by_probe() if (path := probed.file(LOG_FILE)) is not None]
+    logs = [
+        (probed_kernel.probe, path)
+        for probed_kernel in source.kernel.by_probe()
+        if (path := probed_kernel.file(LOG_FILE)) is not None
+    ]
     if not logs:
         raise TraceError(f"the {LOG_FILE} of kernel #{source.kernel.index} was deleted")
     text: list[str] = []

@@ -96,7 +96,7 @@ class PtxView(Document):
     @property
     def _shown_column(self) -> MeasureColumn | None:
         """The measured column next to the text, if there is one."""
-        return self.column.shown if self._text_measures else None
+        return self.column.column if self._text_measures else None
 
     # -- drawing
 
@@ -110,7 +110,7 @@ class PtxView(Document):
         return len(self._head(width))
 
     def gutter(self, width: int) -> int:
-        """The numbers, and what was measured."""
+        """Return the numbers, and what was measured."""
         return len(self._numbers("", "")) + 2 + self._margin(width).cells
 
     def _head(self, width: int) -> list[Line]:
@@ -124,7 +124,7 @@ class PtxView(Document):
         measure_title, role = "", "head"
         if (measures := self._text_measures) is not None:
             shown_column = self._shown_column
-            measure_title = measures.head(shown_column) if shown_column else measures.missing_text
+            measure_title = measures.column_title(shown_column) if shown_column else measures.missing_text
             role = "head" if shown_column else "warn"
         text = "; ".join(filter(None, (f"{self.variant}.ptx", measure_title, self._note)))
         return [((line, role),) for line in labelled(f"{self._numbers('PTX:', 'line')}  ", text, width)]
@@ -176,25 +176,28 @@ class PtxView(Document):
     # -- places
 
     def _measured_line(self, number: int) -> int | None:
-        """The line that the measures know, counted from 1, of a line of the text, counted from 0."""
+        """Return the line that the measures know, counted from 1, of a line of the text, counted from 0."""
         return number + 1 if self._offsets and self.variant == "original" else self._pruned_line(number)
 
     def _pruned_line(self, number: int) -> int | None:
-        """The line of pruned.ptx, counted from 1, of a line of the text, counted from 0."""
+        """Return the line of pruned.ptx, counted from 1, of a line of the text, counted from 0."""
         if self.variant == "pruned":
             return number + 1
         pair = self._pairs_by_probed.get(number) if self.variant == "probed" else None
         return None if pair is None or pair.left is None else pair.left + 1
 
     def line_facts(self, number: int, width: int) -> list[str]:
-        """The probe that inserted a line, or all that was measured of it and its source."""
+        """Return the probe that inserted a line, or all that was measured of it and its source."""
         pair = self._pairs_by_probed.get(number - self.pinned(width)) if self.variant == "probed" else None
         if pair is not None and pair.change == "added":
             return [f"of the probe {pair.owner}"] if pair.owner not in ("", PARAMETER) else []
         position = self.ptx_line(number, width)
         source_text = None if position is None else source_position(self.sources.ptx_line(position))
         line = self._measured_line(number - self.pinned(width))
-        measure_texts, flag = self._text_measures.words(line) if self._text_measures else [], self._flags.get(line or 0)
+        measure_texts, flag = (
+            self._text_measures.line_texts(line) if self._text_measures else [],
+            self._flags.get(line or 0),
+        )
         return [*filter(None, [flag]), *measure_texts, *filter(None, [source_text])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
@@ -208,7 +211,7 @@ class PtxView(Document):
         """A line of the probe has a place in the probed text only."""
         line, place = self.ptx_line(number, width), number - self.pinned(width)
         if line is None and place >= 0 and self.variant == "probed":
-            return Spot(probed=place + 1)
+            return Spot(probed_line=place + 1)
         return Spot.of_line(line)
 
     def target(self, number: int, width: int) -> Spot | None:
@@ -216,46 +219,46 @@ class PtxView(Document):
         line, key = self.ptx_line(number, width), self._measured_line(number - self.pinned(width))
         return (
             Spot.of_line(line)
-            if line is not None and self._text_measures and self._text_measures.words(key or 0)
+            if line is not None and self._text_measures and self._text_measures.line_texts(key or 0)
             else None
         )
 
     def no_target_reason(self, number: int, width: int) -> str:
-        """A line of the probe, or a line without measured values."""
+        """Return why a line of the probe, or a line without measured values, has no target."""
         if self.variant == "original" and not self._offsets:
             return "only pruned.ptx and probed.ptx have measured values; press v to show one of these files"
-        if self.spot(number, width).probed is not None:
+        if self.spot(number, width).probed_line is not None:
             return "this line is part of the probe; press p to show it in the probe's file"
         if self._shown_column is None:
             return "no probe measured lines; press R to run again with a probe that measures lines"
         return "this line was not measured; press . for the next measured line"
 
     def turn_to(self, spot: Spot) -> bool:
-        """The values of the probe that the spot names, and the text that has its line."""
+        """Show the values of the probe that the spot names, and the text that has its line."""
         previous_choice = self.column.index, self.variant
         self.column.turn_to_probe(spot.probe)
         self.variant = self._variant_with(spot)
         return (self.column.index, self.variant) != previous_choice
 
     def _variant_with(self, spot: Spot) -> str:
-        """The probed text for a line of the probe; for others the pruned one, where the one shown lacks them."""
-        variant = "pruned" if spot.probed is None else "probed"
+        """Return the probed text for a line of the probe; for others the pruned one, where the one shown lacks them."""
+        variant = "pruned" if spot.probed_line is None else "probed"
         if not spot.in_code or variant not in self.texts:
             return self.variant
-        has_line = spot.probed is None and any(self._index_of(line) is not None for line in spot.ptx)
+        has_line = spot.probed_line is None and any(self._index_of(line) is not None for line in spot.ptx)
         return self.variant if has_line else variant
 
     def place_of_spot(self, spot: Spot, width: int) -> int | None:
         """Also a line of the probe, in the probed text."""
-        if spot.probed is None:
+        if spot.probed_line is None:
             return super().place_of_spot(spot, width)
-        is_shown = self.variant == "probed" and 0 < spot.probed <= len(self.text)
-        return spot.probed - 1 + self.pinned(width) if is_shown else None
+        is_shown = self.variant == "probed" and 0 < spot.probed_line <= len(self.text)
+        return spot.probed_line - 1 + self.pinned(width) if is_shown else None
 
     def missing_reason(self, spot: Spot) -> str:
-        """The text that is shown has not all lines of the others."""
-        if spot.probed is not None:
-            return f"line {spot.probed} of probed.ptx is part of the probe and not in {self.variant}.ptx"
+        """Return the reason: the shown text lacks some lines of the others."""
+        if spot.probed_line is not None:
+            return f"line {spot.probed_line} of probed.ptx is part of the probe and not in {self.variant}.ptx"
         if not spot.ptx:
             return ""
         if self.variant == "original":
@@ -263,7 +266,7 @@ class PtxView(Document):
         return f"{long_position(spot.ptx[0])} is not in {self.variant}.ptx"
 
     def marked_line(self) -> tuple[int, str] | None:
-        """The line that has the mark."""
+        """Return the line that has the mark."""
         line_and_text = self._shown_column.marked_line if self._shown_column else None
         return (
             (self._offsets[line_and_text[0]][0], line_and_text[1]) if line_and_text and self._offsets else line_and_text
@@ -288,7 +291,7 @@ class PtxView(Document):
         return "measured line" if self._shown_column else "change"
 
     def anchors(self, width: int) -> Sequence[int]:
-        """The lines that were measured; without any, the first line of each run of inserted ones."""
+        """Return the lines that were measured; without any, the first line of each run of inserted ones."""
         pinned_lines = self.pinned(width)
         if self._shown_column is not None:
             values = self._shown_column.values
@@ -299,7 +302,7 @@ class PtxView(Document):
         return [pinned_lines + number for number in self._run_starts] if self.variant == "probed" else ()
 
     def target_view(self) -> str:
-        """The table of what was measured; of measured SASS this."""
+        """Return the table of what was measured; of measured SASS this."""
         if self._offsets:
             return "sass"
         return "lines" if self._shown_column else ""
@@ -307,13 +310,13 @@ class PtxView(Document):
     # -- choices
 
     def commands(self) -> Mapping[str, str]:
-        """The other texts, and what else was measured."""
+        """Return the other texts, and what else was measured."""
         other_variants = [name for name in self.texts if name != self.variant]
         commands = {"level": f"next text: {', '.join(other_variants)}"} if other_variants else {}
         return {**commands, **(self.column.commands() if self._text_measures else {})}
 
     def press(self, command: str) -> str | None:
-        """The next text or measure."""
+        """Show the next text or measure."""
         if command == "level":
             names = list(self.texts)
             self.variant = names[(names.index(self.variant) + 1) % len(names)]
@@ -322,7 +325,7 @@ class PtxView(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """The text, and what is next to it."""
+        """Return the text, and what is next to it."""
         return {"variant": self.variant, "measure": self.column.key}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
@@ -333,17 +336,17 @@ class PtxView(Document):
     # -- data
 
     def record(self) -> dict[str, Any]:
-        """All texts, and what was measured of lines of pruned.ptx, counted from 1."""
+        """Return all texts, and what was measured of lines of pruned.ptx, counted from 1."""
         texts = {name: "\n".join(lines) + "\n" for name, lines in self.texts.items()}
         measures = self.measures
         if measures is None:
             return {**texts, "measured": None}
         lines = sorted({line for column in measures.columns for line in column.values})
         rows = [{"line": line, **dict(zip(measures.keys, measures.row(line), strict=True))} for line in lines]
-        return {**texts, "measured": {**measures.about(), "lines": rows}}
+        return {**texts, "measured": {**measures.origin_record(), "lines": rows}}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """The text that is shown, one row per line, with whose it is and what was measured of it."""
+        """Yield the text that is shown, one row per line, with whose it is and what was measured of it."""
         measures = self._text_measures
         keys = measures.keys if measures else []
         yield ("line", "probe", *keys, self.variant)
@@ -361,7 +364,7 @@ def _probed_pairs(texts: Mapping[str, list[str]]) -> dict[int, LinePair]:
     if "probed" not in texts or "pruned" not in texts:
         return {}
     alignment = align_probed(texts["pruned"], texts["probed"])
-    return {pair.right: pair for pair in alignment.pairs if pair.right is not None} if alignment.exact else {}
+    return {pair.right: pair for pair in alignment.pairs if pair.right is not None} if alignment.is_exact else {}
 
 
 def unavailable_reason(source: ViewSource) -> str | None:
@@ -404,7 +407,7 @@ def _offsets_by_cost(measures: LineMeasures) -> list[int]:
     """Return the measured offsets, the one with the highest cost first."""
     if not measures.columns:
         return []
-    return sorted(measures.columns[measures.first].values, key=measures.columns[measures.first].badness)
+    return sorted(measures.columns[measures.first_column].values, key=measures.columns[measures.first_column].badness)
 
 
 KIND: Final = ViewKind(

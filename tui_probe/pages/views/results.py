@@ -55,11 +55,11 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
 
-_BAR: Final = 40
+_MAX_BAR_CELLS: Final = 40
 """Cells of the longest bar of a histogram."""
 MAX_LISTED: Final = 2
 """Results of a kernel that have a line each in the report of a run."""
-MAX_READ: Final = 12
+MAX_ANALYSED: Final = 12
 """Results of a kernel that are read for the spread of its values there."""
 
 
@@ -68,20 +68,24 @@ def field_lines(values: FieldValues, launch_text: str, width: int) -> Iterator[L
     spread = distribution(values.values.astype(np.float64))
     if spread is not None:
         yield ((" ", ""), *distribution_titles(f"{units.counted(len(values.values), 'value')}"))
-        yield ((" ", ""), *distribution_row("", spread, _short))
+        yield ((" ", ""), *distribution_row("", spread, _short_text))
     rows = values.histogram()
-    most = max(number for *_, number in rows)
-    cells = min(_BAR, max(width - 34, 4))
-    for low, high, number in rows:
-        bar = "█" * round(cells * number / most) or ("▏" if number else "")
-        yield ((f" {_short(low):>8} – {_short(high):<8} ", "dim"), (f"{units.count(number):>8} ", ""), (bar, "accent"))
+    largest_count = max(number for *_, number in rows)
+    cells = min(_MAX_BAR_CELLS, max(width - 34, 4))
+    for lower_bound, upper_bound, number in rows:
+        bar = "█" * round(cells * number / largest_count) or ("▏" if number else "")
+        yield (
+            (f" {_short_text(lower_bound):>8} – {_short_text(upper_bound):<8} ", "dim"),
+            (f"{units.count(number):>8} ", ""),
+            (bar, "accent"),
+        )
     titles = (("block", 10), (values.level, 10), ("value", 14))
     yield ((" " + "".join(pad(title, cells, right=True) for title, cells in titles), "head"),)
     for block, slot, value in values.largest_values:
         yield ((f" {block:>10}{slot:>10}{units.count(value):>14}", ""),)
 
 
-def _short(value: float) -> str:
+def _short_text(value: float) -> str:
     """Format a value in up to 8 characters."""
     return units.count(round(value)) if abs(value) < 1e6 else f"{value:.3g}"
 
@@ -105,13 +109,13 @@ def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) ->
         kernel for kernel in with_results if not kernel.kernel.named_probes or known_probe(kernel).findings is None
     ]
     page = f"tui-probe report {shell_word(trace.directory)} --page results"
-    latest = None if seconds is None else time.monotonic() + seconds
+    deadline = None if seconds is None else time.monotonic() + seconds
     for index, kernel in enumerate(kernels):
-        if latest is not None and time.monotonic() > latest:
+        if deadline is not None and time.monotonic() > deadline:
             yield f"for {units.counted(len(kernels) - index, 'more kernel')}: {page}"
             return
         yield from _kernel_heading(kernel, cells, explained)
-        yield from result_lines(trace, kernel, cells, MAX_LISTED, MAX_READ)
+        yield from result_lines(trace, kernel, cells, MAX_LISTED, MAX_ANALYSED)
     if len(kernels) < len(with_results):
         yield from command_lines("every value of every launch:", page, cells)
 
@@ -128,7 +132,7 @@ def results_content(trace: Trace, progress: Progress = no_progress) -> TableCont
 
 
 def results_page_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
-    """The page as text, or how to get one: the kernels, and what was measured of each."""
+    """Yield the page as text, or how to get one: the kernels, and what was measured of each."""
     kernels, explained = _kernels_with_results(trace), set[str]()
     unmatched = no_match_lines(trace, cells)
     if not kernels and not unmatched:
@@ -151,7 +155,7 @@ def kernel_results_lines(trace: Trace, kernel: KernelFacts, cells: int, kernels:
 
 
 def _kernels_with_results(trace: Trace) -> list[ProbedKernel]:
-    """The kernels that have results, once for each probe; those with most GPU time first.
+    """Return the kernels that have results, once for each probe; those with most GPU time first.
 
     One in which a probe of one's own matched nothing is not among them: it is reported with all others of which that
     holds.
@@ -165,7 +169,7 @@ def _kernels_with_results(trace: Trace) -> list[ProbedKernel]:
 
 
 def _kernel_heading(kernel: KernelFacts, cells: int, explained: set[str]) -> Iterator[str]:
-    """The kernel and its probe; and how to read the lines of a probe that is not ``explained`` yet."""
+    """Yield the kernel and its probe; and how to read the lines of a probe that is not ``explained`` yet."""
     name = printable(probe_name(kernel))
     yield from hang_line(f"#{kernel.index} {shorten(printable(kernel.demangled), cells - 24)}  {name}", cells)
     probe = probe_named(name)
@@ -254,7 +258,7 @@ class CustomResults(CountTable):
             self.launch_text = ""
 
     def lines(self, width: int) -> Sequence[Line]:
-        """The table, then a section for each field."""
+        """Return the table, then a section for each field."""
         lines = [*super().lines(width)]
         for values in self.values:
             lines += [(), *field_lines(values, self.launch_text, width)]
@@ -274,7 +278,7 @@ def _no_results_reason(source: ViewSource) -> str | None:
     return None if kernel.result_rows else f"no result was saved{' yet' if kernel.trace.state.running else ''}"
 
 
-class SeveralTables(Document):
+class ProbeTables(Document):
     """Results of several probes, a table for each."""
 
     def __init__(self, tables: Sequence[tuple[str, CountTable]]) -> None:
@@ -282,7 +286,7 @@ class SeveralTables(Document):
         self.tables = tables
 
     def lines(self, width: int) -> Sequence[Line]:
-        """The tables, the name of its probe above each."""
+        """Return the tables, the name of its probe above each."""
         lines: list[Line] = []
         for probe, table in self.tables:
             lines += [*([()] if lines else []), ((f"-p {printable(probe)}", "head"),), *table.lines(width)]
@@ -327,11 +331,11 @@ def _table_rows(table: CountTable) -> Iterator[tuple[Sequence[Any], Sequence[obj
     return ((keys, row) for row in rows)
 
 
-def _open_results(source: ViewSource, progress: Progress) -> CountTable | SeveralTables:
-    probed = [kernel for kernel in source.kernel.by_probe() if kernel.probe and kernel.result_rows]
-    if source.launch is None and len(probed) > 1:
-        return SeveralTables(
-            [(kernel.probe or "", _open_table(replace(source, kernel=kernel), progress)) for kernel in probed]
+def _open_results(source: ViewSource, progress: Progress) -> CountTable | ProbeTables:
+    probed_kernels = [kernel for kernel in source.kernel.by_probe() if kernel.probe and kernel.result_rows]
+    if source.launch is None and len(probed_kernels) > 1:
+        return ProbeTables(
+            [(kernel.probe or "", _open_table(replace(source, kernel=kernel), progress)) for kernel in probed_kernels]
         )
     return _open_table(source, progress)
 

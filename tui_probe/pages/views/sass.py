@@ -71,7 +71,7 @@ class SassView(Document):
         self._links = links or WaitLinks()
         self.variant = _VARIANTS[0]
         pruned, probed = self.codes["pruned"], self.codes["probed"]
-        ptx_lines = code.acting["pruned"], code.acting["probed"]
+        ptx_lines = code.purposes["pruned"], code.purposes["probed"]
         self.alignment = (
             align_sass(pruned.lines, probed.lines, ptx_lines, code.owners)
             if code.graft is None
@@ -93,7 +93,7 @@ class SassView(Document):
         """Return the rows of the pruned code with a measured wait."""
         columns = self.measures.columns if self.measures and self._links.waits else ()
         measured_lines = {line for column in columns for line in column.values}
-        return [row for row, line in enumerate(self.code.acting["pruned"]) if line in measured_lines]
+        return [row for row, line in enumerate(self.code.purposes["pruned"]) if line in measured_lines]
 
     # -- drawing
 
@@ -106,11 +106,11 @@ class SassView(Document):
 
     def _margin(self, width: int) -> MeasureMargin:
         """Measures by line of the code at the left."""
-        measure = self.column.shown
+        measure = self.column.column
         if measure is None:
             return MeasureMargin(None, set(), width)
         side = "pruned" if self.variant == "diff" else self.variant
-        numbered_lines = enumerate(self.code.acting[side], 1)
+        numbered_lines = enumerate(self.code.purposes[side], 1)
         values = {
             place: measure.values[line] for place, line in numbered_lines if line is not None and line in measure.values
         }
@@ -123,8 +123,8 @@ class SassView(Document):
         return len(self._head(width)) if place is None else place
 
     def marked_line(self) -> tuple[int, str] | None:
-        """The instruction that has the mark."""
-        shown_column = self.column.shown
+        """Return the instruction that has the mark."""
+        shown_column = self.column.column
         return None if shown_column is None else shown_column.marked_line
 
     def gutter(self, width: int) -> int:
@@ -147,8 +147,8 @@ class SassView(Document):
 
     def _head(self, width: int) -> list[Line]:
         lines: list[Line] = [*count_lines(COUNT_COLUMNS, self._counts())]
-        if self.measures is not None and (shown_column := self.column.shown) is not None:
-            diff = self.measures.head(shown_column)
+        if self.measures is not None and (shown_column := self.column.column) is not None:
+            diff = self.measures.column_title(shown_column)
             parts = wrap(diff, max(20, width - LABEL_CELLS - 4))
             labels = [" " + pad("measured", LABEL_CELLS), *[" " * (LABEL_CELLS + 1)] * (len(parts) - 1)]
             lines += [((label, "dim"), (f"  {part}", "")) for label, part in zip(labels, parts, strict=True)]
@@ -169,7 +169,7 @@ class SassView(Document):
     # -- places
 
     def anchors(self, width: int) -> Sequence[int]:
-        """The lines that were measured; in the difference, without waits, the first line of each change."""
+        """Return the lines that were measured; in the difference, without waits, the first line of each change."""
         head_lines = len(self._head(width))
         if self.variant == "diff":
             waits = [self.text.place_of(row, width) for row in self._wait_rows]
@@ -191,15 +191,19 @@ class SassView(Document):
                 return [f"of the probe {self.code.owners[probed_index]}"]
         if line is None:
             return []
-        return [*self._links.words(line), *(self.measures.words(line) if self.measures else []), long_position(line)]
+        return [
+            *self._links.texts(line),
+            *(self.measures.line_texts(line) if self.measures else []),
+            long_position(line),
+        ]
 
     def pinned_facts(self, number: int, width: int) -> int:
-        """The wait of an instruction, which Enter follows."""
+        """Return the wait of an instruction, which Enter follows."""
         line = self.ptx_line(number, width)
-        return 0 if line is None else min(1, len(self._links.words(line)))
+        return 0 if line is None else min(1, len(self._links.texts(line)))
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """The line that the assembler made it from, as it wrote down, or where it is in machine code that was
+        """Return the line that the assembler made it from, as it wrote down, or where it is in machine code that was
         probed itself.
         """
         place = number - len(self._head(width))
@@ -213,10 +217,10 @@ class SassView(Document):
         return None if pair.right is None else self.code.origins["probed"][pair.right]
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
-        """The first instruction that was made from it, or that is there."""
+        """Return the first instruction that was made from it, or that is there."""
         side = "pruned" if self.variant == "diff" else self.variant
         # The instruction that does what the line says, else the first that came from it.
-        lines = chain(enumerate(self.code.acting[side]), enumerate(self.code.origins[side]))
+        lines = chain(enumerate(self.code.purposes[side]), enumerate(self.code.origins[side]))
         row = next((place for place, line in lines if line == ptx_line), None)
         if row is not None and self.variant == "diff":
             row = self.text.place_of(row, width)
@@ -227,40 +231,40 @@ class SassView(Document):
         place = number - len(self._head(width))
         probed_index = self._probed_index(place, width) if place >= 0 else None
         probed_line = self.code.inserted[probed_index] if probed_index is not None and self.code.inserted else None
-        return super().spot(number, width) if probed_line is None else Spot(probed=probed_line)
+        return super().spot(number, width) if probed_line is None else Spot(probed_line=probed_line)
 
     def _probed_index(self, place: int, width: int) -> int | None:
-        """The line of the probed code at a place below the head."""
+        """Return the line of the probed code at a place below the head."""
         if self.variant == "diff":
             return self.text.pair_at(place, width).right
         return place if self.variant == "probed" else None
 
     def place_of_spot(self, spot: Spot, width: int) -> int | None:
         """Also the first instruction that was made from a line of the probe."""
-        if spot.probed is None:
+        if spot.probed_line is None:
             return super().place_of_spot(spot, width)
-        if self.variant == "pruned" or spot.probed not in self.code.inserted:
+        if self.variant == "pruned" or spot.probed_line not in self.code.inserted:
             return None
-        place: int | None = self.code.inserted.index(spot.probed)
+        place: int | None = self.code.inserted.index(spot.probed_line)
         if self.variant == "diff":
-            place = self.text.place_of_right(self.code.inserted.index(spot.probed), width)
+            place = self.text.place_of_right(self.code.inserted.index(spot.probed_line), width)
         return None if place is None else place + len(self._head(width))
 
     def missing_reason(self, spot: Spot) -> str:
         """The assembler may have made nothing of a line."""
-        if spot.probed is not None and self.variant == "pruned":
-            return f"line {spot.probed} of probed.ptx is part of the probe and not in pruned.bin"
-        if spot.probed is not None:
-            return f"line {spot.probed} of probed.ptx has no SASS"
+        if spot.probed_line is not None and self.variant == "pruned":
+            return f"line {spot.probed_line} of probed.ptx is part of the probe and not in pruned.bin"
+        if spot.probed_line is not None:
+            return f"line {spot.probed_line} of probed.ptx has no SASS"
         return f"{long_position(spot.ptx[0])} has no SASS" if spot.ptx else ""
 
     def target_view(self) -> str:
-        """The PTX, where it is known; of measured waits this page, at the producer."""
-        return "ptx" if self.code.known else "sass" if self._links.waits else ""
+        """Return the PTX, where it is known; of measured waits this page, at the producer."""
+        return "ptx" if self.code.has_ptx_lines else "sass" if self._links.waits else ""
 
     def target(self, number: int, width: int) -> Spot | None:
-        """The line of PTX; from a wait its producer, and from there the wait."""
-        if self.code.known or not self._links.waits:
+        """Return the line of PTX; from a wait its producer, and from there the wait."""
+        if self.code.has_ptx_lines or not self._links.waits:
             return super().target(number, width)
         line = self.ptx_line(number, width)
         linked_offset = None if line is None else self._links.target(line)
@@ -271,25 +275,25 @@ class SassView(Document):
         line = self.ptx_line(number, width)
         if line is not None and line in self._links.waits:
             return "the producer of this wait is not known; choose another wait"
-        if not self.code.known:
+        if not self.code.has_ptx_lines:
             return "no wait was measured at this instruction; choose an instruction with a value"
         return "this instruction has no PTX line; choose another instruction"
 
     # -- choices
 
     def commands(self) -> Mapping[str, str]:
-        """The other texts, folding of the difference, the next measure."""
+        """Return the other texts, folding of the difference, the next measure."""
         commands = {"level": f"next text: {_next_variant(self.variant)}"}
         if self.variant == "diff" and self.text.can_fold:
-            commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
+            commands["fold"] = "show unchanged lines" if self.text.is_folded else "fold unchanged lines"
         return {**commands, **self.column.commands()}
 
     def press(self, command: str) -> str | None:
-        """The next text, folding, or the next measure."""
+        """Show the next text or measure, or fold or unfold lines."""
         if command == "level":
             self.variant = _next_variant(self.variant)
         elif command == "fold":
-            self.text.folded = not self.text.folded
+            self.text.is_folded = not self.text.is_folded
         elif command == "unit":
             self.column.advance()
         return None
@@ -299,12 +303,12 @@ class SassView(Document):
         return [self.code.tool, "pruned and probed" if self.variant == "diff" else f"{self.variant}.bin"]
 
     def choices(self) -> Mapping[str, Any]:
-        """The text, what is folded, and what is next to it."""
-        return {"shown": self.variant, "folded": self.text.folded, "measure": self.column.key}
+        """Return the text, what is folded, and what is next to it."""
+        return {"shown": self.variant, "folded": self.text.is_folded, "measure": self.column.key}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """All of it, if the same was measured."""
-        self.variant, self.text.folded = choices["shown"], choices["folded"]
+        self.variant, self.text.is_folded = choices["shown"], choices["folded"]
         self.column.choose_key(choices["measure"])
 
     # -- data
@@ -314,7 +318,7 @@ class SassView(Document):
         return {
             "tool": self.code.tool,
             "counts": {row.label: as_record(COUNT_COLUMNS, row) for row in self._counts()},
-            "measured": self.measures.about() if self.measures else None,
+            "measured": self.measures.origin_record() if self.measures else None,
             "lines": [*self.content.records()],
         }
 
@@ -329,7 +333,7 @@ class SassView(Document):
                     yield self._row(side, place, pair)
 
     def _row(self, side: str, place: int, pair: LinePair) -> SassLine:
-        values = self.measures.row(self.code.acting[side][place]) if self.measures else ()
+        values = self.measures.row(self.code.purposes[side][place]) if self.measures else ()
         ptx_line = self.code.origins[side][place] if self.code.graft is None else None
         return SassLine(side, self.codes[side], place, pair.change, pair.owner, ptx_line, values)
 

@@ -95,17 +95,17 @@ class SourceView(Document):
         """The lines above the text, by width and column."""
 
     def _code_of(self, row: SourceRow) -> list[int]:
-        """The lines of ``pruned.ptx`` that came from a row, counted from 1."""
+        """Return the lines of ``pruned.ptx`` that came from a row, counted from 1."""
         return self._ptx_by_source.get(SourceLine(row.file, row.line), []) if row.line else []
 
     def _row_flags(self, number: int) -> str:
-        """The names of the flagged findings of a row; "" for none."""
+        """Return the names of the flagged findings of a row; "" for none."""
         return ", ".join(
             dict.fromkeys(self._flags[line] for line in self._ptx_by_row.get(number, ()) if line in self._flags)
         )
 
     def _rows_of(self, file: str) -> Iterator[SourceRow]:
-        """The heading and the lines of a file; with folding those near code."""
+        """Yield the heading and the lines of a file; with folding those near code."""
         text, code_lines = self._copies[file], sorted(place.line for place in self._ptx_by_source if place.file == file)
         last_line = max(len(text), code_lines[-1]) if text else 0
         line_numbers: Sequence[int] = code_lines
@@ -139,7 +139,7 @@ class SourceView(Document):
         if self.measures is None:
             return []
         title = (
-            self.measures.head(self._shown_column)
+            self.measures.column_title(self._shown_column)
             if self._shown_column
             else self.measures.missing_text or "nothing by line"
         )
@@ -148,7 +148,7 @@ class SourceView(Document):
     @property
     def _shown_column(self) -> MeasureColumn | None:
         """The measure that is next to the text, if there is one."""
-        return self.column.shown
+        return self.column.column
 
     def _line(self, number: int, margin: MeasureMargin, width: int) -> Line:
         row = self.rows[number]
@@ -184,27 +184,27 @@ class SourceView(Document):
         return len(self._head(width))
 
     def gutter(self, width: int) -> int:
-        """The numbers, and what was measured."""
+        """Return the numbers, and what was measured."""
         return self._number_cells + 2 + MeasureMargin(self._shown_column, set(), width).cells
 
     # -- places
 
     def line_facts(self, number: int, width: int) -> list[str]:
-        """The lines of PTX that a line became, and all that was measured of them."""
+        """Return the lines of PTX that a line became, and all that was measured of them."""
         number -= self.pinned(width)
         code = self._ptx_by_row.get(number, [])
         if not code:
             return []
         position = source_position(SourceLine(self.rows[number].file, self.rows[number].line))
-        measure_texts = self.measures.words(number) if self.measures else []
+        measure_texts = self.measures.line_texts(number) if self.measures else []
         return [position, *filter(None, [self._row_flags(number)]), code_lines_text(code), *measure_texts]
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """The one that came from it with the worst value in the shown column."""
+        """Return the one that came from it with the worst value in the shown column."""
         return next(iter(self._lines_by_badness(number - self.pinned(width))), None)
 
     def _lines_by_badness(self, row: int) -> list[int]:
-        """The lines of PTX that a row became, the worst value in the shown column first, unmeasured ones last.
+        """Return the lines of PTX that a row became, the worst value in the shown column first, unmeasured ones last.
 
         Lines with one value are ordered by the next columns of the same probe.
         """
@@ -222,7 +222,7 @@ class SourceView(Document):
         )
 
     def spot(self, number: int, width: int) -> Spot:
-        """All lines of PTX that it became."""
+        """Return all lines of PTX that it became."""
         return Spot(tuple(self._lines_by_badness(number - self.pinned(width))))
 
     def turn_to(self, spot: Spot) -> bool:
@@ -233,8 +233,8 @@ class SourceView(Document):
 
     def missing_reason(self, spot: Spot) -> str:
         """Not all lines came from one of source."""
-        if spot.probed is not None:
-            return f"line {spot.probed} of probed.ptx is part of the probe and has no source line"
+        if spot.probed_line is not None:
+            return f"line {spot.probed_line} of probed.ptx is part of the probe and has no source line"
         return f"{long_position(spot.ptx[0])} has no source line" if spot.ptx else ""
 
     def mark(self, number: int, width: int) -> str:
@@ -257,7 +257,7 @@ class SourceView(Document):
         return source_position(first) + (f"-{last.line}" if last != first else "")
 
     def marked_option(self) -> str:
-        """The time between the lines that are marked, or in the one that is."""
+        """Return the time between the lines that are marked, or in the one that is."""
         if not self._marked_range:
             return ""
         first, last = self._marked_range[0], self._marked_range[-1]
@@ -290,12 +290,12 @@ class SourceView(Document):
         return "this line has no code in this kernel; press . for the next line with code"
 
     def marked_line(self) -> tuple[int, str] | None:
-        """The line that has the mark, by the first line of PTX that came from it."""
+        """Return the line that has the mark, by the first line of PTX that came from it."""
         row_and_text = self._shown_column.marked_line if self._shown_column else None
         return None if row_and_text is None else (self._ptx_by_row[row_and_text[0]][0], row_and_text[1])
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
-        """The row that a line of PTX came from."""
+        """Return the row that a line of PTX came from."""
         row = next((number for number, code in self._ptx_by_row.items() if ptx_line in code), None)
         return None if row is None else row + self.pinned(width)
 
@@ -304,18 +304,18 @@ class SourceView(Document):
         return "measured line" if self._shown_column else "line with code"
 
     def anchors(self, width: int) -> Sequence[int]:
-        """The lines that were measured; without any those with code."""
+        """Return the lines that were measured; without any those with code."""
         places = self._shown_column.values if self._shown_column else self._ptx_by_row
         return [number + self.pinned(width) for number in sorted(places)]
 
     def target_view(self) -> str:
-        """The code."""
+        """Return the code."""
         return "sass" if self._is_graft else "ptx"
 
     # -- choices
 
     def commands(self) -> Mapping[str, str]:
-        """All lines or those near code, and what else was measured."""
+        """Return all lines or those near code, and what else was measured."""
         commands = {
             "mark": "mark the first or last line; R measures the time in the marked lines",
             "fold": "show all lines" if self.is_folded else "show only lines near lines with instructions",
@@ -346,7 +346,7 @@ class SourceView(Document):
     # -- data
 
     def record(self) -> dict[str, Any]:
-        """The lines that code came from, by file, with the lines of pruned.ptx and what was measured."""
+        """Return the lines that code came from, by file, with the lines of pruned.ptx and what was measured."""
         keys = self.measures.keys if self.measures else []
         files = []
         for file in self._files:
@@ -361,7 +361,7 @@ class SourceView(Document):
                 for number in numbers
             ]
             files.append({"file": file, "copied": bool(self._copies[file]), "lines": lines})
-        return {"measured": self.measures.about() if self.measures else None, "files": files}
+        return {"measured": self.measures.origin_record() if self.measures else None, "files": files}
 
     def cells(self) -> Iterator[Sequence[object]]:
         """Yield a row per line that code came from."""
@@ -385,7 +385,7 @@ def ptx_lines_by_source(lines: SourceLines) -> dict[SourceLine, list[int]]:
 
 
 def files_by_code(code: Mapping[SourceLine, Sequence[int]]) -> list[str]:
-    """The files: that of the kernel's first instruction, then the one that most lines of PTX came from."""
+    """Return the files: that of the kernel's first instruction, then the one that most lines of PTX came from."""
     totals: dict[str, int] = {}
     first_file = min(code, key=lambda source: code[source][0]).file if code else ""
     for source, lines in code.items():
@@ -404,7 +404,7 @@ def distinct_path(file: str, files: Sequence[str]) -> str:
 
 
 def lines_near(code_lines: Sequence[int], last_line: int) -> list[int]:
-    """The lines up to ``last_line`` that are one of ``code_lines``, or near one."""
+    """Return the lines up to ``last_line`` that are one of ``code_lines``, or near one."""
     nearby_lines = {line + step for line in code_lines for step in range(-CONTEXT_LINES, CONTEXT_LINES + 1)}
     return sorted(line for line in nearby_lines if 1 <= line <= last_line)
 

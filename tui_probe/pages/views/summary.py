@@ -20,7 +20,7 @@ from tui_probe.pages.findings_page import (
     question_lines,
     rerun_command,
 )
-from tui_probe.pages.kernel_detail import LABEL, TWO_COLUMNS, detail_lines
+from tui_probe.pages.kernel_detail import LABEL_CELLS, TWO_COLUMN_CELLS, detail_lines
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.record_counts import status_word
 from tui_probe.probekit.result_tables import PAIR_RATIO_LABEL
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts
 
 _SOURCE_FILES: Final = re.compile(rb'^\s*\.file\s+\d+\s+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
-_MOST_SOURCES: Final = 3
+_MAX_SOURCES: Final = 3
 
 
 class Summary(Document):
@@ -53,10 +53,10 @@ class Summary(Document):
         self.kernel = kernel
         self.row = kernel_snapshot(kernel, source.trace.state.device)
         self.simulated = source.trace.state.simulated
-        self.chosen = None if source.launch is None else source.launch.number
+        self.launch_number = None if source.launch is None else source.launch.number
         self.sources = source_files(kernel)
         self.probes = [probed for probed in kernel.by_probe() if probed.probe]
-        self.measured = {} if self.simulated else benchmark_times(kernel)
+        self.times = {} if self.simulated else benchmark_times(kernel)
         self.results = ranked_results(findings_by_probe(source))
         self.limited = kernel_limiter(kernel)
         self.limit_words = limiter_summary(kernel, self.limited)
@@ -69,33 +69,35 @@ class Summary(Document):
         self.keys = keys
 
     def lines(self, width: int) -> Sequence[Line]:
-        """The page; in two columns where it is wide."""
-        findings = kernel_finding_lines(self.results, width, self.keys, self.chosen)
+        """Return the page; in two columns where it is wide."""
+        findings = kernel_finding_lines(self.results, width, self.keys, self.launch_number)
         limit = list(limiter_lines(self.limit_words, width))
-        more = self._lower_lines(width if width < TWO_COLUMNS else width // 2 - 1)
-        return detail_lines(self.row, width, more, findings, self._question_lines, limit)
+        lines_below = self._lower_lines(width if width < TWO_COLUMN_CELLS else width // 2 - 1)
+        return detail_lines(self.row, width, lines_below, findings, self._question_lines, limit)
 
     def status(self) -> list[str]:
         """Point to the SASS, since the text about it may be far above."""
         return ["no PTX: see SASS"] if self.machine_code else super().status()
 
     def target_view(self) -> str:
-        """The machine code, of a kernel that has no PTX."""
+        """Return the machine code, of a kernel that has no PTX."""
         return "sass" if self.machine_code else ""
 
     def _question_lines(self, width: int) -> list[Line]:
         key = "R, or" if self.keys else ""  # only a screen has keys
         return question_lines(self.questions, self.command, width, key)
 
-    def _probes(self, width: int) -> list[Line]:
+    def _probe_lines(self, width: int) -> list[Line]:
         """Status of the kernel with each of several probes; those of one probed kernel share a line."""
         groups: dict[str, list[str]] = {}
         reasons = []
-        for probed in self.probes:
-            name = str(probed.probe)
-            groups.setdefault(_probe_facts(probed), []).append(name)
-            left = (probe.reason for probe in unmeasured_probes(probed) if probe.probe == probed.probe)
-            if reason := probed.reason or next(left, None):
+        for probed_kernel in self.probes:
+            name = str(probed_kernel.probe)
+            groups.setdefault(_probe_facts(probed_kernel), []).append(name)
+            missing_reasons = (
+                probe.reason for probe in unmeasured_probes(probed_kernel) if probe.probe == probed_kernel.probe
+            )
+            if reason := probed_kernel.reason or next(missing_reasons, None):
                 reasons.append((name, reason))
         texts = [f"{', '.join(names)}: {facts}" for facts, names in groups.items()]
         if len(self.probes) > 1 and len(reasons) == len(self.probes) and len({reason for _, reason in reasons}) == 1:
@@ -105,41 +107,41 @@ class Summary(Document):
         parts = [
             (part if not place else f"  {part}")
             for text in texts
-            for place, part in enumerate(wrap(printable(text), max(20, width - LABEL - 2)))
+            for place, part in enumerate(wrap(printable(text), max(20, width - LABEL_CELLS - 2)))
         ]
         lines: list[Line] = [
-            ((" " + pad("" if row else "probes", LABEL), "dim"), (part, "")) for row, part in enumerate(parts)
+            ((" " + pad("" if row else "probes", LABEL_CELLS), "dim"), (part, "")) for row, part in enumerate(parts)
         ]
         return [*lines, ()] if lines else []
 
     def _lower_lines(self, width: int) -> list[Line]:
-        lines = self._probes(width)
+        lines = self._probe_lines(width)
         if self.machine_code:
             page = f"page {self.keys['sass']}" if "sass" in self.keys else "the page SASS"
             lines += [
-                ((" " + pad("SASS", LABEL), "dim"), (f"no PTX: {page} shows the code", "note")),
+                ((" " + pad("SASS", LABEL_CELLS), "dim"), (f"no PTX: {page} shows the code", "note")),
                 (),
             ]
-        for number, name in enumerate(self.sources[:_MOST_SOURCES]):
-            lines.append(((" " + pad("" if number else "source", LABEL), "dim"), (printable(name), "")))
+        for number, name in enumerate(self.sources[:_MAX_SOURCES]):
+            lines.append(((" " + pad("" if number else "source", LABEL_CELLS), "dim"), (printable(name), "")))
         if self.sources:
             lines.append(())
-        if self.measured:
+        if self.times:
             lines.append(percentile_heading())
-        for label, values in self.measured.items():
-            title, shown = (PAIR_RATIO_LABEL, _ratio_text) if label == "slowdown" else (label, _milliseconds)
-            lines.append(distribution_line(title, values, shown))
-        if not self.measured and self.row.gpu_time is None and self.row.status == "probed":
-            why = "no times on a simulated GPU" if self.simulated else "not measured: run with --benchmark"
-            lines.append(((" " + pad("time", LABEL), "dim"), (f"{units.NOT_MEASURED} {why}", "dim")))
+        for label, values in self.times.items():
+            title, format_value = (PAIR_RATIO_LABEL, _ratio_text) if label == "slowdown" else (label, _milliseconds)
+            lines.append(distribution_line(title, values, format_value))
+        if not self.times and self.row.gpu_time is None and self.row.status == "probed":
+            reason = "no times on a simulated GPU" if self.simulated else "not measured: run with --benchmark"
+            lines.append(((" " + pad("time", LABEL_CELLS), "dim"), (f"{units.NOT_MEASURED} {reason}", "dim")))
         return lines
 
     def record(self) -> dict[str, Any]:
-        """The fields of the report, the source files, and the percentiles of what was measured."""
+        """Return the fields of the report, the source files, and the percentiles of what was measured."""
         shares = [f"p{share}" for share in SHARES]
         distributions = {
             label.replace(" ", "_"): {"count": len(values), **dict(zip(shares, percentiles(values) or [], strict=True))}
-            for label, values in self.measured.items()
+            for label, values in self.times.items()
         }
         return {
             **as_record(KERNEL_COLUMNS, self.kernel),
@@ -157,21 +159,21 @@ class Summary(Document):
         for column in in_data(KERNEL_COLUMNS):
             if column.value is not None:
                 yield column.key, column.value(self.kernel)
-        for label, values in self.measured.items():
+        for label, values in self.times.items():
             for share, value in zip(SHARES, percentiles(values) or [], strict=True):
                 yield f"{label.replace(' ', '_')}_p{share}", value
 
 
-def _probe_facts(probed: KernelFacts) -> str:
+def _probe_facts(probed_kernel: KernelFacts) -> str:
     """Return ``probed, 6 results, registers 12→30, 2.20× slowdown``."""
-    results = len(probed.result_rows)
-    parts = [status_word(probed.status, probed.launches, probed.launches_probed, results)]
+    results = len(probed_kernel.result_rows)
+    parts = [status_word(probed_kernel.status, probed_kernel.launches, probed_kernel.launches_probed, results)]
     if results:
         parts.append(units.counted(results, "result"))
-    if probed.status == "probed":
-        parts.append(f"registers {before_after_text(probed.registers_pruned, probed.registers_probed)}")
-    if probed.slowdown is not None:
-        parts.append(f"{probed.slowdown:.2f}× slowdown")
+    if probed_kernel.status == "probed":
+        parts.append(f"registers {before_after_text(probed_kernel.registers_pruned, probed_kernel.registers_probed)}")
+    if probed_kernel.slowdown is not None:
+        parts.append(f"{probed_kernel.slowdown:.2f}× slowdown")
     return ", ".join(parts)
 
 
@@ -186,7 +188,7 @@ def benchmark_times(kernel: KernelFacts) -> dict[str, list[float]]:
 
 
 def source_files(kernel: KernelFacts) -> list[str]:
-    """The source files that the kernel's PTX names, in its order."""
+    """Return the source files that the kernel's PTX names, in its order."""
     path = kernel.file("pruned.ptx") or kernel.file("original.ptx")
     if path is None or path.stat().st_size > PTX_TEXT.most:
         return []

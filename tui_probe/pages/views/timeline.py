@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.canvas import CYCLES, TIME, Canvas, draw_across, label_x_axis
+from tui_probe.draw.canvas import CYCLES, TIME, Canvas, draw_x_axis, label_x_axis
 from tui_probe.draw.shorten import draw_head, view_heading
 from tui_probe.draw.spans import clip
 from tui_probe.errors import TraceError
-from tui_probe.pages.views.timeline_window import AROUND, TIMELINE_MOVES, ShownRows, commands
+from tui_probe.pages.views.timeline_window import FRAME_LINES, TIMELINE_MOVES, ShownRows, commands
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.measured import known_probe
 from tui_probe.probekit.page_kinds import ViewKind
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.timelines.rows import TimelineRows
 
-_COLUMNS: Final = ("sm", "slot", "block", "warp", "start", "end")
+_CSV_COLUMNS: Final = ("sm", "slot", "block", "warp", "start", "end")
 _PLOT_CELLS: Final = 1200
 _PLOT_LABELS: Final = 40
 
@@ -39,37 +39,37 @@ _PLOT_LABELS: Final = 40
 class TimelineView(ShownRows):
     """One launch as it is drawn, moved about in, and given to others."""
 
-    _left = 0
+    _time_column = 0
     """Column of the first cell of time, as drawn last: a narrow page cuts the names."""
-    _drawn = range(0)
+    _row_range = range(0)
     """Lines of the page with rows, as drawn last."""
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
-        """A head, the rows, an axis, the tail, and how well the clocks of the SMs are aligned."""
+        """Draw a head, the rows, an axis, the tail, and how well the clocks of the SMs are aligned."""
         canvas = Canvas(width, height)
         rows = self.rows
         if rows is None:
             canvas.text(0, 0, "being prepared", "dim")
             return canvas.lines(ascii_only=ascii_only)
-        self._drawn = range(0)
-        if height <= AROUND:
-            canvas.text(0, 0, f"this page needs {AROUND + 1} lines: enlarge the panel or the terminal", "warn")
+        self._row_range = range(0)
+        if height <= FRAME_LINES:
+            canvas.text(0, 0, f"this page needs {FRAME_LINES + 1} lines: enlarge the panel or the terminal", "warn")
             return canvas.lines(ascii_only=ascii_only)
         self.follow(rows)
-        left = self._left = min(self._gutter, width // 2)
-        self.row_height = row_height(rows, height - AROUND)
-        self.resize(width - left, (height - AROUND) // self.row_height)
+        time_column = self._time_column = min(self._gutter, width // 2)
+        self.row_height = row_height(rows, height - FRAME_LINES)
+        self.resize(width - time_column, (height - FRAME_LINES) // self.row_height)
         self._draw_head(canvas)
         lengths = self.lengths(rows.selection.level)
-        drawn = draw_rows(canvas, left, 1, rows, self.window, lengths, self.row_height)
+        drawn_signs = draw_rows(canvas, time_column, 1, rows, self.window, lengths, self.row_height)
         bottom = 1 + min(rows.lines, self.window.height) * self.row_height
-        self._drawn = range(1, bottom)
-        self._draw_axis(canvas, left, bottom)
+        self._row_range = range(1, bottom)
+        self._draw_axis(canvas, time_column, bottom)
         x = 0
-        for text, role in length_legend(lengths, width, drawn):
+        for text, role in length_legend(lengths, width, drawn_signs):
             canvas.text(x, bottom + 2, text, role)
             x += len(text)
-        for i, sentence in enumerate((self._tail_words(), self._clock_words())):
+        for i, sentence in enumerate((self._tail_text(), self._clock_text())):
             canvas.text(0, bottom + 3 + i, clip(sentence, width), "dim")
         return canvas.lines(ascii_only=ascii_only)
 
@@ -88,10 +88,10 @@ class TimelineView(ShownRows):
         )
 
     def _draw_axis(self, canvas: Canvas, x: int, y: int) -> None:
-        low, high, unit = self.window.start, self.window.end, CYCLES
-        if self.in_time and self.launch.clock_khz:
-            low, high, unit = (low * self._ns, high * self._ns, TIME)
-        draw_across(canvas, x, y, self.window.cells, low, high, unit)
+        start, end, unit = self.window.start, self.window.end, CYCLES
+        if self.shows_time and self.launch.clock_khz:
+            start, end, unit = (start * self._ns, end * self._ns, TIME)
+        draw_x_axis(canvas, x, y, self.window.cells, start, end, unit)
         canvas.text(0, y + 1, "time" if unit is TIME else "cycles", "dim")
         marks = {"T": float(self.tail.start)} if self.tail is not None and self.tail.cycles else {}
         draw_marks(canvas, x, y, self.window, marks)
@@ -104,7 +104,7 @@ class TimelineView(ShownRows):
         """Nanoseconds per cycle at the device's clock."""
         return 1e6 / (self.launch.clock_khz or 1)
 
-    def _tail_words(self) -> str:
+    def _tail_text(self) -> str:
         tail, span = self.tail, self.timeline.span
         text = "no tail: all SMs end at the same time"
         if tail is None:
@@ -116,8 +116,8 @@ class TimelineView(ShownRows):
             )
         return ", ".join([text, *self.launch.exclusion_notes()])
 
-    def _clock_words(self) -> str:
-        choice = self.choice if self.rows is None else self.rows.selection
+    def _clock_text(self) -> str:
+        choice = self.selection if self.rows is None else self.rows.selection
         rows = f"{choice.level}s"
         rows += "" if choice.sm is None else f", SM {choice.sm} only"
         rows += "" if choice.order == "number" else f" {ORDER_LABELS[choice.order]}"
@@ -136,37 +136,39 @@ class TimelineView(ShownRows):
 
     def click(self, column: int, row: int) -> None:
         """Cursor to a cell; a click next to the rows moves it along time only."""
-        if not self._drawn:
+        if not self._row_range:
             return
-        if column >= self._left:
-            self.window.move_to_cell(column - self._left)
-        if row in self._drawn:
-            self.window.move_lines(self.window.top + (row - self._drawn.start) // self.row_height - self.window.line)
+        if column >= self._time_column:
+            self.window.move_to_cell(column - self._time_column)
+        if row in self._row_range:
+            self.window.move_lines(
+                self.window.top + (row - self._row_range.start) // self.row_height - self.window.line
+            )
 
     def status(self) -> list[str]:
         """Texts about the cursor: SM, block, time, duration, and the gap before it."""
         rows = self.rows
         if rows is None:
             return []
-        measured = [self.measured()] if len(self.marks) == 2 else []
-        index = self.under(rows)
+        mark_parts = [self.mark_distance_text()] if len(self.marks) == 2 else []
+        index = self.interval_at_cursor(rows)
         if index is None:
-            return [self.place_words(rows), "ran no block", *measured]
+            return [self.place_text(rows), "ran no block", *mark_parts]
         intervals, khz = rows.intervals, self.launch.clock_khz
         start, end = int(intervals.start[index]), int(intervals.end[index])
-        who = self.launch.block_label(int(intervals.block[index])) + (
+        block_text = self.launch.block_label(int(intervals.block[index])) + (
             f" warp {intervals.warp[index]}" if intervals.warp[index] >= 0 else ""
         )
-        parts = [f"SM {intervals.sm[index]} slot {intervals.slot[index]}", who]
+        parts = [f"SM {intervals.sm[index]} slot {intervals.slot[index]}", block_text]
         parts.append(f"{units.count(start)} to {units.count(end)}")
         gap = self._gap_before(rows, index)
         if gap is not None:
             parts.append(f"gap before: {units.count(gap)}")
-        when = "" if start <= self.window.time < end else "not running at the cursor; duration "
-        return [*parts, f"{when}{cycles_text(end - start, khz)}", *measured]
+        state_text = "" if start <= self.window.time < end else "not running at the cursor; duration "
+        return [*parts, f"{state_text}{cycles_text(end - start, khz)}", *mark_parts]
 
     def pinned_parts(self) -> int:
-        """The place, and which block or warp it is."""
+        """Return the place, and which block or warp it is."""
         return 2
 
     def _gap_before(self, rows: TimelineRows, index: int) -> int | None:
@@ -179,20 +181,20 @@ class TimelineView(ShownRows):
         return None
 
     def record(self) -> dict[str, Any]:
-        """The launch, its tail and clocks, and its blocks in columns; cycles."""
+        """Return the launch, its tail and clocks, and its blocks in columns; cycles."""
         blocks = self.timeline.blocks
         lengths = distribution(blocks.duration)
         return {
             **self.launch.record(),
             "tail": None if self.tail is None else asdict(self.tail),
             "block_cycles": None if lengths is None else lengths.record(),
-            "blocks": {name: getattr(blocks, name).tolist() for name in _COLUMNS if name != "warp"},
+            "blocks": {name: getattr(blocks, name).tolist() for name in _CSV_COLUMNS if name != "warp"},
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
         """Yield a row per block, or per warp if these are shown."""
-        intervals = self.timeline.warps if self.choice.level == "warp" else self.timeline.blocks
-        yield (*_COLUMNS, "cycles")
+        intervals = self.timeline.warps if self.selection.level == "warp" else self.timeline.blocks
+        yield (*_CSV_COLUMNS, "cycles")
         for i in range(len(intervals)):
             warp = None if intervals.warp[i] < 0 else int(intervals.warp[i])
             start, end = int(intervals.start[i]), int(intervals.end[i])
@@ -200,7 +202,7 @@ class TimelineView(ShownRows):
 
     def plot(self, axes: Any) -> None:
         """Plot every row as a strip, darker where more of its slots ran a block."""
-        rows = self.rows or timeline_rows(self.timeline, self.choice, self.lengths(self.choice.level))
+        rows = self.rows or timeline_rows(self.timeline, self.selection, self.lengths(self.selection.level))
         edges = np.unique(np.linspace(self.window.start, self.window.end, _PLOT_CELLS).astype(np.int64))
         share = rows.busy_cycles.covered_cycles(0, rows.lines, edges).sum(axis=0) / (
             rows.capacity[:, np.newaxis].clip(1) * np.diff(edges)
@@ -221,10 +223,10 @@ def _unavailable_reason(source: ViewSource) -> str | None:
 
 def _open_view(source: ViewSource, progress: Progress) -> TimelineView:
     result = probe_results.read_result(source)
-    read = known_probe(source.kernel).timeline
-    if read is None:
+    read_timeline = known_probe(source.kernel).timeline
+    if read_timeline is None:
         raise TraceError(f"{result.result.path}: -p {result.probe} records no times")
-    return TimelineView(read(result, progress))
+    return TimelineView(read_timeline(result, progress))
 
 
 KIND: Final = ViewKind(

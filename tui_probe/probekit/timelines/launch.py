@@ -98,7 +98,7 @@ class LaunchTimelineView(Protocol):
     launch: LaunchTimeline
 
     @property
-    def of_warps(self) -> bool:
+    def shows_warps(self) -> bool:
         """True if it currently shows warps."""
 
 

@@ -113,7 +113,7 @@ def _sample_lines(
     index: int, sample: GpuSample, loads: tuple[int | None, ...], cells: int, *, ascii_only: bool
 ) -> list[Line]:
     chart_cells = max(10, min(cells - LABEL_CELLS - 10, 120))
-    chart = column_chart(loads, chart_cells, 3, high=100, ascii_only=ascii_only)
+    chart = column_chart(loads, chart_cells, 3, maximum=100, ascii_only=ascii_only)
     lines: list[Line] = [((f" GPU {index}  {sample.name}", "title"),)]
     for row, (marks, edge) in enumerate(zip(chart, ("100 %", "", "0 %"), strict=True)):
         label = pad("load" if row == 0 else "", LABEL_CELLS)

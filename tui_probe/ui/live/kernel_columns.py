@@ -232,7 +232,7 @@ def _share(row: KernelSnapshot) -> str:
 
 def _trend(row: KernelSnapshot) -> str:
     """Newest right, as parts of the longest: constant values are flat."""
-    return column_chart(row.trend, TREND_LAUNCHES, high=max(row.trend))[0] if row.trend else NOT_MEASURED
+    return column_chart(row.trend, TREND_LAUNCHES, maximum=max(row.trend))[0] if row.trend else NOT_MEASURED
 
 
 def _trend_rise(row: KernelSnapshot) -> float | None:

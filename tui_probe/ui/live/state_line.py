@@ -277,5 +277,5 @@ class LaunchRate:
         """Return ``launches/s ▁▂▆▇ 4 120``; nothing before the first sample."""
         if not self.samples:
             return ()
-        chart = column_chart(list(self.samples), SAMPLES, high=max(self.samples))[0]
+        chart = column_chart(list(self.samples), SAMPLES, maximum=max(self.samples))[0]
         return (("launches/s ", "dim"), (chart, "ramp5"), (f" {units.count(round(self.samples[-1]))}", ""))

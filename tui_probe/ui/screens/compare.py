@@ -112,18 +112,18 @@ class ComparisonScreen(PagedScreen):
         view = self._view
         if not isinstance(view, DocumentView) or not isinstance(view.document, Comparison):
             return None
-        return view.document.lead(view.cursor)
+        return view.document.link_at(view.cursor)
 
     def _follow(self, view: PaneView, lead: PageLink, page_or_reason: tuple[str, str]) -> None:
         page, why = page_or_reason
         if view is not self._view or self.probe_app.screen is not self:
             return
         if not page:
-            self.notice(f"{lead.letter} has no page for {lead.about}: {why}")
+            self.notice(f"{lead.letter} has no page for {lead.subject}: {why}")
             return
         screen = SideScreen(lead.letter, lead.source, page)
         self.app.push_screen(screen)
-        screen.notice(f"{lead.about} of {lead.letter}, on the page {kind_of(page).title}")
+        screen.notice(f"{lead.subject} of {lead.letter}, on the page {kind_of(page).title}")
 
     def leave(self) -> None:
         """Return to the screen before."""

@@ -326,7 +326,7 @@ class HomeScreen(ViewScreen):
     def _choose_probe(self) -> None:
         names = [probe.name for probe in self.form.probes]
         asked = {
-            name: f"{question.words} {question.also}"
+            name: f"{question.text} {question.search_words}"
             for question in all_questions()
             for name in (question.probe, *question.probes)
         }

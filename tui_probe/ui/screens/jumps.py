@@ -62,17 +62,17 @@ class HotspotJump:
         """Move on the shown page, if it has the line or a mark of its own; else open the page of the hotspot."""
         if view is not self.screen.view:
             return
-        place = hotspot.worst or hotspot.marked
-        line = hotspot.line or hotspot.marked
-        if hotspot.marked is not None and (words := view.land_on_marked()):
+        place = hotspot.worst or hotspot.marked_line
+        line = hotspot.line or hotspot.marked_line
+        if hotspot.marked_line is not None and (words := view.land_on_marked()):
             self.screen.notice(words)
         elif line is not None and view.land(line.spot, exactly=True):
-            self.screen.notice(line.words)
+            self.screen.notice(line.text)
         elif place is None:
-            remedy = f"; press {_rerun_key()} to run with {hotspot.asks}" if hotspot.asks else ""
-            self.screen.notice(f"{hotspot.why}{remedy}")
+            remedy = f"; press {_rerun_key()} to run with {hotspot.option}" if hotspot.option else ""
+            self.screen.notice(f"{hotspot.reason}{remedy}")
         elif place.page == view.name:
-            self.screen.notice(place.words)
+            self.screen.notice(place.text)
         elif not place.is_flagged and (words := view.land_on_marked()):
             self.screen.notice(words)
         else:
@@ -85,7 +85,7 @@ class HotspotJump:
         if wanted is not None and wanted.page == view.name:
             if HOTSPOT in view.commands() and not wanted.spot.in_run:
                 view.command(HOTSPOT)
-            self.screen.notice(wanted.words)
+            self.screen.notice(wanted.text)
 
 
 def _rerun_key() -> str:

@@ -178,7 +178,7 @@ class KernelScreen(PagedScreen):
         if key.id == "next_launch":
             return has_several(self._selected)
         if key.id == "probe":
-            return self._view.spot().probed is not None
+            return self._view.spot().probed_line is not None
         return key.id == "again" or super().is_hinted(key)
 
     def arrive(self, view: PaneView) -> None:

@@ -75,7 +75,7 @@ class RecentView(PaneView):
     @property
     def place(self) -> int:
         """The place of the selected trace, 0 if it is not shown."""
-        return next((i for i, row in enumerate(self._rows) if row.run.brief.directory == self.selected), 0)
+        return next((i for i, row in enumerate(self._rows) if row.listed_run.brief.directory == self.selected), 0)
 
     @property
     def row(self) -> RunRow | None:
@@ -85,25 +85,25 @@ class RecentView(PaneView):
     @property
     def trace(self) -> Brief | None:
         """The selected trace; None if there is none."""
-        return None if self.row is None else self.row.run.brief
+        return None if self.row is None else self.row.listed_run.brief
 
     @property
     def run_before(self) -> Brief | None:
         """The run of the same command before the selected one."""
-        before = None if self.row is None else self.row.run.before
+        before = None if self.row is None else self.row.listed_run.previous
         return None if before is None else before.brief
 
     @property
     def unread(self) -> Path | None:
         """The first visible trace whose verdict is to be read, or the one before it: of a run that has ended."""
         visible = (self._rows[place] for place in self._window(self.height - 1))
-        wanted = (run.brief for row in visible for run in (row.run, row.run.before) if run is not None)
+        wanted = (run.brief for row in visible for run in (row.listed_run, row.listed_run.previous) if run is not None)
         return next((b.directory for b in wanted if not b.running and b.directory not in self.verdicts), None)
 
     @property
     def has_older(self) -> bool:
         """True if there are older runs of the selected one's command."""
-        return self.row is not None and (self.row.runs > 1 or self.row.older)
+        return self.row is not None and (self.row.run_count > 1 or self.row.is_older)
 
     def fold(self) -> None:
         """Show the older runs of the selected one's command, or fold them; then its newest is selected."""
@@ -112,8 +112,8 @@ class RecentView(PaneView):
         command = self.trace.command
         self.unfolded ^= {command}
         if command not in self.unfolded:
-            newest = next(row for row in self._rows if row.run.brief.command == command)
-            self.selected = newest.run.brief.directory
+            newest = next(row for row in self._rows if row.listed_run.brief.command == command)
+            self.selected = newest.listed_run.brief.directory
         self._arrange()
 
     def shift(self, step: int) -> None:
@@ -144,7 +144,7 @@ class RecentView(PaneView):
         """Return findings, change and directory of the selected run; one line if there is little room."""
         if self.row is None:
             return []
-        run = self.row.run
+        run = self.row.listed_run
         if height < FEW_ROWS:
             return [((f" {clip(run.sentences[-1], width - 2)}", ""),)] if run.sentences else []
         parts = [*run.sentences, str(run.brief.directory.absolute())]
@@ -152,16 +152,16 @@ class RecentView(PaneView):
         return [((f" {part}", "dim" if part == parts[-1] else ""),) for part in lines[-_MAX_SUMMARY_ROWS:]]
 
     def _line(self, row: RunRow, columns: list[tuple[str, int]]) -> Line:
-        trace = row.run.brief
+        trace = row.listed_run.brief
         mark, role = _state_mark(trace)
-        texts = {column.title: cell(column, row.run) for column in in_tables(RUN_COLUMNS)}
+        texts = {column.title: cell(column, row.listed_run) for column in in_tables(RUN_COLUMNS)}
         cells = {
             **texts,
             "when": age_text(trace.when, self.clock or time.time()),
             "state": f"{mark} {texts['state']}",
-            "command": f"{_mark(row)}{trace.directory.name if row.older else row.run.command}",
+            "command": f"{_mark(row)}{trace.directory.name if row.is_older else row.listed_run.command}",
         }
-        roles = {"state": role, "when": "dim", "device": "dim"} | ({"command": "dim"} if row.older else {})
+        roles = {"state": role, "when": "dim", "device": "dim"} | ({"command": "dim"} if row.is_older else {})
         chosen = trace is self.trace
         ground = ("select" if self.focused else "idle") if chosen else ""
         spans = [("▌" if chosen else " ", "accent" if chosen else "")]
@@ -187,13 +187,13 @@ class RecentView(PaneView):
         row = self.row
         if row is None:
             return parts
-        runs = [f"{units.counted(row.runs, 'run')} of this command"] if row.runs > 1 else []
+        runs = [f"{units.counted(row.run_count, 'run')} of this command"] if row.run_count > 1 else []
         return [*parts, *runs, f"{units.count(self.place + 1)} of {units.count(len(self._rows))}"]
 
     def move(self, step: int) -> None:
         """Select another trace."""
         if self._rows:
-            self.selected = self._rows[max(0, min(self.place + step, len(self._rows) - 1))].run.brief.directory
+            self.selected = self._rows[max(0, min(self.place + step, len(self._rows) - 1))].listed_run.brief.directory
             self.changed()
 
     def move_to(self, end: int) -> None:
@@ -211,7 +211,7 @@ class RecentView(PaneView):
 
     def sort_by(self, key: str) -> None:
         """Sort commands by their newest runs; the same column again reverses them. The selected run stays visible."""
-        self._order = self._order.choose(key, falling=key in FALLING_TITLES)
+        self._order = self._order.choose(key, is_descending=key in FALLING_TITLES)
         self._arrange()
 
     def search(self, text: str) -> None:
@@ -261,9 +261,9 @@ def _columns(width: int) -> list[tuple[str, int]]:
 
 def _mark(row: RunRow) -> str:
     """Return the text before a command: the number of runs folded into it, or a mark that this is one of them."""
-    if row.older:
+    if row.is_older:
         return "└ "
-    return f"{'▶' if row.folded else '▼'}{row.runs} " if row.runs > 1 else ""
+    return f"{'▶' if row.is_folded else '▼'}{row.run_count} " if row.run_count > 1 else ""
 
 
 def _searched_text(trace: Brief) -> str:

@@ -49,7 +49,7 @@ class RowsView(DocumentView):
             return
         self._begun = True
         if isinstance(self.document, TablePage):
-            self.window.place.cursor = self.document.rows_from
+            self.window.place.cursor = self.document.first_row_line
             self.window.fit()
             self.changed()
 
@@ -150,8 +150,8 @@ class RangesView(GrowingView):
         from tui_probe.pages.range_page import range_page, range_totals_page
 
         if self._only is not None:
-            return range_totals_page(trace, self._only, together=self.together)
-        return range_page(trace, together=self.together)
+            return range_totals_page(trace, self._only, merged_by_name=self.together)
+        return range_page(trace, merged_by_name=self.together)
 
     def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
         return len(trace.ranges), process.launches, self.together, self._only
@@ -172,7 +172,7 @@ class RangesView(GrowingView):
         from tui_probe.pages.range_page import RangeLine, range_key
 
         row = self.document.row(self.cursor) if isinstance(self.document, TablePage) and self.count else None
-        if not isinstance(row, RangeLine) or row.launched is not None:
+        if not isinstance(row, RangeLine) or row.launches_of_kernel is not None:
             return False
         self._left, self._only = self.state(), range_key(row.node)
         self.lookup.clear_all()
@@ -200,9 +200,9 @@ class RangesView(GrowingView):
 
     def explanation(self) -> Sequence[str]:
         """Return how to read the page."""
-        from tui_probe.pages.range_page import RANGES_ABOUT, TOTALS_ABOUT
+        from tui_probe.pages.range_page import RANGES_EXPLANATION, TOTALS_EXPLANATION
 
-        return RANGES_ABOUT if self._only is None else TOTALS_ABOUT
+        return RANGES_EXPLANATION if self._only is None else TOTALS_EXPLANATION
 
 
 class GraphsView(GrowingView):
@@ -273,9 +273,9 @@ class AllLinesView(GrowingView):
 
     def explanation(self) -> Sequence[str]:
         """Return how to read the page."""
-        from tui_probe.pages.all_lines import LINES_ABOUT
+        from tui_probe.pages.all_lines import LINES_EXPLANATION
 
-        return LINES_ABOUT
+        return LINES_EXPLANATION
 
 
 def _has_lines(trace: Trace) -> bool:
@@ -324,7 +324,7 @@ class TreeView(GrowingView):
         place = next((place for place, node in enumerate(page.rows) if node.path == target), None)
         if place is not None:
             self.lines_made()
-            self.window.place.cursor = page.rows_from + place
+            self.window.place.cursor = page.first_row_line + place
             self.window.fit()
             self.changed()
 
