@@ -1,7 +1,7 @@
-"""Phases of a kernel without PTX: its instructions as PTX of the same work, and where the record of each start goes.
+"""Phases of a kernel without PTX, and the instruction at which each start is recorded.
 
 A record is at an instruction that may be executed elsewhere: the first of the phase, or one of its neighbors. Where
-only some ways lead to a start from other phases, as into a loop, the records are at the ends of the blocks before it.
+only some edges lead to a start from other phases, as into a loop, the records are at the ends of the blocks before it.
 If such a block can also be followed by code of the phase that it ends with, the record is at the start itself instead,
 so that a loop may have a record for each iteration. It is there, too, if the block is in a loop that the start is not
 in, or if the record would precede a copy, load or product of the phase that ends: then a record may be inside a
@@ -10,63 +10,33 @@ phase and begin nothing.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.grafting.stay_positions import is_strong_load
+from tui_probe.engine.grafting.same_work import same_work_code, thread_multiply_adds
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.control_flow import Flow
-from tui_probe.ptx.operands import MADE_UP
 from tui_probe.ptx.parameters import BarrierArrays
-from tui_probe.ptx.phase_names import ACCESSES, MARK, PRODUCT_WAIT, PRODUCTS, WAITS, work_of
+from tui_probe.ptx.phase_names import ACCESSES, PRODUCTS, WAITS, work_of
 from tui_probe.ptx.phases import flow_phases, with_every
-from tui_probe.ptx.tree import Immediate, Instruction, Register
 from tui_probe.reasons import because
 from tui_probe.sass.address_origins import UNIFORM_BASE, AddressOrigins, AddressPaths, AddressTerm
 from tui_probe.sass.bulk_copies import bulk_copy_of
 from tui_probe.sass.flow import BRA_OPERATION, FlowGraph, is_conditional
-from tui_probe.sass.operations import PRODUCT_OPERATIONS, matrix_product, operation_class, operation_name
+from tui_probe.sass.operations import operation_name
 from tui_probe.sass.uniform_registers import uniform_bits
-from tui_probe.sass.wait_classes import barrier_number, is_mbarrier_arrival, is_mbarrier_wait, own_wait
 from tui_probe.sass.wait_sites import fixed_offsets
-from tui_probe.sass.words import BSYNC, CONTROL_FLOW, EXIT, IMMEDIATE, WORD_BYTES
+from tui_probe.sass.words import BSYNC, CONTROL_FLOW, EXIT, WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.probe_model.probe import Probe
     from tui_probe.ptx.phases import PhaseStart
+    from tui_probe.ptx.tree import Instruction
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
-_BULK_LOAD: Final = ("cp", ("async", "bulk", "shared::cluster", "global", "mbarrier::complete_tx::bytes"))
-_BULK_STORE: Final = ("cp", ("async", "bulk", "global", "shared::cta"))
-_SAME_WORK: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    "BRA": ("bra", ()), "BRX": ("brx", ()), "BRXU": ("brx", ()), "BSYNC": ("bra", ()), "WARPSYNC": ("bra", ()),
-    "CALL": ("bra", ()), "EXIT": ("exit", ()), "RET": ("ret", ()),
-    "ARRIVES": ("cp", ("async", "mbarrier", "arrive")), "LDGSTS": ("cp", ("async", "shared", "global")),
-    "LDGDEPBAR": ("cp", ("async", "commit_group")), "DEPBAR": ("cp", ("async", "wait_group")),
-    "UTMALDG": _BULK_LOAD, "UBLKCP": _BULK_LOAD,
-    "UTMASTG": _BULK_STORE, "UTMAREDG": _BULK_STORE, "UBLKRED": _BULK_STORE,
-    "PMTRIG": (MARK, ()), "ACQBULK": ("griddepcontrol", ("wait",)),
-    "UGETNEXTWORKID": ("clusterlaunchcontrol", ("try_cancel", "mbarrier::complete_tx::bytes")),
-    "UTCBAR": ("tcgen05", ("commit", "mbarrier::arrive::one")),
-    **dict.fromkeys(("LDG", "LD"), ("ld", ("global",))),
-    **dict.fromkeys(("STG", "ST", "RED", "REDG", "ATOM", "ATOMG"), ("st", ("global",))),
-    **dict.fromkeys(("STS", "STSM"), ("st", ("shared",))),
-    **dict.fromkeys(("SHFL", "REDUX", "CREDUX"), ("shfl", ())),
-    **dict.fromkeys(("HGMMA", "IGMMA", "BGMMA", "QGMMA"), ("wgmma", ("mma_async",))),
-    **dict.fromkeys(("HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "UTCIMMA"), ("mma", ())),
-}  # fmt: skip
-_ARITHMETIC: Final = {work: ("add", (kind,)) for work, kind in (
-    ("fp32", "f32"), ("fp64", "f64"), ("fp16", "f16"), ("bf16", "bf16"), ("integer", "u32"),
-)}  # fmt: skip
-_OTHER_WORK: Final[tuple[str, tuple[str, ...]]] = ("mov", ())
-_FUNCTION_FIELD: Final = 74, 4
-"""First bit and width of the function of MUFU."""
-_EX2_AND_LG2: Final = frozenset({2, 3})
-"""Functions of MUFU that count as exponentials: EX2 and LG2."""
 _SYNCS_OFFSET, _SYNCS_UNIFORM = (40, 24), 64
 """First bit and width of the offset in the address of SYNCS, and first bit of its uniform register."""
 _INITIALIZES: Final = 0x1B2
@@ -82,8 +52,6 @@ _SLOW: Final = frozenset({*ACCESSES, PRODUCTS})
 _RECONVERGES: Final = frozenset({"BSYNC", "WARPSYNC"})
 _MAX_DISTANCE: Final = 8
 """Maximum number of instructions between the start of a phase and its record."""
-_MAX_GAP: Final = 8
-"""Maximum number of instructions between products of which one waits for the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +69,6 @@ class SassPhase:
     may_be_inside: bool = False
 
 
-def _work_of_words(target: GraftTarget, graph: FlowGraph) -> list[Instruction]:
-    """Return PTX of the same work for each instruction of a kernel."""
-    code = [_same_work(word, target.arch) for word in target.words]
-    for block in graph.blocks:
-        for index in _serial_waits([code[number] for number in block]):
-            code[block[index]] = Instruction(*_OTHER_WORK, (), MADE_UP)
-    return code
-
-
 def sass_phases(
     probe: Probe, target: GraftTarget, has_room: Callable[[int], bool] = lambda _: True
 ) -> tuple[list[SassPhase], int]:
@@ -119,7 +78,7 @@ def sass_phases(
     in a kernel without lines.
     """
     graph = FlowGraph.from_target(target)
-    code = _work_of_words(target, graph)
+    code = same_work_code(target, graph)
     number_of = {id(instruction): number for number, instruction in enumerate(code)}
     starts = _phase_starts(probe, target, graph, code, number_of)
     entries, records = _Entries(graph, starts, number_of), _RecordPlaces(target, graph, code, has_room)
@@ -153,7 +112,7 @@ def _phase_starts(
     return flow_phases(
         flow_of(graph, code),
         None if names is None else lambda instruction: names(number_of[id(instruction)] * WORD_BYTES),
-        lambda instruction: _products(target.words[number_of[id(instruction)]], target.arch),
+        lambda instruction: thread_multiply_adds(target.words[number_of[id(instruction)]], target.arch),
         lambda instruction: origins.transfer_parameters(number_of[id(instruction)]),
         barriers=lambda instruction: barriers.names_at(number_of[id(instruction)]),
     )
@@ -328,17 +287,6 @@ class _MbarrierNames:
         return {AddressTerm(UNIFORM_BASE + word.field(_COPY_REGISTERS, bits) + 1, 0)}
 
 
-def _serial_waits(block: Sequence[Instruction]) -> Iterator[int]:
-    """Yield the waits of a block that ptxas puts between products which it cannot overlap: part of the products."""
-    works = [work_of(instruction) for instruction in block]
-    products = [index for index, instruction in enumerate(block) if "mma_async" in instruction.modifiers]
-    for product, next_product in itertools.pairwise(products):
-        gap = range(product + 1, next_product)
-        of_products = all(works[index] in (None, PRODUCTS, "compute", PRODUCT_WAIT) for index in gap)
-        if of_products and len(gap) <= _MAX_GAP:
-            yield from (index for index in gap if works[index] == PRODUCT_WAIT)
-
-
 def _takes_no_time(graph: FlowGraph, code: Sequence[Instruction], words: Sequence[Word], first: int) -> bool:
     """Return whether a start needs no record: a block that only branches, reconverges or exits, or the loop that tries
     a wait again, which ptxas puts behind the other code; its time is that of the wait before it.
@@ -415,51 +363,3 @@ def _jumps(word: Word) -> bool:
 
 def _may_move(word: Word) -> bool:
     return word.is_unconditional and word.operation not in CONTROL_FLOW and not word.never_runs
-
-
-def _same_work(word: Word, arch: int) -> Instruction:
-    """Return a PTX instruction of the same work. Its only operand is the number of a barrier, or the mark."""
-    opcode, modifiers = _work_of_word(word, arch)
-    operands: tuple[Immediate | Register, ...] = ()
-    if opcode == "bar":
-        number = barrier_number(word)
-        operands = (Register("barrier") if number is None else Immediate(str(number)),)
-    elif opcode == MARK:
-        mask = word.field(*IMMEDIATE)
-        operands = (Immediate(str(mask.bit_length() - 1) if mask.bit_count() == 1 else f"{mask:#x}"),)
-    return Instruction(opcode, modifiers, operands, MADE_UP)
-
-
-def _products(word: Word, arch: int) -> int | None:
-    """Return the multiply-adds per lane; 0 for other instructions than matrix products, None if they are unknown."""
-    if word.operation not in PRODUCT_OPERATIONS:
-        return None if operation_class(word, arch) == "tensor" else 0
-    try:
-        return matrix_product(word, arch).share
-    except UnsupportedKernelError:
-        return None
-
-
-def _work_of_word(word: Word, arch: int) -> tuple[str, tuple[str, ...]]:
-    """Return opcode and modifiers of the PTX instruction of the same work."""
-    if word.never_runs:
-        return _OTHER_WORK
-    match own_wait(word):
-        case "barrier":
-            return "bar", ("sync",)
-        case "cluster":
-            return "barrier", ("cluster", "wait")
-        case "wgmma":
-            return "wgmma", ("wait_group",)
-    match name := operation_name(word, arch):
-        case "SYNCS":
-            if is_mbarrier_wait(word):
-                return "mbarrier", ("try_wait",)
-            return "mbarrier", ("arrive",) if is_mbarrier_arrival(word) else ("init",)
-        case "WARPGROUP":
-            return "wgmma", ("fence",)
-        case "LDG" | "LD" if is_strong_load(word, arch):
-            return "ld", ("acquire", "global")
-        case "MUFU":
-            return ("ex2", ()) if word.field(*_FUNCTION_FIELD) in _EX2_AND_LG2 else ("add", ("f32",))
-    return _SAME_WORK.get(name, _ARITHMETIC.get(operation_class(word, arch), _OTHER_WORK))
