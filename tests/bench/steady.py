@@ -14,9 +14,10 @@ processes, until ``--limit`` seconds per loop are over, but there are at least f
 Variants: ``again`` is a second process without a profiler, whose ratios show the noise; ``on`` is the
 default set of probes, ``light`` is ``block_sched``, ``off`` the default set with recording switched off by ``tui-probe
 ctl off``; ``kineto`` is torch.profiler and ``proton`` that of Triton. ``switched`` is one process under the default
-set, which measures windows with recording on and off in turn. Its ratios are to its windows with recording off, so they
-do not have the differences between processes. A variant that ends early, or does not answer for
-``--patience`` seconds, is left out from then on: its row has the reason. Without the loop itself there is no table.
+set, which switches recording on or off before each step. Its ratios are to its steps with recording off, so they do not
+have the differences between processes, nor those of the machine that last longer than a step. A variant that ends
+early, or does not answer for ``--patience`` seconds, is left out from then on: its row has the reason. Without the loop
+itself there is no table.
 
 A row has the median of the ratios of all pairs, with an interval that has it in 95 % of samples of starts and of their
 pairs (bootstrap). The columns are explained in ``steady_windows``; ``cpu`` and ``instructions`` are of the host alone.
@@ -40,7 +41,7 @@ from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,13 +141,9 @@ class LoopBench:
             with self.noted(variant):
                 process.wait_until_warm()
         if "off" in processes and "off" not in self.failures:
-            self.switch("off", "off")
+            control = [*TOOL, "ctl", str(self.folder / "off"), "off"]
+            subprocess.run(control, env=self.environment, check=True, stdout=subprocess.DEVNULL)
         return processes
-
-    def switch(self, variant: str, state: str) -> None:
-        """Switch the recording of a variant's run ``on`` or ``off``."""
-        control = [*TOOL, "ctl", str(self.folder / variant), state]
-        subprocess.run(control, env=self.environment, check=True, stdout=subprocess.DEVNULL)
 
     @contextmanager
     def noted(self, variant: str) -> Iterator[None]:
@@ -176,16 +173,16 @@ class LoopBench:
         return windows, self.close(processes)
 
     def windows_of(self, variant: str, processes: dict[str, LoopProcess]) -> dict[str, Window]:
-        """Measure a window of a variant, or two in random order if it has a base of its own; empty where it failed."""
-        states = {variant: "on", BASES[variant]: "off"} if variant in BASES else {variant: ""}
-        windows: dict[str, Window] = {name: {} for name in states}
+        """Measure a window of a variant, or two at once if it has a base of its own; empty where it failed."""
+        names = {variant: "on", BASES[variant]: "off"} if variant in BASES else {variant: ""}
+        windows: dict[str, Window] = {name: {} for name in names}
         if variant in self.failures:
             return windows
         with self.noted(variant):
-            for name in random.sample(list(states), len(states)):
-                if states[name]:
-                    self.switch(variant, states[name])
-                windows[name] = processes[variant].measure(self.options.window)
+            if variant in BASES:
+                states = processes[variant].measure_switched(self.options.window)
+                return {name: states[state] for name, state in names.items()}
+            windows[variant] = processes[variant].measure(self.options.window)
         return windows
 
     def close(self, processes: dict[str, LoopProcess]) -> float:
@@ -244,11 +241,19 @@ class LoopProcess:
 
     def measure(self, seconds: float) -> Window:
         """Measure steps for so long."""
-        with suppress(BrokenPipeError):  # then there is no answer
-            self._requests.write(f"{seconds}\n")
-            self._requests.flush()
-        window: Window = json.loads(self._line("{", seconds + self._patience))
+        window: Window = self._answer(f"{seconds}", seconds)
         return window
+
+    def measure_switched(self, seconds: float) -> dict[str, Window]:
+        """Measure steps with recording ``on`` and ``off`` for so long."""
+        windows: dict[str, Window] = self._answer(f"{seconds} switched", seconds)
+        return windows
+
+    def _answer(self, request: str, seconds: float) -> Any:
+        with suppress(BrokenPipeError):  # then there is no answer
+            self._requests.write(f"{request}\n")
+            self._requests.flush()
+        return json.loads(self._line("{", seconds + self._patience))
 
     def end(self) -> None:
         """Let the program end."""

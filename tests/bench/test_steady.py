@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import sys
 from collections import Counter
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.steady import BASES, COLUMNS, NATIVE, PROGRAM, USUAL_VARIANTS, Window, interval, main, ratios
+from tui_probe.launcher.control import FIELDS
 
 LOOP = f"""
 import ctypes, sys
@@ -79,6 +81,10 @@ def test_every_variant_is_measured_next_to_the_program_by_itself(
     assert reason == "  proton failed: status 1: Proton is not installed"
     ratio = r" +[\d.]+ \([\d.]+–[\d.]+\)"
     assert all(re.fullmatch(rf" +\w+({ratio}){{3}}({ratio}| +–)", row) for row in rows)
+
+
+def test_switch_of_recording_is_where_the_control_page_has_it() -> None:
+    assert runpy.run_path(str(PROGRAM.parent / "steady_windows.py"))["CONTROL_ON"] == FIELDS["on"]
 
 
 def test_loop_that_hangs_or_ends_is_left_out_with_its_reason(
