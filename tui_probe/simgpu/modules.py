@@ -37,7 +37,7 @@ ARCHIVE: Final = b"!<arch>\n"
 
 _NEWEST: Final = 90
 """Compute capability of the newest simulated GPU, that of ``run --sim-arch sm_90``."""
-_PTX_ONLY: Final = (
+_PTX_ONLY_TEXT: Final = (
     "the simulated GPU executes PTX only. Load PTX from nvcc -ptx or NVRTC, and link PTX with cuLinkAddData"
     " instead of nvJitLink"
 )
@@ -49,18 +49,18 @@ def ptx_of(image: bytes, compute_capability: int) -> str:
     Of a cubin that was linked from several, the PTX of all of them.
     """
     if image.startswith(elf.MAGIC) and len(texts := ptx_texts(image)) > 1:
-        return _linked([parse(text.text) for text in texts])
+        return _link_modules([parse(text.text) for text in texts])
     try:
         return find_ptx(image, arch=compute_capability)
     except ImageError as error:
         if error.reason.code == "no-ptx":
-            raise ImageError(f"{error}: {_PTX_ONLY}") from None
-        if error.reason.code == "ptx-for-other-gpu" and _runs_on_newest(image):
+            raise ImageError(f"{error}: {_PTX_ONLY_TEXT}") from None
+        if error.reason.code == "ptx-for-other-gpu" and _has_ptx_for_newest(image):
             raise ImageError(f"{error}; run with --sim-arch sm_{_NEWEST}") from None
         raise
 
 
-def _runs_on_newest(image: bytes) -> bool:
+def _has_ptx_for_newest(image: bytes) -> bool:
     """Return whether the newest simulated GPU can run the PTX of an image."""
     try:
         find_ptx(image, arch=_NEWEST)
@@ -77,40 +77,41 @@ def link(images: Sequence[bytes], compute_capability: int) -> bytes:
     modules = [parse(ptx_of(image, compute_capability)) for image in images if not image.startswith(ARCHIVE)]
     if not modules:
         raise PtxError("nothing to link: no image with PTX was added")
-    return _linked(modules).encode() + b"\0"
+    return _link_modules(modules).encode() + b"\0"
 
 
-def _linked(modules: Sequence[Module]) -> str:
-    newest = max(modules, key=lambda module: module.version)
-    head = f".version {newest.version[0]}.{newest.version[1]}\n.target {newest.target}\n.address_size 64\n"
+def _link_modules(modules: Sequence[Module]) -> str:
+    newest_module = max(modules, key=lambda module: module.version)
+    major, minor = newest_module.version
+    head = f".version {major}.{minor}\n.target {newest_module.target}\n.address_size 64\n"
     return "\n".join([head, *_item_texts(modules), ""])
 
 
 def _item_texts(modules: Sequence[Module]) -> Iterator[str]:
     """Yield the text of each alias, function and variable: once, and the definition instead of declarations."""
-    defined, written = _defined_names(modules), set[str]()
+    defined_names, yielded_names = _defined_names(modules), set[str]()
     for module in modules:
         for item in module.items:
             if isinstance(item, Directive):
                 if item.name == "alias":
                     yield item.text
                 continue
-            if item.name in defined and (item.name in written or not _is_definition(item)):
+            if item.name in defined_names and (item.name in yielded_names or not _is_definition(item)):
                 continue
-            written.add(item.name)
+            yielded_names.add(item.name)
             yield module.source[item.span.start : item.span.end]
 
 
 def _defined_names(modules: Sequence[Module]) -> set[str]:
     """Return the names that modules define. Raises PtxError for one that is visible and defined twice."""
-    defined: set[str] = set()
+    names: set[str] = set()
     for item in (item for module in modules for item in module.items if not isinstance(item, Directive)):
         if not _is_definition(item):
             continue
-        if item.name in defined and item.linkage == "visible":
+        if item.name in names and item.linkage == "visible":
             raise PtxError(f"{item.name} is defined in two of the linked images")
-        defined.add(item.name)
-    return defined
+        names.add(item.name)
+    return names
 
 
 def _is_definition(item: Function | Variable) -> bool:
@@ -191,9 +192,9 @@ _RUNTIME_PTX: Final = {
 
 def with_runtime(module: Module) -> Module:
     """The module with those of these functions that it declares, and does not define."""
-    defined = {item.name for item in module.items if isinstance(item, Function) and item.body is not None}
-    declared = {item.name for item in module.items if isinstance(item, Function)} - defined
-    texts = dict.fromkeys(text for name, text in _RUNTIME_PTX.items() if name in declared)
+    defined_names = {item.name for item in module.items if isinstance(item, Function) and item.body is not None}
+    declared_names = {item.name for item in module.items if isinstance(item, Function)} - defined_names
+    texts = dict.fromkeys(text for name, text in _RUNTIME_PTX.items() if name in declared_names)
     return parse("\n".join([module.source, *texts])) if texts else module
 
 
@@ -233,14 +234,17 @@ def module_variables(module: Module) -> list[ModuleVariable]:
 
     References to textures are none: the kernels that do not use them run.
     """
-    outside = [_module_variable(item, item.name) for item in module.items if _is_placed(item)]
-    inside = [
-        node for function in module.functions() for node in statements_in(function.body or ()) if _is_placed(node)
+    module_scope = [_module_variable(item, item.name) for item in module.items if _is_in_device_memory(item)]
+    function_scope = [
+        node
+        for function in module.functions()
+        for node in statements_in(function.body or ())
+        if _is_in_device_memory(node)
     ]
-    return outside + [_module_variable(node, name_inside(node)) for node in inside]
+    return module_scope + [_module_variable(node, name_inside(node)) for node in function_scope]
 
 
-def _is_placed(node: object) -> TypeGuard[Variable]:
+def _is_in_device_memory(node: object) -> TypeGuard[Variable]:
     if not isinstance(node, Variable) or node.space not in ("global", "const"):
         return False
     return node.linkage != "extern" and node.type not in _REFERENCE_TYPES
@@ -252,8 +256,8 @@ def _module_variable(variable: Variable, name: str) -> ModuleVariable:
         raise PtxError(f"{variable.name} has type .{variable.type}, whose size is unknown", variable.span.line)
     initial = bytearray(variable.size_bytes)
     relocations = []
-    for number, written in enumerate(_initial_values(variable.initializer)):
-        offset, text = number * kind.bytes, fold_constant(written)
+    for number, value_text in enumerate(_initial_values(variable.initializer)):
+        offset, text = number * kind.bytes, fold_constant(value_text)
         symbol = _ADDRESS.fullmatch(text)
         if symbol is not None:
             relocations.append(_relocation(offset, symbol))
@@ -264,15 +268,15 @@ def _module_variable(variable: Variable, name: str) -> ModuleVariable:
 
 
 def _relocation(offset: int, match: re.Match[str]) -> Relocation:
-    generic, plain, sign, number = match.groups()
+    generic_name, plain_name, sign, number = match.groups()
     addend = int(number, 0) if number else 0
-    return Relocation(offset, generic or plain, -addend if sign == "-" else addend)
+    return Relocation(offset, generic_name or plain_name, -addend if sign == "-" else addend)
 
 
 def _initial_values(text: str) -> list[str]:
     """The values of an initialiser, in order. Nested braces of full rows flatten to that order."""
-    stripped = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
-    return [part.strip() for part in re.split(r"[{},]", stripped) if part.strip()]
+    without_comments = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    return [part.strip() for part in re.split(r"[{},]", without_comments) if part.strip()]
 
 
 LAST_VERSIONS: Final = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8, 9: 5}
@@ -286,10 +290,8 @@ class PtxVersionError(PtxError):
 def _refuse_unknown_version(module: Module) -> None:
     major, minor = module.version
     if minor > LAST_VERSIONS.get(major, -1):
-        newest = max(LAST_VERSIONS.items())
-        raise PtxVersionError(
-            f"unsupported .version {major}.{minor}; the newest supported version is {newest[0]}.{newest[1]}"
-        )
+        newest = "{}.{}".format(*max(LAST_VERSIONS.items()))
+        raise PtxVersionError(f"unsupported .version {major}.{minor}; the newest supported version is {newest}")
 
 
 @dataclass(slots=True)

@@ -73,17 +73,17 @@ RARE_COLLECTIONS: Final = (50_000, 10, 10)
 
 
 class Server:
-    """The modules that a process has loaded, and what executes their kernels. ``checked``: their accesses, too."""
+    """The modules that a process has loaded, and what executes their kernels. ``is_checked``: their accesses, too."""
 
-    def __init__(self, memory: executor.DeviceMemory, machine: executor.Machine, checked: bool = False) -> None:
-        self._checker = executor.Checker(memory) if checked else None
+    def __init__(self, memory: executor.DeviceMemory, machine: executor.Machine, is_checked: bool = False) -> None:
+        self._checker = executor.Checker(memory) if is_checked else None
         self._memory = memory
         self._machine = machine
         self._modules: dict[int, LoadedModule] = {}
         self._last_module = 0
         self._launched: tuple[str, Module] | None = None
         self._runs = threading.Event()
-        self._sending = threading.Lock()
+        self._send_lock = threading.Lock()
 
     def serve(self, requests: BinaryIO, replies: BinaryIO) -> None:
         """Answer requests until they end."""
@@ -97,19 +97,19 @@ class Server:
             if len(body) < length:
                 return
             status, answer = self.answer(kind, body)
-            with self._sending:
+            with self._send_lock:
                 self._runs.clear()
                 _send(replies, status, answer)
 
     def _report_running(self, checker: executor.Checker, replies: BinaryIO) -> None:
         """Send the findings of the launch that runs whenever there are others: it may never end."""
-        sent: list[Fault] = []
+        sent_faults: list[Fault] = []
         while self._runs.wait():
             time.sleep(_REPORT_SECONDS)
-            with self._sending:
+            with self._send_lock:
                 faults = checker.faults_so_far()
-                if self._launched is not None and self._runs.is_set() and faults != sent:
-                    sent = faults
+                if self._launched is not None and self._runs.is_set() and faults != sent_faults:
+                    sent_faults = faults
                     try:
                         _send(replies, Status.RUNNING, RunningFindings(fault_texts(faults, *self._launched)))
                     except OSError:
@@ -121,8 +121,8 @@ class Server:
             return Status.OK, self._perform(decode_request(kind, body))
         except ProbeError as error:
             status = next(status for kind_of_error, status in STATUSES if isinstance(error, kind_of_error))
-            printed = error.printed if isinstance(error, SimulationError) else b""
-            return status, Failure(str(error), printed, self._take_findings())
+            printf_output = error.printed if isinstance(error, SimulationError) else b""
+            return status, Failure(str(error), printf_output, self._take_findings())
         except Exception as error:  # noqa: BLE001  the program's stderr is not a place for a traceback
             return Status.NOT_SUPPORTED, Failure(f"{_INTERNAL_ERROR}: {type(error).__name__}: {error}", b"")
 
@@ -217,7 +217,7 @@ def serve_process(setup: str) -> None:
     """Serve the driver at the other end of the socket. ``setup`` is the server's argument (see ``protocol``)."""
     numbers = {name: int(value) for name, _, value in (part.partition("=") for part in setup.split(","))}
     address, size = numbers.pop("memory_address"), numbers.pop("memory_bytes")
-    checked = bool(numbers.pop("checked", 0))
+    is_checked = bool(numbers.pop("checked", 0))
     gc.freeze()
     gc.set_threshold(*RARE_COLLECTIONS)
     mapping = mmap.mmap(MEMORY_DESCRIPTOR, size, mmap.MAP_SHARED)
@@ -225,7 +225,7 @@ def serve_process(setup: str) -> None:
     with socket.socket(fileno=SOCKET_DESCRIPTOR) as connection:
         threading.Thread(target=exit_when_closed, args=(connection,), daemon=True).start()
         try:
-            Server(memory, Machine(**numbers), checked).serve(connection.makefile("rb"), connection.makefile("wb"))
+            Server(memory, Machine(**numbers), is_checked).serve(connection.makefile("rb"), connection.makefile("wb"))
         except OSError:
             os._exit(0)  # the program has ended, and takes no answers: no one is there to tell
 

@@ -66,8 +66,8 @@ def build_barrier(instruction: Instruction, bind: Binder) -> Control:
     modifiers = [modifier for modifier in instruction.modifiers if modifier not in ("cta", "aligned")]
     operands = list(instruction.operands)
     if modifiers[:2] == ["warp", "sync"]:
-        of_warp = WarpBarrier(bind.source(operands[0], TYPES["u32"]), bind.line)
-        return BarrierArrival(lambda barriers, group: barriers.arrive_in_warp(of_warp, group))
+        warp_barrier = WarpBarrier(bind.source(operands[0], TYPES["u32"]), bind.line)
+        return BarrierArrival(lambda barriers, group: barriers.arrive_in_warp(warp_barrier, group))
     reduction = None
     if modifiers and modifiers[0] == "red":
         target = bind.target(operands.pop(0), TYPES["u32"] if modifiers[1] == "popc" else PREDICATE)
@@ -103,13 +103,13 @@ def words_of(access: Access, group: ThreadGroup, line: int, address: Value | Non
     """
     indices = np.empty(group.lanes.count, np.intp)
     for part in access.parts(group) if address is None else access.parts_at(group, address):
-        chosen = slice(None) if part.positions is None else part.positions
+        positions = slice(None) if part.positions is None else part.positions
         if part.space.name != "shared":
             position = 0 if part.positions is None else int(part.positions[0])
-            where = group.batch.describe(group.lanes, position)
+            location = group.batch.describe(group.lanes, position)
             text = f"an mbarrier in {part.space.name} memory, not in shared memory"
-            raise MBarrierError(f"{text}, at line {line}, {where}", text)
-        indices[chosen] = part.element + part.first
+            raise MBarrierError(f"{text}, at line {line}, {location}", text)
+        indices[positions] = part.element + part.first
     return indices
 
 
@@ -118,15 +118,15 @@ def apply_events(
 ) -> list[int]:
     """Apply an event of each lane, in their order. Return the words before them. Raises MBarrierError."""
     mbarriers, memory = group.batch.mbarriers, group.batch.shared
-    before = []
+    earlier_words = []
     if group.batch.checks is not None:
         group.batch.checks.order.arrive("mbarrier", words, group.lanes)
     for position, (word, event, time) in enumerate(zip(words.tolist(), events, times, strict=True)):
-        before.append(int(memory.view(U64)[word]))
+        earlier_words.append(int(memory.view(U64)[word]))
         if problem := mbarriers.happen(word, event, time):
-            where = group.batch.describe(group.lanes, position)
-            raise MBarrierError(f"mbarrier at line {line}, {where}: {problem}", problem)
-    return before
+            location = group.batch.describe(group.lanes, position)
+            raise MBarrierError(f"mbarrier at line {line}, {location}: {problem}", problem)
+    return earlier_words
 
 
 def _build_mbarrier(instruction: Instruction, bind: Binder) -> Operation:
@@ -164,8 +164,8 @@ def _build_initialisation(instruction: Instruction, bind: Binder) -> Operation:
         access.check(group, LaneAccess(group.batch.shared, mbarriers))
         for position, word in enumerate(mbarriers.tolist()):
             if problem := group.batch.mbarriers.initialise(word, counts[position]):
-                where = group.batch.describe(group.lanes, position)
-                raise MBarrierError(f"mbarrier.init at line {line}, {where}: {problem}", problem)
+                location = group.batch.describe(group.lanes, position)
+                raise MBarrierError(f"mbarrier.init at line {line}, {location}: {problem}", problem)
 
     return run
 
@@ -184,17 +184,17 @@ def _build_invalidation(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_arrival(instruction: Instruction, bind: Binder) -> Operation:
     """``mbarrier.arrive{_drop}{.noComplete|.expect_tx}….b64 state, [address]{, count}``; of expect_tx a tx-count."""
-    state, address, *optional = operands_of(instruction, 2, 3)
+    state, address, *count_operands = operands_of(instruction, 2, 3)
     access, target = word_access(address, instruction, bind, ARRIVAL), bind.target(state, TYPES["b64"])
-    count = bind.source(optional[0], TYPES["u32"]) if optional else None
-    drops = instruction.modifiers[0] == "arrive_drop"
-    expects, may_end = "expect_tx" in instruction.modifiers, "noComplete" not in instruction.modifiers
-    if expects and count is None:
+    count = bind.source(count_operands[0], TYPES["u32"]) if count_operands else None
+    drops_count = instruction.modifiers[0] == "arrive_drop"
+    expects_bytes, may_end = "expect_tx" in instruction.modifiers, "noComplete" not in instruction.modifiers
+    if expects_bytes and count is None:
         bind.unsupported()
 
     def event(number: int) -> MBarrierEvent:
-        arrivals = 1 if expects else number
-        return MBarrierEvent(arrivals, number if expects else 0, arrivals if drops else 0, may_end)
+        arrivals = 1 if expects_bytes else number
+        return MBarrierEvent(arrivals, number if expects_bytes else 0, arrivals if drops_count else 0, may_end)
 
     run = _build_events(instruction, bind, access, count, event)
 
@@ -241,8 +241,8 @@ def _build_events(
 
 def _build_pending_count(instruction: Instruction, bind: Binder) -> Operation:
     """``mbarrier.pending_count.b64 count, state``."""
-    written, state = operands_of(instruction, 2)
-    target, source = bind.target(written, TYPES["u32"]), bind.source(state, TYPES["b64"])
+    destination, state = operands_of(instruction, 2)
+    target, source = bind.target(destination, TYPES["u32"]), bind.source(state, TYPES["b64"])
 
     def run(group: ThreadGroup) -> None:
         target.write(group.registers, (source.read(group.registers) & np.uint64(MAX_COUNT)).astype(U32))
@@ -299,17 +299,17 @@ class TryWait:
 
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
         def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:
-            trying = self._trying(group)
+            phase_wait = self._trying(group)
             group.block = following
-            return scheduler.tries.begin(trying)
+            return scheduler.tries.begin(phase_wait)
 
         return finish
 
     def _trying(self, group: ThreadGroup) -> PhaseWait:
         barriers = words_of(self.access, group, self.line)
         parity, limit = self._parity(group), self._limit(group)
-        ended = group.batch.mbarriers.ended(barriers, parity)
-        return PhaseWait(self.target, self.line, group, barriers, parity, limit, ended)
+        has_ended = group.batch.mbarriers.ended(barriers, parity)
+        return PhaseWait(self.target, self.line, group, barriers, parity, limit, has_ended)
 
     def _parity(self, group: ThreadGroup) -> NDArray[np.bool_]:
         phase = group.lanes.spread(self.phase.read(group.registers))
@@ -329,14 +329,14 @@ def build_try_wait(instruction: Instruction, bind: Binder) -> TryWait | None:
     kind = instruction.modifiers[0] if instruction.modifiers else ""
     if kind not in ("test_wait", "try_wait"):
         return None
-    waits, by_parity = kind == "try_wait", "parity" in instruction.modifiers
-    over, address, phase, *optional = operands_of(instruction, 3, 4 if waits else 3)
+    may_wait, is_by_parity = kind == "try_wait", "parity" in instruction.modifiers
+    destination, address, phase, *limit_operands = operands_of(instruction, 3, 4 if may_wait else 3)
     return TryWait(
         access=word_access(address, instruction, bind),
-        phase=bind.source(phase, TYPES["u32" if by_parity else "b64"]),
-        by_parity=by_parity,
-        waits=waits,
-        nanoseconds=bind.source(optional[0], TYPES["u32"]) if optional else None,
-        target=bind.target(over, PREDICATE),
+        phase=bind.source(phase, TYPES["u32" if is_by_parity else "b64"]),
+        by_parity=is_by_parity,
+        waits=may_wait,
+        nanoseconds=bind.source(limit_operands[0], TYPES["u32"]) if limit_operands else None,
+        target=bind.target(destination, PREDICATE),
         line=bind.line,
     )

@@ -50,142 +50,155 @@ _ROUNDINGS: Final = frozenset({"rn", "rz", "rm", "rp", "rna"})
 
 
 class Fp8Format:
-    """A format of ``fraction`` bits behind the point, whose smallest normal number is 2 to the ``lowest``."""
+    """A format of ``fraction`` bits behind the point, whose smallest normal number is 2 to the ``min_exponent``."""
 
-    def __init__(self, fraction: int, lowest: int, largest: int, above: float) -> None:
-        """``largest`` is the code of the largest number, ``above`` what the code behind it stands for."""
+    def __init__(self, fraction: int, min_exponent: int, max_code: int, above: float) -> None:
+        """``max_code`` is the code of the largest number, ``above`` what the code behind it stands for."""
         self._fraction = fraction
-        self._lowest = lowest
-        code = np.arange(largest + 1)
-        exponent = np.maximum(code >> fraction, 1) + lowest - 1
-        leading = np.where(code >> fraction, 1 << fraction, 0)
-        self._numbers = np.ldexp(leading + (code & (1 << fraction) - 1), exponent - fraction)
+        self._min_exponent = min_exponent
+        code = np.arange(max_code + 1)
+        exponent = np.maximum(code >> fraction, 1) + min_exponent - 1
+        leading_bit = np.where(code >> fraction, 1 << fraction, 0)
+        self._numbers = np.ldexp(leading_bit + (code & (1 << fraction) - 1), exponent - fraction)
         self._decoded = np.full(128, np.nan)
-        self._decoded[: largest + 2] = np.append(self._numbers, above)
+        self._decoded[: max_code + 2] = np.append(self._numbers, above)
 
     def encoded(self, value: Value) -> Value:
         """The code nearest to each number, of two the even one."""
-        wide = value.astype(F64)
-        size = np.minimum(np.abs(wide), self._numbers[-1])
-        exponent = np.maximum(np.frexp(size)[1] - 1, self._lowest)
-        rounded = np.ldexp(np.rint(np.ldexp(size, self._fraction - exponent)), exponent - self._fraction)
-        codes = np.searchsorted(self._numbers, rounded).astype(U8) | np.where(
-            np.signbit(wide), U8.type(0x80), U8.type(0)
+        doubles = value.astype(F64)
+        size = np.minimum(np.abs(doubles), self._numbers[-1])
+        exponent = np.maximum(np.frexp(size)[1] - 1, self._min_exponent)
+        rounded_size = np.ldexp(np.rint(np.ldexp(size, self._fraction - exponent)), exponent - self._fraction)
+        codes = np.searchsorted(self._numbers, rounded_size).astype(U8) | np.where(
+            np.signbit(doubles), U8.type(0x80), U8.type(0)
         )
-        return np.where(np.isnan(wide), _NAN, codes).astype(U8)
+        return np.where(np.isnan(doubles), _NAN, codes).astype(U8)
 
     def decoded(self, codes: Value) -> Value:
         """The half-precision number of each code, which is exact."""
         size = self._decoded[(codes & U8.type(0x7F)).astype(np.intp)]
-        signed = np.where(codes >> U8.type(7), -size, size).astype(F16)
-        return np.where(np.isnan(signed), _HALF_NAN, signed.view(U16)).view(F16)
+        numbers = np.where(codes >> U8.type(7), -size, size).astype(F16)
+        return np.where(np.isnan(numbers), _HALF_NAN, numbers.view(U16)).view(F16)
 
 
 FORMATS: Final = {"e4m3": Fp8Format(3, -6, 0x7E, np.nan), "e5m2": Fp8Format(2, -14, 0x7B, np.inf)}
 
 
-def _positive(value: Value) -> Value:
+def _relu(value: Value) -> Value:
     """Return 0 for negative numbers (``.relu``); NaN stays."""
     return np.where(value <= 0, value.dtype.type(0), value)  # of -0, too
 
 
-def build_to_fp8(instruction: Instruction, written: ScalarType, read: ScalarType, bind: Binder) -> Operation:
+def build_to_fp8(instruction: Instruction, result_kind: ScalarType, source_kind: ScalarType, bind: Binder) -> Operation:
     """``cvt.rn.satfinite{.relu}.e4m3x2.f32 d, a, b`` (a is the upper one), and of an ``.f16x2``."""
     if not {"rn", "satfinite"}.issubset(instruction.modifiers):
         return bind.unsupported()
-    number = FORMATS[written.name.removesuffix("x2")]
-    prepared: Callable[[Value], Value] = _positive if "relu" in instruction.modifiers else lambda value: value
+    fp8_format = FORMATS[result_kind.name.removesuffix("x2")]
+    prepare: Callable[[Value], Value] = _relu if "relu" in instruction.modifiers else lambda value: value
 
-    def joined(low: Value, high: Value) -> Value:
-        return join_words([number.encoded(prepared(low)), number.encoded(prepared(high))], U16)
+    def encode_pair(low: Value, high: Value) -> Value:
+        return join_words([fp8_format.encoded(prepare(low)), fp8_format.encoded(prepare(high))], U16)
 
-    if read.name == "f16x2":
+    if source_kind.name == "f16x2":
         target, source = operands_of(instruction, 2)
         return bind.pure(
-            lambda pair: joined(*split_words(pair, F16)), bind.target(target, written), bind.source(source, read)
+            lambda pair: encode_pair(*split_words(pair, F16)),
+            bind.target(target, result_kind),
+            bind.source(source, source_kind),
         )
-    if read.name != "f32":
+    if source_kind.name != "f32":
         return bind.unsupported()
     target, upper, lower = operands_of(instruction, 3)
-    sources = (bind.source(upper, read), bind.source(lower, read))
-    return bind.pure(lambda high, low: joined(low, high), bind.target(target, written), *sources)
+    sources = (bind.source(upper, source_kind), bind.source(lower, source_kind))
+    return bind.pure(lambda high, low: encode_pair(low, high), bind.target(target, result_kind), *sources)
 
 
-def build_from_fp8(instruction: Instruction, written: ScalarType, read: ScalarType, bind: Binder) -> Operation:
+def build_from_fp8(
+    instruction: Instruction, result_kind: ScalarType, source_kind: ScalarType, bind: Binder
+) -> Operation:
     """``cvt.rn{.relu}.f16x2.e4m3x2 d, a``."""
-    if written.name != "f16x2" or "rn" not in instruction.modifiers:
+    if result_kind.name != "f16x2" or "rn" not in instruction.modifiers:
         return bind.unsupported()
-    number = FORMATS[read.name.removesuffix("x2")]
-    finished: Callable[[Value], Value] = _positive if "relu" in instruction.modifiers else lambda value: value
+    fp8_format = FORMATS[source_kind.name.removesuffix("x2")]
+    finish: Callable[[Value], Value] = _relu if "relu" in instruction.modifiers else lambda value: value
     target, source = operands_of(instruction, 2)
 
     def convert(pair: Value) -> Value:
-        return join_words([finished(number.decoded(codes)) for codes in split_words(pair, U8)], U32)
+        return join_words([finish(fp8_format.decoded(codes)) for codes in split_words(pair, U8)], U32)
 
-    return bind.pure(convert, bind.target(target, written), bind.source(source, read))
+    return bind.pure(convert, bind.target(target, result_kind), bind.source(source, source_kind))
 
 
-def conversion(written: ScalarType, read: ScalarType, modifiers: tuple[str, ...]) -> Callable[[Value], Value]:
-    """The function from values of type ``read`` to ``written``. Raises KeyError for a form that does not exist here."""
-    integral = next((_ROUND_TO_INTEGER[modifier] for modifier in modifiers if modifier in _ROUND_TO_INTEGER), None)
+def conversion(
+    result_kind: ScalarType, source_kind: ScalarType, modifiers: tuple[str, ...]
+) -> Callable[[Value], Value]:
+    """Return the function from values of type ``source_kind`` to ``result_kind``.
+
+    Raises KeyError for a form that does not exist here.
+    """
+    round_to_integer = next(
+        (_ROUND_TO_INTEGER[modifier] for modifier in modifiers if modifier in _ROUND_TO_INTEGER), None
+    )
     mode = next((modifier for modifier in modifiers if modifier in _ROUNDINGS), "rn")
-    if read.is_integer and written.is_integer:
-        return _between_integers(written, "sat" in modifiers)
-    if read.is_integer:
-        function = _from_integer(written, mode)
-    elif written.is_integer:
-        function = _to_integer(written, read, integral or np.trunc)
+    if source_kind.is_integer and result_kind.is_integer:
+        return _between_integers(result_kind, "sat" in modifiers)
+    if source_kind.is_integer:
+        function = _from_integer(result_kind, mode)
+    elif result_kind.is_integer:
+        function = _to_integer(result_kind, source_kind, round_to_integer or np.trunc)
     else:
-        function = _between_floats(written, read, integral, mode)
-    if "ftz" in modifiers and read.name == "f32" and written.name != "f16":  # there, a GPU rounds subnormal numbers
+        function = _between_floats(result_kind, source_kind, round_to_integer, mode)
+    if (
+        "ftz" in modifiers and source_kind.name == "f32" and result_kind.name != "f16"
+    ):  # there, a GPU rounds subnormal numbers
         function = _after(flushed, function)
-    if written.name == "f32" and "ftz" in modifiers:
+    if result_kind.name == "f32" and "ftz" in modifiers:
         function = _after(function, flushed)
     if "satfinite" in modifiers:
-        function = _after(function, _FINITE[written.name])
-    if "sat" in modifiers and written.kind == "f":
+        function = _after(function, _FINITE_SATURATIONS[result_kind.name])
+    if "sat" in modifiers and result_kind.kind == "f":
         function = _after(function, saturated)
     if "relu" in modifiers:
-        if read.kind != "f":
+        if source_kind.kind != "f":
             raise KeyError("relu")
-        function = _after(_positive, function)
+        function = _after(_relu, function)
     return function
 
 
-def _after(first: Callable[[Value], Value], last: Callable[[Value], Value]) -> Callable[[Value], Value]:
+def _after(first: Callable[[Value], Value], outer: Callable[[Value], Value]) -> Callable[[Value], Value]:
     def compute(value: Value) -> Value:
-        return last(first(value))
+        return outer(first(value))
 
     return compute
 
 
-def _between_integers(written: ScalarType, saturates: bool) -> Callable[[Value], Value]:
-    limits = np.iinfo(written.dtype)
+def _between_integers(result_kind: ScalarType, saturates: bool) -> Callable[[Value], Value]:
+    limits = np.iinfo(result_kind.dtype)
 
     def saturate(value: Value) -> Value:
-        own = np.iinfo(value.dtype)
-        low, high = max(limits.min, own.min), min(limits.max, own.max)
-        return np.clip(value, value.dtype.type(low), value.dtype.type(high)).astype(written.dtype)
+        value_limits = np.iinfo(value.dtype)
+        min_value, max_value = max(limits.min, value_limits.min), min(limits.max, value_limits.max)
+        return np.clip(value, value.dtype.type(min_value), value.dtype.type(max_value)).astype(result_kind.dtype)
 
     def wrap(value: Value) -> Value:
-        return value.astype(written.dtype)
+        return value.astype(result_kind.dtype)
 
     return saturate if saturates else wrap
 
 
-def _from_integer(written: ScalarType, mode: str) -> Callable[[Value], Value]:
-    if written.kind == "bf":
-        return lambda value: to_bfloat16(odd_single(_exact(value)), mode)
+def _from_integer(result_kind: ScalarType, mode: str) -> Callable[[Value], Value]:
+    if result_kind.kind == "bf":
+        return lambda value: to_bfloat16(odd_single(_as_double(value)), mode)
     if mode == "rn":
-        if written.dtype == F16:
+        if result_kind.dtype == F16:
             return lambda value: value.astype(F64).astype(F16)
-        return lambda value: value.astype(written.dtype)
-    if written.dtype == F64:
+        return lambda value: value.astype(result_kind.dtype)
+    if result_kind.dtype == F64:
         return lambda value: directed_sum(*_parts(value), mode)
-    return lambda value: shortened(_exact(value), written.dtype, mode)
+    return lambda value: shortened(_as_double(value), result_kind.dtype, mode)
 
 
-def _exact(value: Value) -> Value:
+def _as_double(value: Value) -> Value:
     """An integer as a double, rounded to odd if it has too many digits."""
     return value.astype(F64) if value.dtype.itemsize < 8 else odd_sum(*_parts(value))
 
@@ -199,41 +212,51 @@ def _parts(value: Value) -> tuple[Value, Value]:
     return high.astype(F64) * 2.0**32, low.astype(F64)
 
 
-def _to_integer(written: ScalarType, read: ScalarType, integral: Callable[[Value], Any]) -> Callable[[Value], Value]:
+def _to_integer(
+    result_kind: ScalarType, source_kind: ScalarType, round_to_integer: Callable[[Value], Any]
+) -> Callable[[Value], Value]:
     """Return the conversion to an integer type. Out of range: its nearest integer. NaN: 0, or the top bit where doubles
     or 64 bits are involved.
     """
-    limits = np.iinfo(written.dtype)
-    above = float(limits.max) + 1.0 if written.bits == 64 else float(limits.max)
-    has_top_bit = read.name == "f64" or written.bits == 64
-    nan = np.array(1 << (written.bits - 1), np.uint64).astype(written.dtype) if has_top_bit else written.dtype.type(0)
+    limits = np.iinfo(result_kind.dtype)
+    max_value = float(limits.max) + 1.0 if result_kind.bits == 64 else float(limits.max)
+    has_top_bit = source_kind.name == "f64" or result_kind.bits == 64
+    nan = (
+        np.array(1 << (result_kind.bits - 1), np.uint64).astype(result_kind.dtype)
+        if has_top_bit
+        else result_kind.dtype.type(0)
+    )
 
     def convert(value: Value) -> Value:
-        exact = from_bfloat16(value) if read.kind == "bf" else value
-        rounded = integral(exact.astype(F64))
-        too_large, too_small, bad = rounded >= above, rounded < float(limits.min), np.isnan(rounded)
-        inside = np.where(too_large | too_small | bad, 0.0, rounded)
-        result = inside.astype(written.dtype)
-        result = np.where(too_large, written.dtype.type(limits.max), result)
-        result = np.where(too_small, written.dtype.type(limits.min), result)
-        return np.where(bad, nan, result)
+        numbers = from_bfloat16(value) if source_kind.kind == "bf" else value
+        rounded_numbers = round_to_integer(numbers.astype(F64))
+        is_too_large, is_too_small, is_nan = (
+            rounded_numbers >= max_value,
+            rounded_numbers < float(limits.min),
+            np.isnan(rounded_numbers),
+        )
+        in_range = np.where(is_too_large | is_too_small | is_nan, 0.0, rounded_numbers)
+        result = in_range.astype(result_kind.dtype)
+        result = np.where(is_too_large, result_kind.dtype.type(limits.max), result)
+        result = np.where(is_too_small, result_kind.dtype.type(limits.min), result)
+        return np.where(is_nan, nan, result)
 
     return convert
 
 
 def _between_floats(
-    written: ScalarType, read: ScalarType, integral: Callable[[Value], Any] | None, mode: str
+    result_kind: ScalarType, source_kind: ScalarType, round_to_integer: Callable[[Value], Any] | None, mode: str
 ) -> Callable[[Value], Value]:
-    if written.name == "tf32":
+    if result_kind.name == "tf32":
         return _TO_TF32[mode]
-    if written.kind == "bf":
+    if result_kind.kind == "bf":
         return lambda value: to_bfloat16(value if value.dtype == F32 else odd_single(value.astype(F64)), mode)
-    decode: Callable[[Value], Value] = from_bfloat16 if read.kind == "bf" else lambda value: value
-    if integral is not None:
-        return lambda value: integral(decode(value)).astype(written.dtype)
-    if mode == "rn" or written.bits >= read.bits:
-        return lambda value: decode(value).astype(written.dtype)
-    return lambda value: shortened(value, written.dtype, mode)
+    decode: Callable[[Value], Value] = from_bfloat16 if source_kind.kind == "bf" else lambda value: value
+    if round_to_integer is not None:
+        return lambda value: round_to_integer(decode(value)).astype(result_kind.dtype)
+    if mode == "rn" or result_kind.bits >= source_kind.bits:
+        return lambda value: decode(value).astype(result_kind.dtype)
+    return lambda value: shortened(value, result_kind.dtype, mode)
 
 
 def _to_tf32(mode: str) -> Callable[[Value], Value]:
@@ -241,9 +264,9 @@ def _to_tf32(mode: str) -> Callable[[Value], Value]:
 
     def convert(value: Value) -> Value:
         bits = value.view(U32)
-        odd = (bits >> np.uint32(13)) & np.uint32(1)
-        added: Any = {"rna": np.uint32(0x1000), "rn": odd + np.uint32(0xFFF), "rz": np.uint32(0)}[mode]
-        return np.where(np.isfinite(value), (bits + added) & np.uint32(0xFFFFE000), bits).view(F32)
+        last_kept_bit = (bits >> np.uint32(13)) & np.uint32(1)
+        addend: Any = {"rna": np.uint32(0x1000), "rn": last_kept_bit + np.uint32(0xFFF), "rz": np.uint32(0)}[mode]
+        return np.where(np.isfinite(value), (bits + addend) & np.uint32(0xFFFFE000), bits).view(F32)
 
     return convert
 
@@ -251,69 +274,73 @@ def _to_tf32(mode: str) -> Callable[[Value], Value]:
 _TO_TF32: Final = {mode: _to_tf32(mode) for mode in ("rna", "rn", "rz")}
 
 
-def _finite(largest: int, infinity: int, nan: int, dtype: DType) -> Callable[[Value], Value]:
-    """``.satfinite``: the ``largest`` number for an infinity, of either sign, and one code for NaN."""
+def _finite_saturation(max_number: int, infinity: int, nan: int, dtype: DType) -> Callable[[Value], Value]:
+    """``.satfinite``: the ``max_number`` number for an infinity, of either sign, and one code for NaN."""
     sign = dtype.type(1 << 8 * dtype.itemsize - 1)
 
     def saturate(value: Value) -> Value:
         bits = value.view(dtype)
         size = bits & ~sign
-        saturated = np.where(size == dtype.type(infinity), dtype.type(largest) | (bits & sign), bits)
-        return np.where(size > dtype.type(infinity), dtype.type(nan), saturated).view(value.dtype)
+        finite_bits = np.where(size == dtype.type(infinity), dtype.type(max_number) | (bits & sign), bits)
+        return np.where(size > dtype.type(infinity), dtype.type(nan), finite_bits).view(value.dtype)
 
     return saturate
 
 
-_FINITE: Final = {
-    "f16": _finite(0x7BFF, 0x7C00, 0x7FFF, U16),
-    "bf16": _finite(0x7F7F, 0x7F80, 0x7FFF, U16),
-    "tf32": _finite(0x7F7FE000, 0x7F800000, 0x7FFFFFFF, U32),
+_FINITE_SATURATIONS: Final = {
+    "f16": _finite_saturation(0x7BFF, 0x7C00, 0x7FFF, U16),
+    "bf16": _finite_saturation(0x7F7F, 0x7F80, 0x7FFF, U16),
+    "tf32": _finite_saturation(0x7F7FE000, 0x7F800000, 0x7FFFFFFF, U32),
 }
 
 
 def _build(instruction: Instruction, bind: Binder) -> Operation:
     if instruction.modifiers[0] == "pack":
         return _build_pack(instruction, bind)
-    written, read = types_of(instruction, 2)
-    if written.kind == "f8x2":
-        return build_to_fp8(instruction, written, read, bind)
-    if read.kind == "f8x2":
-        return build_from_fp8(instruction, written, read, bind)
-    if read.kind == "x2":
+    result_kind, source_kind = types_of(instruction, 2)
+    if result_kind.kind == "f8x2":
+        return build_to_fp8(instruction, result_kind, source_kind, bind)
+    if source_kind.kind == "f8x2":
+        return build_from_fp8(instruction, result_kind, source_kind, bind)
+    if source_kind.kind == "x2":
         bind.unsupported()
-    if written.kind == "x2":
-        return _build_to_pair(instruction, written, read, bind)
+    if result_kind.kind == "x2":
+        return _build_to_pair(instruction, result_kind, source_kind, bind)
     target, source = operands_of(instruction, 2)
-    function = conversion(written, read, instruction.modifiers)
-    return bind.pure(function, bind.target(target, written), bind.source(source, read))
+    function = conversion(result_kind, source_kind, instruction.modifiers)
+    return bind.pure(function, bind.target(target, result_kind), bind.source(source, source_kind))
 
 
-def _build_to_pair(instruction: Instruction, written: ScalarType, read: ScalarType, bind: Binder) -> Operation:
+def _build_to_pair(
+    instruction: Instruction, result_kind: ScalarType, source_kind: ScalarType, bind: Binder
+) -> Operation:
     """``cvt.rn.f16x2.f32 d, a, b``: a becomes the upper half, b the lower one."""
     target, upper, lower = operands_of(instruction, 3)
-    element = TYPES[written.name.removesuffix("x2")]
-    function = conversion(element, read, instruction.modifiers)
+    element = TYPES[result_kind.name.removesuffix("x2")]
+    function = conversion(element, source_kind, instruction.modifiers)
 
     def convert(a: Value, b: Value) -> Value:
         return join_words([function(b), function(a)], U32)
 
-    return bind.pure(convert, bind.target(target, written), bind.source(upper, read), bind.source(lower, read))
+    return bind.pure(
+        convert, bind.target(target, result_kind), bind.source(upper, source_kind), bind.source(lower, source_kind)
+    )
 
 
 def _build_pack(instruction: Instruction, bind: Binder) -> Operation:
     """``cvt.pack.sat.type.s32{.b32} d, a, b{, c}``: a and b saturated side by side, above them the low bits of c."""
     element = TYPES[instruction.modifiers[2]]
-    target, a, b, *optional = operands_of(instruction, 3, 4)
+    target, a, b, *low_operands = operands_of(instruction, 3, 4)
     s32, u32 = TYPES["s32"], TYPES["u32"]
     saturate = _between_integers(element, saturates=True)
     bits = np.uint32(element.bits)
     mask = np.uint32((1 << element.bits) - 1)
 
     def pack(x: Value, y: Value, *above: Value) -> Value:
-        low = (saturate(y).astype(S64).astype(U32) & mask) | ((saturate(x).astype(S64).astype(U32) & mask) << bits)
-        return low if not above else low | (above[0] << (bits + bits))
+        pair = (saturate(y).astype(S64).astype(U32) & mask) | ((saturate(x).astype(S64).astype(U32) & mask) << bits)
+        return pair if not above else pair | (above[0] << (bits + bits))
 
-    sources = [bind.source(a, s32), bind.source(b, s32), *(bind.source(c, u32) for c in optional)]
+    sources = [bind.source(a, s32), bind.source(b, s32), *(bind.source(c, u32) for c in low_operands)]
     return bind.pure(pack, bind.target(target, u32), *sources)
 
 

@@ -76,21 +76,21 @@ def _format_argument(match: re.Match[bytes], arguments: _Arguments, string_at: C
     if kind not in _INTEGERS + _FLOATS + b"ps":
         return match[0]
     width = _number(width, arguments)
-    shape = b"%" + flags + width + (b"" if precision is None else b"." + _number(precision, arguments))
+    specifier = b"%" + flags + width + (b"" if precision is None else b"." + _number(precision, arguments))
     if kind == b"s":
-        return (shape + b"s") % string_at(int(arguments.take("Q")))
+        return (specifier + b"s") % string_at(int(arguments.take("Q")))
     if kind == b"p":
         return (b"%" + flags + width + b"s") % (b"0x%x" % int(arguments.take("Q")))
     if kind in _FLOATS:
-        return _float(shape, kind, float(arguments.take("d")))
-    return _integer(shape, kind, length, arguments)
+        return _float_text(specifier, kind, float(arguments.take("d")))
+    return _integer(specifier, kind, length, arguments)
 
 
 def _number(text: bytes, arguments: _Arguments) -> bytes:
     return b"%d" % int(arguments.take("i")) if text == b"*" else text
 
 
-def _float(shape: bytes, kind: bytes, value: float) -> bytes:
+def _float_text(shape: bytes, kind: bytes, value: float) -> bytes:
     if kind in b"aA":
         return value.hex().encode()
     return (shape + kind) % value
@@ -134,14 +134,14 @@ class Heap:
 
     def take(self, size: int) -> int:
         """The address of ``size`` bytes at a multiple of 16, 0 where there is no such room."""
-        needed = HEADER + -(-max(size, 1) // 16) * 16
+        needed_bytes = HEADER + -(-max(size, 1) // 16) * 16
         offset = 0
         while offset < HEAP_BYTES:
             word = offset // 8
             if not self._words[word + 1]:
                 self._join_free(word)
-                if self._words[word] >= needed:
-                    self._split(word, needed)
+                if self._words[word] >= needed_bytes:
+                    self._split(word, needed_bytes)
                     return self._address + offset + HEADER
             offset = 8 * self._after(word)
         return 0
@@ -157,28 +157,28 @@ class Heap:
             raise TrapError(text, text)
         self._words[offset // 8 + 1] = 0
 
-    def _join_free(self, here: int) -> None:
+    def _join_free(self, piece: int) -> None:
         """Make one of a free piece and the free ones right behind it."""
-        after = self._after(here)
-        while after < len(self._words) and not self._words[after + 1]:
-            self._words[here] = 8 * (self._after(after) - here)
-            after = self._after(here)
+        next_piece = self._after(piece)
+        while next_piece < len(self._words) and not self._words[next_piece + 1]:
+            self._words[piece] = 8 * (self._after(next_piece) - piece)
+            next_piece = self._after(piece)
 
-    def _after(self, here: int) -> int:
+    def _after(self, piece: int) -> int:
         """The piece behind one, as the number of its first word. Raises TrapError if the header has no valid size."""
-        size = int(self._words[here])
-        if size < HEADER or size % 16 or here + size // 8 > len(self._words):
-            address = self._address + 8 * here + HEADER
+        size = int(self._words[piece])
+        if size < HEADER or size % 16 or piece + size // 8 > len(self._words):
+            address = self._address + 8 * piece + HEADER
             text = f"a store out of bounds overwrote the malloc header of the memory at {address:#x}"
             raise TrapError(text, text)
-        return here + size // 8
+        return piece + size // 8
 
-    def _split(self, here: int, needed: int) -> None:
-        left = int(self._words[here]) - needed
-        if left > HEADER:
-            self._words[here] = needed
-            self._words[here + needed // 8 : here + needed // 8 + 2] = left, 0
-        self._words[here + 1] = 1
+    def _split(self, piece: int, needed_bytes: int) -> None:
+        rest_bytes = int(self._words[piece]) - needed_bytes
+        if rest_bytes > HEADER:
+            self._words[piece] = needed_bytes
+            self._words[piece + needed_bytes // 8 : piece + needed_bytes // 8 + 2] = rest_bytes, 0
+        self._words[piece + 1] = 1
 
 
 if TYPE_CHECKING:
@@ -192,43 +192,46 @@ class _ThreadMemory:
     """Bytes at generic addresses, as a thread sees them."""
 
     def __init__(self, line: int) -> None:
-        self._of_size = {kind.itemsize: (PointerAccess(kind.itemsize, line), kind) for kind in (U8, U32, U64)}
+        self._access_by_size = {kind.itemsize: (PointerAccess(kind.itemsize, line), kind) for kind in (U8, U32, U64)}
 
     def bytes_at(self, group: ThreadGroup, lane: int, address: int, size: int) -> bytes:
         """Return the bytes at an address of a lane. Raises MemoryFaultError."""
-        single = group.select(np.array([lane]), group.block, ())
-        step = size if size in self._of_size and address % size == 0 else 1
-        access, kind = self._of_size[step]
+        one_lane = group.select(np.array([lane]), group.block, ())
+        step = size if size in self._access_by_size and address % size == 0 else 1
+        access, kind = self._access_by_size[step]
         return b"".join(
             part.view(kind)[part.element].tobytes()
             for start in np.uint64(address) + np.arange(0, size, step, dtype=U64)
-            for part in access.parts_at(single, start.reshape(1))
+            for part in access.parts_at(one_lane, start.reshape(1))
         )
 
     def string_at(self, group: ThreadGroup, lane: int, address: int) -> bytes:
         """The bytes up to a NUL."""
-        held = bytearray()
-        while len(held) < _MAX_STRING_BYTES and (byte := self.bytes_at(group, lane, address + len(held), 1)) != b"\0":
-            held += byte
-        return bytes(held)
+        content = bytearray()
+        while (
+            len(content) < _MAX_STRING_BYTES
+            and (byte := self.bytes_at(group, lane, address + len(content), 1)) != b"\0"
+        ):
+            content += byte
+        return bytes(content)
 
 
 def build_device_call(instruction: Instruction, bind: Binder) -> Operation | None:
     """The call of such a function; None for another one."""
-    called = next((operand for operand in instruction.operands if isinstance(operand, Symbol)), None)
-    entity = bind.names.find(called.name) if called is not None else None
-    if called is None or called.name not in FUNCTIONS:
+    callee = next((operand for operand in instruction.operands if isinstance(operand, Symbol)), None)
+    entity = bind.names.find(callee.name) if callee is not None else None
+    if callee is None or callee.name not in FUNCTIONS:
         return None
     if not isinstance(entity, FunctionName) or entity.function.body is not None:
         return None
     groups = [operand for operand in instruction.operands if isinstance(operand, Parenthesised)]
     has_result = isinstance(instruction.operands[0], Parenthesised)
-    passed = [_bytes(element, bind) for group in groups[has_result:] for element in group.elements]
+    arguments = [_bytes(element, bind) for group in groups[has_result:] for element in group.elements]
     result = _bytes(groups[0].elements[0], bind) if has_result else None
-    bind.effects.reads.update(entity.index for entity in passed)
+    bind.effects.reads.update(entity.index for entity in arguments)
     if result is not None:
         bind.effects.writes.add(result.index)
-    return _operation(FUNCTIONS[called.name], passed, result, bind.line)
+    return _call_operation(FUNCTIONS[callee.name], arguments, result, bind.line)
 
 
 def _bytes(operand: Operand, bind: Binder) -> BytesName:
@@ -236,18 +239,20 @@ def _bytes(operand: Operand, bind: Binder) -> BytesName:
     return entity if isinstance(entity, BytesName) else bind.unsupported()
 
 
-def _operation(function: DeviceFunction, passed: list[BytesName], result: BytesName | None, line: int) -> Operation:
+def _call_operation(
+    function: DeviceFunction, arguments: list[BytesName], result: BytesName | None, line: int
+) -> Operation:
     memory = _ThreadMemory(line)
 
     def run(group: ThreadGroup) -> None:
         values = []
-        for entity in passed:
-            held = np.ascontiguousarray(group.registers[entity.index])
-            values.append(held.view(U64 if entity.size == 8 else U32)[:, 0])
-        given = function(group, memory, values)
+        for entity in arguments:
+            argument_bytes = np.ascontiguousarray(group.registers[entity.index])
+            values.append(argument_bytes.view(U64 if entity.size == 8 else U32)[:, 0])
+        returned = function(group, memory, values)
         if result is not None:
             kind = U64 if result.size == 8 else U32
-            value = np.zeros(group.lanes.count, kind) if given is None else given.astype(kind)
+            value = np.zeros(group.lanes.count, kind) if returned is None else returned.astype(kind)
             group.registers[result.index] = value.reshape(-1, 1).view(U8)
 
     return run
@@ -258,9 +263,9 @@ def _print(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Va
     formats, lists = values
     texts: dict[int, bytes] = {}
     for lane in range(group.lanes.count):
-        place, start = int(formats[lane]), int(lists[lane])
-        if place not in texts:
-            texts[place] = memory.string_at(group, lane, place)
+        format_address, start = int(formats[lane]), int(lists[lane])
+        if format_address not in texts:
+            texts[format_address] = memory.string_at(group, lane, format_address)
 
         def read(offset: int, size: int, lane: int = lane, start: int = start) -> bytes:
             return memory.bytes_at(group, lane, start + offset, size)
@@ -268,18 +273,22 @@ def _print(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Va
         def string_at(address: int, lane: int = lane) -> bytes:
             return memory.string_at(group, lane, address)
 
-        group.batch.printf_output.append(format_text(texts[place], read, string_at))
-    return np.array([count_of_arguments(texts[int(place)]) for place in formats], U32)
+        group.batch.printf_output.append(format_text(texts[format_address], read, string_at))
+    return np.array([count_of_arguments(texts[int(format_address)]) for format_address in formats], U32)
 
 
-def _fail(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value | None:
+def _fail_assertion(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value | None:
     """``__assertfail(message, file, line, function, size of a character)``."""
     message, file, line, function = (int(value[0]) for value in values[:4])
-    places = (message, file, function)
-    what, where, who = (memory.string_at(group, 0, place).decode("utf-8", "replace") for place in places)
+    addresses = (message, file, function)
+    assertion, file_name, function_name = (
+        memory.string_at(group, 0, place).decode("utf-8", "replace") for place in addresses
+    )
     thread = group.batch.describe(group.lanes, 0)
-    place = f"{where}:{line}"
-    raise KernelAssertionError(f"{place}: {who}: {thread}: assertion `{what}` failed", f"`{what}` at {place}")
+    place = f"{file_name}:{line}"
+    raise KernelAssertionError(
+        f"{place}: {function_name}: {thread}: assertion `{assertion}` failed", f"`{assertion}` at {place}"
+    )
 
 
 def _allocate(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value:  # noqa: ARG001
@@ -299,7 +308,7 @@ def _free(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Val
 
 FUNCTIONS: Final[dict[str, DeviceFunction]] = {
     "vprintf": _print,
-    "__assertfail": _fail,
+    "__assertfail": _fail_assertion,
     "malloc": _allocate,
     "free": _free,
 }

@@ -71,7 +71,7 @@ def _maximum(a: Value, b: Value) -> Value:
     return np.where((a == 0) & (b == 0), np.where(np.signbit(a), b, a), result) if (result == 0).any() else result
 
 
-def _in_double(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
+def _compute_in_double(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
     """``function`` computed in double precision, rounded to the type of its operand."""
 
     def compute(value: Value) -> Value:
@@ -101,12 +101,12 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "max": _maximum,
     "sqrt": np.sqrt,
     "rcp": _reciprocal,
-    "rsqrt": _in_double(_reciprocal_root),
-    "ex2": _in_double(np.exp2),
-    "lg2": _in_double(np.log2),
-    "sin": _in_double(np.sin),
-    "cos": _in_double(np.cos),
-    "tanh": _in_double(np.tanh),
+    "rsqrt": _compute_in_double(_reciprocal_root),
+    "ex2": _compute_in_double(np.exp2),
+    "lg2": _compute_in_double(np.log2),
+    "sin": _compute_in_double(np.sin),
+    "cos": _compute_in_double(np.cos),
+    "tanh": _compute_in_double(np.tanh),
     "copysign": lambda sign, size: np.copysign(size, sign),
 }
 
@@ -122,12 +122,12 @@ def saturated(value: Value) -> Value:
     return choose(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
 
 
-def _rectified(value: Value) -> Value:
+def _relu(value: Value) -> Value:
     """Negative numbers, and -0, as 0 (``.relu``); NaN stays."""
     return np.where(value <= 0, value.dtype.type(0), value)
 
 
-def _rectified_bits(bits: Value) -> Value:
+def _relu_bits(bits: Value) -> Value:
     """Return the bits of bfloat16 numbers with 0 for negative ones."""
     return np.where(from_bfloat16(bits) <= 0, np.uint16(0), bits)
 
@@ -135,23 +135,23 @@ def _rectified_bits(bits: Value) -> Value:
 def _summed(a: Value, b: Value, mode: str) -> Value:
     """a + b as float32; terms that cancel give -0 when rounding down."""
     total = to_single(odd_sum(a, b), mode)
-    cancels = (total == 0) & (np.signbit(a) != np.signbit(b)) & (a + b == 0)
-    return np.where(cancels, -np.abs(total), total) if mode == "rm" else total
+    is_cancelled = (total == 0) & (np.signbit(a) != np.signbit(b)) & (a + b == 0)
+    return np.where(is_cancelled, -np.abs(total), total) if mode == "rm" else total
 
 
-def _directed(opcode: str, kind: str, mode: str) -> Callable[..., Value]:
+def _directed_function(opcode: str, kind: str, mode: str) -> Callable[..., Value]:
     """Arithmetic of one of ``kind`` with a rounding mode other than nearest even."""
     if kind == "f64" or opcode not in ("add", "sub", "mul", "fma"):
         if opcode not in OPCODES_OF_DIRECTED or kind not in ("f32", "f64"):
             raise KeyError(opcode)
         return directed(opcode, mode, fma64 if opcode == "fma" else _FUNCTIONS[opcode])
 
-    def compute(a: Value, b: Value, *rest: Value) -> Value:
+    def compute(a: Value, b: Value, *addend: Value) -> Value:
         x, y = a.astype(F64), b.astype(F64)
         if opcode == "mul":
             return to_single(x * y, mode)
         if opcode == "fma":
-            return _summed(x * y, rest[0].astype(F64), mode)
+            return _summed(x * y, addend[0].astype(F64), mode)
         return _summed(x, y if opcode == "add" else -y, mode)
 
     if kind != "f32":
@@ -163,7 +163,7 @@ def _fma16(a: Value, b: Value, c: Value) -> Value:
     return fma_odd(a, b, c).astype(F16)
 
 
-def _of_bfloat16(opcode: str, modifiers: tuple[str, ...]) -> Callable[..., Value]:
+def _bfloat16_function(opcode: str, modifiers: tuple[str, ...]) -> Callable[..., Value]:
     """A function of float32 for one of bfloat16 bits."""
     if opcode == "fma":
         return lambda *bits: to_bfloat16(odd_single(fma_odd(*(from_bfloat16(operand) for operand in bits))))
@@ -171,7 +171,7 @@ def _of_bfloat16(opcode: str, modifiers: tuple[str, ...]) -> Callable[..., Value
         return lambda bits: bits ^ np.uint16(0x8000)
     if opcode == "abs":
         return lambda bits: bits & np.uint16(0x7FFF)
-    function = _extreme(opcode, modifiers) if opcode in ("min", "max") else _FUNCTIONS[opcode]
+    function = _extreme_function(opcode, modifiers) if opcode in ("min", "max") else _FUNCTIONS[opcode]
     return lambda *bits: to_bfloat16(function(*(from_bfloat16(operand) for operand in bits)))
 
 
@@ -182,15 +182,15 @@ def _plain(opcode: str, kind: str, modifiers: tuple[str, ...]) -> Callable[..., 
     """The function for scalars of type ``kind``, rounding included."""
     mode = next((modifier for modifier in modifiers if modifier in DIRECTED), "")
     if mode:
-        return _directed(opcode, kind, mode)
+        return _directed_function(opcode, kind, mode)
     if kind == "bf16":
-        return _of_bfloat16(opcode, modifiers)
+        return _bfloat16_function(opcode, modifiers)
     if opcode == "fma":
         return _FMA[kind]
-    return _extreme(opcode, modifiers) if opcode in ("min", "max") else _FUNCTIONS[opcode]
+    return _extreme_function(opcode, modifiers) if opcode in ("min", "max") else _FUNCTIONS[opcode]
 
 
-def _extreme(opcode: str, modifiers: tuple[str, ...]) -> Callable[..., Value]:
+def _extreme_function(opcode: str, modifiers: tuple[str, ...]) -> Callable[..., Value]:
     """``min`` and ``max``: NaN of two only, or with ``.NaN`` of one; ``.xorsign.abs``: of sizes, with both signs."""
     function: Callable[..., Value] = _FUNCTIONS[opcode]
     if "NaN" in modifiers:
@@ -215,34 +215,34 @@ def _or_nan(function: Callable[..., Value]) -> Callable[..., Value]:
 def arithmetic(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Callable[..., Value]:
     """The function of an instruction, with all its modifiers. Raises KeyError for a form that does not exist here."""
     if kind.kind == "x2":
-        return _on_pairs(opcode, kind, modifiers)
+        return _pair_function(opcode, kind, modifiers)
     function = _plain(opcode, kind.name, modifiers)
     if "oob" in modifiers:
         raise KeyError("oob")
     if "ftz" in modifiers and kind.name in ("f32", "f16"):
-        function = _flushing(function)
+        function = _flush_operands(function)
     if "sat" in modifiers:
-        function = _then(function, saturated)
+        function = _compose(function, saturated)
     if "relu" in modifiers:
-        function = _then(function, _rectified if kind.kind == "f" else _rectified_bits)
+        function = _compose(function, _relu if kind.kind == "f" else _relu_bits)
     return function
 
 
-def _flushing(function: Callable[..., Value]) -> Callable[..., Value]:
+def _flush_operands(function: Callable[..., Value]) -> Callable[..., Value]:
     def compute(*operands: Value) -> Value:
         return flushed(function(*(flushed(operand) for operand in operands)))
 
     return compute
 
 
-def _then(function: Callable[..., Value], last: Callable[[Value], Value]) -> Callable[..., Value]:
+def _compose(function: Callable[..., Value], following: Callable[[Value], Value]) -> Callable[..., Value]:
     def compute(*operands: Value) -> Value:
-        return last(function(*operands))
+        return following(function(*operands))
 
     return compute
 
 
-def _on_pairs(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Callable[..., Value]:
+def _pair_function(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Callable[..., Value]:
     element = TYPES[kind.name.removesuffix("x2")]
     function = arithmetic(opcode, element, modifiers)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _HALF: Final = np.uint64(32)
-_LOW: Final = np.uint64(0xFFFFFFFF)
+_LOW_MASK: Final = np.uint64(0xFFFFFFFF)
 
 
 def wide_type(kind: ScalarType) -> ScalarType:
@@ -44,25 +44,25 @@ def high_product(a: Value, b: Value) -> Value:
     """The upper half of the product of two integers of the same type."""
     bits = 8 * a.dtype.itemsize
     if bits < 64:
-        wide = (SIGNED if a.dtype.kind == "i" else UNSIGNED)[2 * bits]
-        product: Value = (a.astype(wide) * b.astype(wide)) >> wide.type(bits)
+        wide_dtype = (SIGNED if a.dtype.kind == "i" else UNSIGNED)[2 * bits]
+        product: Value = (a.astype(wide_dtype) * b.astype(wide_dtype)) >> wide_dtype.type(bits)
         return product.astype(a.dtype)
-    high = _high_unsigned(a.view(U64), b.view(U64)).view(a.dtype)
+    upper_half = _upper_product_half(a.view(U64), b.view(U64)).view(a.dtype)
     if a.dtype.kind == "i":
         # Two's complement: a negative factor stands for itself plus 2**64.
-        high = high - np.where(a < 0, b, 0) - np.where(b < 0, a, 0)
-    return high.astype(a.dtype)
+        upper_half = upper_half - np.where(a < 0, b, 0) - np.where(b < 0, a, 0)
+    return upper_half.astype(a.dtype)
 
 
-def _high_unsigned(a: Value, b: Value) -> Value:
-    a_low, a_high, b_low, b_high = a & _LOW, a >> _HALF, b & _LOW, b >> _HALF
+def _upper_product_half(a: Value, b: Value) -> Value:
+    a_low, a_high, b_low, b_high = a & _LOW_MASK, a >> _HALF, b & _LOW_MASK, b >> _HALF
     middle = a_high * b_low + ((a_low * b_low) >> _HALF)
-    other = a_low * b_high + (middle & _LOW)
-    result: Value = a_high * b_high + (middle >> _HALF) + (other >> _HALF)
+    lower_middle = a_low * b_high + (middle & _LOW_MASK)
+    result: Value = a_high * b_high + (middle >> _HALF) + (lower_middle >> _HALF)
     return result
 
 
-def _wide_product(wide: DType) -> Callable[[Value, Value], Value]:
+def _wide_multiplication(wide: DType) -> Callable[[Value, Value], Value]:
     def multiply(a: Value, b: Value) -> Value:
         product: Value = a.astype(wide) * b.astype(wide)
         return product
@@ -91,28 +91,28 @@ def remainder(a: Value, b: Value) -> Value:
     return np.where(zero, a, np.fmod(a, np.where(zero, b.dtype.type(1), b)))
 
 
-def _clamped(function: Callable[..., Value]) -> Callable[..., Value]:
+def _saturated_function(function: Callable[..., Value]) -> Callable[..., Value]:
     """32-bit signed arithmetic that saturates (``.sat``)."""
     limits = np.iinfo(np.int32)
 
-    def saturating(*operands: Value) -> Value:
-        exact = function(*(operand.astype(S64) for operand in operands))
-        return np.clip(exact, limits.min, limits.max).astype(np.int32)
+    def saturate(*operands: Value) -> Value:
+        result = function(*(operand.astype(S64) for operand in operands))
+        return np.clip(result, limits.min, limits.max).astype(np.int32)
 
-    return saturating
+    return saturate
 
 
-def _low24(value: Value) -> Value:
+def _low_24_bits(value: Value) -> Value:
     """The low 24 bits, sign-extended for a signed type."""
     shift = value.dtype.type(8)
-    shifted: Value = (value << shift) >> shift
-    return shifted
+    result: Value = (value << shift) >> shift
+    return result
 
 
-def _product24(part: str) -> Callable[[Value, Value], Value]:
+def _multiplication_24(part: str) -> Callable[[Value, Value], Value]:
     def multiply(a: Value, b: Value) -> Value:
         wide = S64 if a.dtype.kind == "i" else U64
-        product = _low24(a).astype(wide) * _low24(b).astype(wide)
+        product = _low_24_bits(a).astype(wide) * _low_24_bits(b).astype(wide)
         return (product >> wide.type(16 if part == "hi" else 0)).astype(a.dtype)
 
     return multiply
@@ -122,17 +122,17 @@ def product(part: str, kind: ScalarType) -> Callable[[Value, Value], Value]:
     """Multiplication that keeps the ``lo``, ``hi`` or ``wide`` part of the product."""
     if part == "lo":
         return np.multiply
-    return high_product if part == "hi" else _wide_product(wide_type(kind).dtype)
+    return high_product if part == "hi" else _wide_multiplication(wide_type(kind).dtype)
 
 
-def _halfwords(function: Callable[..., Value], kind: ScalarType) -> Callable[..., Value]:
+def _halfword_function(function: Callable[..., Value], kind: ScalarType) -> Callable[..., Value]:
     """``function`` on both halves of 32-bit registers (``.u16x2``, ``.s16x2``)."""
     dtype = TYPES[kind.name.removesuffix("x2")].dtype
 
-    def both(*operands: Value) -> Value:
+    def apply_to_halves(*operands: Value) -> Value:
         return unpaired(function(*(pairs(operand, dtype) for operand in operands)), U32)
 
-    return both
+    return apply_to_halves
 
 
 def simple(function: Callable[..., Any], count: int = 3) -> Callable[[Instruction, Binder], Operation]:
@@ -140,13 +140,13 @@ def simple(function: Callable[..., Any], count: int = 3) -> Callable[[Instructio
 
     def build(instruction: Instruction, bind: Binder) -> Operation:
         kind = last_type(instruction)
-        applied: Callable[..., Value] = function
+        typed_function: Callable[..., Value] = function
         if "sat" in instruction.modifiers:
-            applied = _clamped(function)
+            typed_function = _saturated_function(function)
         if kind.kind == "x2":
-            applied = _halfwords(function, kind)
+            typed_function = _halfword_function(function, kind)
         target, *sources = operands_of(instruction, count)
-        return bind.pure(applied, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
+        return bind.pure(typed_function, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
 
     return build
 
@@ -155,8 +155,8 @@ def build_multiply(instruction: Instruction, bind: Binder) -> Operation:
     """``mul.lo|hi|wide.type d, a, b``."""
     part, kind = instruction.modifiers[0], last_type(instruction)
     target, a, b = operands_of(instruction, 3)
-    written = wide_type(kind) if part == "wide" else kind
-    return bind.pure(product(part, kind), bind.target(target, written), bind.source(a, kind), bind.source(b, kind))
+    result_kind = wide_type(kind) if part == "wide" else kind
+    return bind.pure(product(part, kind), bind.target(target, result_kind), bind.source(a, kind), bind.source(b, kind))
 
 
 def build_multiply_add(instruction: Instruction, bind: Binder) -> Operation:
@@ -165,22 +165,24 @@ def build_multiply_add(instruction: Instruction, bind: Binder) -> Operation:
     if "cc" in instruction.modifiers:
         return _build_carry_product(instruction, bind, takes=False)
     target, a, b, c = operands_of(instruction, 4)
-    written = wide_type(kind) if part == "wide" else kind
+    result_kind = wide_type(kind) if part == "wide" else kind
     multiply = product(part, kind)
 
     def multiply_add(x: Value, y: Value, z: Value) -> Value:
         total: Value = multiply(x, y) + z
         return total
 
-    applied = _clamped(lambda x, y, z: ((x * y) >> 32) + z) if "sat" in instruction.modifiers else multiply_add
-    sources = (bind.source(a, kind), bind.source(b, kind), bind.source(c, written))
-    return bind.pure(applied, bind.target(target, written), *sources)
+    typed_function = (
+        _saturated_function(lambda x, y, z: ((x * y) >> 32) + z) if "sat" in instruction.modifiers else multiply_add
+    )
+    sources = (bind.source(a, kind), bind.source(b, kind), bind.source(c, result_kind))
+    return bind.pure(typed_function, bind.target(target, result_kind), *sources)
 
 
 def _build_product24(instruction: Instruction, bind: Binder) -> Operation:
     """``mul24.lo|hi`` and ``mad24.lo|hi``: products of the low 24 bits."""
     kind = last_type(instruction)
-    multiply = _product24(instruction.modifiers[0])
+    multiply = _multiplication_24(instruction.modifiers[0])
     target, *operands = operands_of(instruction, 3 if instruction.opcode == "mul24" else 4)
     sources = [bind.source(operand, kind) for operand in operands]
     if instruction.opcode == "mul24":
@@ -193,7 +195,7 @@ def _absolute_difference(a: Value, b: Value, c: Value) -> Value:
     return total
 
 
-def _carry(bind: Binder) -> int:
+def _carry_register(bind: Binder) -> int:
     """The register that holds the carry of ``.cc`` instructions."""
     return bind.layout.flag("carry")
 
@@ -259,7 +261,7 @@ def _build_with_carry(
     """Build an operation with a carry. ``carry_in`` is the one that it begins with, None for that of an earlier
     instruction.
     """
-    flag = _carry(bind)
+    flag = _carry_register(bind)
     writes_carry = "cc" in instruction.modifiers
     if carry_in is None:
         bind.effects.reads.add(flag)
@@ -270,8 +272,8 @@ def _build_with_carry(
     def run(group: ThreadGroup) -> None:
         registers = group.registers
         values = [source.read(registers) for source in sources]
-        taken = registers[flag] if carry_in is None else carry_in
-        result, carry = function(*values, np.asarray(taken).astype(values[0].dtype))
+        carry_value = registers[flag] if carry_in is None else carry_in
+        result, carry = function(*values, np.asarray(carry_value).astype(values[0].dtype))
         target.write(registers, result)
         if writes_carry:
             registers[flag] = np.asarray(carry, BOOL)

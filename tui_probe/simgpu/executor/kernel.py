@@ -73,7 +73,7 @@ class _FunctionUnit:
 
 def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
     """Return the program of ``entry``, a kernel of the module with ``names``."""
-    units = _reachable(entry, layout, names)
+    units = _reachable_functions(entry, layout, names)
     binder = Binder(layout, common_types(item for unit in units for item in unit.items))
     for unit in units:
         unit.parts = bind_function(unit.items, unit.code, binder)
@@ -85,9 +85,9 @@ def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
     functions = {}
     for unit, first_block in zip(units, entries, strict=True):
         unit.code.entry = first_block
-        given = {entity.index for entity in unit.formals}
+        formal_indices = {entity.index for entity in unit.formals}
         unit.code.undefined = tuple(
-            (index, binder.zero(index)) for index in blocks[first_block].live if index not in given
+            (index, binder.zero(index)) for index in blocks[first_block].live if index not in formal_indices
         )
         functions[unit.function.name] = unit.code
     return Program(
@@ -99,13 +99,13 @@ def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
     )
 
 
-def _reachable(entry: Function, layout: Layout, names: Names) -> list[_FunctionUnit]:
+def _reachable_functions(entry: Function, layout: Layout, names: Names) -> list[_FunctionUnit]:
     units = [_function_unit(entry, layout, names)]
-    known = {entry.name}
+    known_names = {entry.name}
     for unit in units:
         for function in _callees(unit, layout, names):
-            if function.name not in known:
-                known.add(function.name)
+            if function.name not in known_names:
+                known_names.add(function.name)
                 units.append(_function_unit(function, layout, names))
     return units
 
@@ -120,17 +120,19 @@ def _function_unit(function: Function, layout: Layout, names: Names) -> _Functio
     else:
         formals = [entity for variable in function.parameters for entity in scope.declare_formal(variable)]
         results = [entity for variable in function.returns for entity in scope.declare_formal(variable)]
-    items = list(_flattened(function.body or (), scope, scope.names))
+    items = list(_flatten_scopes(function.body or (), scope, scope.names))
     code.local_bytes = scope.local_bytes
     return _FunctionUnit(function, items, code, formals, results)
 
 
-def _flattened(body: Iterable[Statement], scope: FunctionScope, names: Names) -> Iterator[LabelMark | NamedInstruction]:
+def _flatten_scopes(
+    body: Iterable[Statement], scope: FunctionScope, names: Names
+) -> Iterator[LabelMark | NamedInstruction]:
     body = list(body)
     scope.declare_all(body, names)
     for statement in body:
         if isinstance(statement, Scope):
-            yield from _flattened(statement.body, scope, Names(names))
+            yield from _flatten_scopes(statement.body, scope, Names(names))
         elif isinstance(statement, Label):
             label = names.find(statement.name)
             if isinstance(label, LabelName):
@@ -206,8 +208,8 @@ def compile_kernel(module: Module, entry: str) -> Kernel:
     """Compile the kernel ``entry``. Raises PtxError if the module has none of this name."""
     function = next((kernel for kernel in module.entries() if kernel.name == entry), None)
     if function is None or function.body is None:
-        known = ", ".join(kernel.name for kernel in module.entries()) or "none"
-        raise PtxError(f"no kernel {entry} in the module; its kernels: {known}")
+        kernel_names = ", ".join(kernel.name for kernel in module.entries()) or "none"
+        raise PtxError(f"no kernel {entry} in the module; its kernels: {kernel_names}")
     layout = Layout(functions=function_addresses(module))
     program = compile_program(function, layout, module_names(module))
     inserted = inserted_lines(module.source)
@@ -271,35 +273,35 @@ def _split_blocks(
         _split_at_controls(parts, drafts, labels)
         for draft in drafts[entries[-1] :]:
             draft.results = results
-    polling = [any(step.effects.polls for step in draft.steps) for draft in drafts]
-    return [_block(index, draft, labels, polling) for index, draft in enumerate(drafts)], entries
+    may_poll = [any(step.effects.polls for step in draft.steps) for draft in drafts]
+    return [_block(index, draft, labels, may_poll) for index, draft in enumerate(drafts)], entries
 
 
 def _split_at_controls(parts: Sequence[BoundItem], drafts: list[_BlockDraft], labels: dict[int, int]) -> None:
     """Append the blocks of one function to ``drafts``."""
-    current = _BlockDraft()
-    drafts.append(current)
-    for part in parts:
-        if isinstance(part, LabelMark):
-            if current.steps:
-                current = _BlockDraft()
-                drafts.append(current)
-            labels[part.key] = len(drafts) - 1
+    draft = _BlockDraft()
+    drafts.append(draft)
+    for item in parts:
+        if isinstance(item, LabelMark):
+            if draft.steps:
+                draft = _BlockDraft()
+                drafts.append(draft)
+            labels[item.key] = len(drafts) - 1
             continue
-        begins = part.effects.starts_block or part.effects.members is not None
-        if begins and current.steps:
-            current = _BlockDraft()
-            drafts.append(current)
-        current.steps.append(part)
-        if part.control is not None:
-            current.control = part.control
-            current = _BlockDraft()
-            drafts.append(current)
+        starts_block = item.effects.starts_block or item.effects.members is not None
+        if starts_block and draft.steps:
+            draft = _BlockDraft()
+            drafts.append(draft)
+        draft.steps.append(item)
+        if item.control is not None:
+            draft.control = item.control
+            draft = _BlockDraft()
+            drafts.append(draft)
     # What falls off the end of a function returns; nothing is after the last `ret`.
-    current.control = FunctionEnd(returns=True)
+    draft.control = FunctionEnd(returns=True)
 
 
-def _block(index: int, draft: _BlockDraft, labels: dict[int, int], polling: Sequence[bool]) -> BasicBlock:
+def _block(index: int, draft: _BlockDraft, labels: dict[int, int], may_poll: Sequence[bool]) -> BasicBlock:
     reads: set[int] = set()
     writes: set[int] = set()
     for step in draft.steps:
@@ -307,7 +309,7 @@ def _block(index: int, draft: _BlockDraft, labels: dict[int, int], polling: Sequ
         writes |= step.effects.writes
     if isinstance(draft.control, FunctionEnd) and draft.control.returns:
         reads |= draft.results - writes
-    polls = _loop_polls(index, draft.control, labels, polling)
+    polls = _loop_polls(index, draft.control, labels, may_poll)
     return BasicBlock(
         line=draft.steps[0].line if draft.steps else 0,
         operations=tuple(step.operation for step in draft.steps if step.operation is not None),
@@ -324,12 +326,12 @@ def _block(index: int, draft: _BlockDraft, labels: dict[int, int], polling: Sequ
     )
 
 
-def _loop_polls(index: int, control: Control, labels: dict[int, int], polling: Sequence[bool]) -> bool:
+def _loop_polls(index: int, control: Control, labels: dict[int, int], may_poll: Sequence[bool]) -> bool:
     """Return True if ``control`` jumps back over an instruction that may poll the progress of another thread."""
     if isinstance(control, Branch):
-        first = labels[control.label]
+        first_block = labels[control.label]
     elif isinstance(control, IndexedBranch):
-        first = min(labels[label] for label in control.labels)
+        first_block = min(labels[label] for label in control.labels)
     else:
         return False
-    return any(polling[first : index + 1])
+    return any(may_poll[first_block : index + 1])

@@ -43,8 +43,8 @@ _POLLING: Final = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 
 def refuse_unknown_modifiers(instruction: Instruction, bind: Binder) -> None:
     """Refuse a load or store with an unknown modifier. Cache hints contain ``::`` and are ignored."""
-    known = (name in _MODIFIERS or name in TYPES or "::" in name for name in instruction.modifiers)
-    if not all(known):
+    is_known = (name in _MODIFIERS or name in TYPES or "::" in name for name in instruction.modifiers)
+    if not all(is_known):
         bind.unsupported()
 
 
@@ -63,8 +63,8 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
     refuse_unknown_modifiers(instruction, bind)
     kind = last_type(instruction)
     space = state_space(instruction)
-    written, address = operands_of(instruction, 2, 4)[:2]
-    elements = _elements(written)
+    destination, address = operands_of(instruction, 2, 4)[:2]
+    elements = _elements(destination)
     bind.effects.polls = not _POLLING.isdisjoint(instruction.modifiers)
     access = load_kind(instruction.modifiers)
     if space == "param" and isinstance(address, Memory) and isinstance(address.base, Symbol):
@@ -75,22 +75,22 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
     return _build_vector_load(elements, kind, vector, bind)
 
 
-def _build_single_load(written: Operand, kind: ScalarType, access: Access, bind: Binder) -> Operation:
-    kind = bind.kept_as(written, kind)
-    target, dtype = bind.target(written, kind), kind.dtype
+def _build_single_load(destination: Operand, kind: ScalarType, access: Access, bind: Binder) -> Operation:
+    kind = bind.kept_as(destination, kind)
+    target, dtype = bind.target(destination, kind), kind.dtype
 
     def run(group: ThreadGroup) -> None:
-        target.write(group.registers, _gathered(access, group, dtype))
+        target.write(group.registers, _load_values(access, group, dtype))
 
     return run
 
 
-def _gathered(access: Access, group: ThreadGroup, dtype: DType) -> Value:
+def _load_values(access: Access, group: ThreadGroup, dtype: DType) -> Value:
     """Return the values that the lanes of a group read: one ``dtype`` element per lane, or one for all of them."""
-    single = access.single(group)
-    if single is not None:
-        access.check(group, single)
-        return single.view(dtype)[single.element]
+    common_access = access.single(group)
+    if common_access is not None:
+        access.check(group, common_access)
+        return common_access.view(dtype)[common_access.element]
     value = np.empty(group.lanes.count, dtype)
     for part in access.parts(group):
         access.check(group, part)
@@ -103,7 +103,7 @@ def _build_vector_load(elements: tuple[Operand, ...], kind: ScalarType, access: 
     dtype = whole_type(kind.bytes * len(elements))
 
     def run(group: ThreadGroup) -> None:
-        values = _gathered(access, group, dtype)
+        values = _load_values(access, group, dtype)
         # One copy brings each element's lanes together.
         columns = np.ascontiguousarray(np.atleast_1d(values).view(kind.dtype).reshape(*values.shape, -1).T)
         for target, column in zip(targets, columns, strict=True):
@@ -122,8 +122,8 @@ def _build_parameter_load(
         return _build_bytes_load(targets, kind, entity, offset, bind)
     if not isinstance(entity, AddressName) or entity.space != "param":
         bind.unsupported()
-    first = entity.offset + offset
-    sources = [_launch_parameter(first + number * kind.bytes, kind, bind) for number in range(len(elements))]
+    first_offset = entity.offset + offset
+    sources = [_launch_parameter(first_offset + number * kind.bytes, kind, bind) for number in range(len(elements))]
     bind.effects.pure = True
 
     def run(group: ThreadGroup) -> None:
@@ -139,9 +139,9 @@ def _launch_parameter(offset: int, kind: ScalarType, bind: Binder) -> int:
 
     def value(launch: Launch) -> Value:
         if offset < 0 or offset + kind.bytes > len(launch.parameters):
-            passed = len(launch.parameters)
+            passed_bytes = len(launch.parameters)
             end = offset + kind.bytes
-            message = f"the kernel reads bytes {offset} to {end} of its parameters, but only {passed} were passed"
+            message = f"the kernel reads bytes {offset} to {end} of its parameters, but only {passed_bytes} were passed"
             raise SimulationError(message)
         result: Value = np.frombuffer(launch.parameters, kind.dtype, 1, offset)[0]
         return result
@@ -155,21 +155,23 @@ def _build_bytes_load(
     """Build a load from a parameter of a device function or of a call."""
     bind.effects.reads.add(entity.index)
     size = kind.bytes
-    _check_inside(entity, offset, size * len(targets), bind)
+    _check_bounds(entity, offset, size * len(targets), bind)
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
-        held = registers[entity.index]
-        if held is None:
-            held = np.zeros((group.lanes.count, entity.size), U8)
+        parameter_bytes = registers[entity.index]
+        if parameter_bytes is None:
+            parameter_bytes = np.zeros((group.lanes.count, entity.size), U8)
         for number, target in enumerate(targets):
             start = offset + number * size
-            target.write(registers, np.ascontiguousarray(held[:, start : start + size]).view(kind.dtype)[:, 0])
+            target.write(
+                registers, np.ascontiguousarray(parameter_bytes[:, start : start + size]).view(kind.dtype)[:, 0]
+            )
 
     return run
 
 
-def _check_inside(entity: BytesName, offset: int, size: int, bind: Binder) -> None:
+def _check_bounds(entity: BytesName, offset: int, size: int, bind: Binder) -> None:
     if offset < 0 or offset + size > entity.size:
         raise PtxError(
             f"bytes {offset} to {offset + size} are outside of a parameter of {entity.size} bytes", bind.line
@@ -178,10 +180,10 @@ def _check_inside(entity: BytesName, offset: int, size: int, bind: Binder) -> No
 
 def build_store(instruction: Instruction, bind: Binder) -> Operation:
     """Build a ``st``, except ``st.async``."""
-    address, stored = operands_of(instruction, 2, 4)[:2]
+    address, value = operands_of(instruction, 2, 4)[:2]
     refuse_unknown_modifiers(instruction, bind)
     access = store_kind(instruction.modifiers)
-    return build_store_of(address, stored, last_type(instruction), state_space(instruction), bind, access)
+    return build_store_of(address, value, last_type(instruction), state_space(instruction), bind, access)
 
 
 def build_store_of(
@@ -196,12 +198,12 @@ def build_store_of(
     sources = [bind.source(element, kind) for element in elements]
     size = kind.bytes * len(elements)
     access = Access(address, space, size, bind, access_kind)
-    unit = whole_type(size)
+    access_type = whole_type(size)
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
         values = [source.read(registers) for source in sources]
-        store(access, group, values[0] if len(values) == 1 else join_words(values, unit))
+        store(access, group, values[0] if len(values) == 1 else join_words(values, access_type))
 
     return run
 
@@ -223,10 +225,12 @@ def note_value(error: MemoryFaultError, group: ThreadGroup, value: Value) -> Non
 
 
 def _store(access: Access, group: ThreadGroup, value: Value) -> None:
-    single = access.single(group)
-    if single is not None:
-        access.check(group, single, value)
-        single.view(value.dtype)[single.element] = value[-1] if value.ndim and not single.element.ndim else value
+    common_access = access.single(group)
+    if common_access is not None:
+        access.check(group, common_access, value)
+        common_access.view(value.dtype)[common_access.element] = (
+            value[-1] if value.ndim and not common_access.element.ndim else value
+        )
         return
     value = group.lanes.spread(value)
     for part in access.parts(group):
@@ -242,7 +246,7 @@ def _build_bytes_store(address: Operand, elements: tuple[Operand, ...], kind: Sc
     if not isinstance(entity, BytesName):
         bind.unsupported()
     offset = address.offset + address.base.offset
-    _check_inside(entity, offset, kind.bytes * len(elements), bind)
+    _check_bounds(entity, offset, kind.bytes * len(elements), bind)
     sources = [bind.source(element, kind) for element in elements]
     # The bytes around stay as they are, so they are read, too.
     bind.effects.reads.add(entity.index)
@@ -250,14 +254,14 @@ def _build_bytes_store(address: Operand, elements: tuple[Operand, ...], kind: Sc
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
-        held = registers[entity.index]
+        parameter_bytes = registers[entity.index]
         count = group.lanes.count
-        held = np.zeros((count, entity.size), U8) if held is None else held.copy()
+        parameter_bytes = np.zeros((count, entity.size), U8) if parameter_bytes is None else parameter_bytes.copy()
         for number, source in enumerate(sources):
             value = np.ascontiguousarray(group.lanes.spread(source.read(registers)))
             start = offset + number * kind.bytes
-            held[:, start : start + kind.bytes] = value.view(U8).reshape(count, kind.bytes)
-        registers[entity.index] = held
+            parameter_bytes[:, start : start + kind.bytes] = value.view(U8).reshape(count, kind.bytes)
+        registers[entity.index] = parameter_bytes
 
     return run
 

@@ -41,10 +41,10 @@ class AccessFault(Exception):  # noqa: N818 - becomes a MemoryFaultError as soon
         self.position = position
         self.misaligned = misaligned
 
-    def at(self, line: int, where: str, place: int | None = None) -> MemoryFaultError:
-        """The error to tell a user, ``where`` naming the thread, whose place (see ``lanes``) is ``place``."""
+    def at(self, line: int, location: str, place: int | None = None) -> MemoryFaultError:
+        """The error to tell a user, ``location`` naming the thread, whose place (see ``lanes``) is ``place``."""
         kind = MisalignedAddressError if self.misaligned else MemoryFaultError
-        return kind(self.space, self.address, self.size, line, where, place, self.limit)
+        return kind(self.space, self.address, self.size, line, location, place, self.limit)
 
 
 class Space(Protocol):
@@ -91,8 +91,8 @@ def check_offsets(space: str, offset: Value, size: int, limit: int, origin: int 
 
 def element_indices(offset: Value, size: int) -> Value:
     """``offset // size`` as int64."""
-    shifted: Value = offset >> offset.dtype.type(size.bit_length() - 1)
-    return shifted.view(S64) if shifted.dtype == U64 else shifted.astype(S64)
+    index: Value = offset >> offset.dtype.type(size.bit_length() - 1)
+    return index.view(S64) if index.dtype == U64 else index.astype(S64)
 
 
 def _largest(offset: Value) -> int:
@@ -100,11 +100,11 @@ def _largest(offset: Value) -> int:
 
 
 def _fault(space: str, offset: Value, size: int, limit: int, origin: int) -> AccessFault:
-    bad = np.atleast_1d(offset)
-    outside = (bad > max(limit - size, 0)) | (limit < size)
-    position = int(np.argmax(outside | ((bad & bad.dtype.type(size - 1)) != 0)))
-    address = (int(bad[position]) + origin) & ((1 << 64) - 1)
-    return AccessFault(space, address, size, position, limit, misaligned=not outside[position])
+    offsets = np.atleast_1d(offset)
+    is_outside = (offsets > max(limit - size, 0)) | (limit < size)
+    position = int(np.argmax(is_outside | ((offsets & offsets.dtype.type(size - 1)) != 0)))
+    address = (int(offsets[position]) + origin) & ((1 << 64) - 1)
+    return AccessFault(space, address, size, position, limit, misaligned=not is_outside[position])
 
 
 class _Bytes:
@@ -118,8 +118,8 @@ class _Bytes:
         """All whole elements of ``dtype`` that the buffer holds."""
         view = self._views.get(dtype)
         if view is None:
-            usable = len(self.buffer) // dtype.itemsize * dtype.itemsize
-            view = self._views[dtype] = self.buffer[:usable].view(dtype)
+            whole_bytes = len(self.buffer) // dtype.itemsize * dtype.itemsize
+            view = self._views[dtype] = self.buffer[:whole_bytes].view(dtype)
         return view
 
 
@@ -168,12 +168,12 @@ class DeviceMemory(_Bytes):
         return element_indices(offset, size)
 
     def _check_allocated(self, offset: Value, size: int, bounds: NDArray[np.uint64]) -> None:
-        which = np.searchsorted(bounds[:, 0], offset, side="right") - 1
+        allocation_index = np.searchsorted(bounds[:, 0], offset, side="right") - 1
         ends = np.append(bounds[:, 1], np.uint64(0))
         # Before the first allocation, `which` is -1: the end that was appended.
-        outside = offset + np.uint64(size) > ends[which]
-        if outside.any():
-            position = int(np.argmax(outside))
+        is_outside = offset + np.uint64(size) > ends[allocation_index]
+        if is_outside.any():
+            position = int(np.argmax(is_outside))
             address = int(offset[position]) + self.base
             raise AccessFault(self.name, address, size, position, self.limit, misaligned=False)
 
@@ -258,9 +258,9 @@ class ClusterMemory(SharedMemory):
 
     def indices(self, lanes: Lanes, offset: Value, size: int) -> Value:
         """See Space."""
-        which = (offset // offset.dtype.type(CTA_BYTES)).astype(np.int64)
-        first = lanes.block - lanes.block % self._cluster_size
-        owner = np.where(which > 0, first + which - 1, lanes.block)
+        window_number = (offset // offset.dtype.type(CTA_BYTES)).astype(np.int64)
+        first_block = lanes.block - lanes.block % self._cluster_size
+        owner = np.where(window_number > 0, first_block + window_number - 1, lanes.block)
         index: Value = element_indices(offset & offset.dtype.type(CTA_BYTES - 1), size) + owner * (self._stride // size)
         return index
 
@@ -277,10 +277,10 @@ class LocalMemory(_Window):
 
     def grown(self, limit: int) -> LocalMemory:
         """A larger one with the same contents, for a stack that recursion makes deeper."""
-        larger = LocalMemory(self._place_count, max(limit, 2 * self.limit))
-        rows = larger.buffer.reshape(self._place_count, larger.limit)
+        larger_memory = LocalMemory(self._place_count, max(limit, 2 * self.limit))
+        rows = larger_memory.buffer.reshape(self._place_count, larger_memory.limit)
         rows[:, : self.limit] = self.buffer.reshape(self._place_count, self.limit)
-        return larger
+        return larger_memory
 
     def indices(self, lanes: Lanes, offset: Value, size: int) -> Value:
         """See Space."""
@@ -293,8 +293,8 @@ class ParameterMemory(_Window):
     name = "param"
 
     def __init__(self, parameters: bytes) -> None:
-        padded = parameters + bytes(-len(parameters) % 16)
-        super().__init__(np.frombuffer(padded, np.uint8))
+        padded_parameters = parameters + bytes(-len(parameters) % 16)
+        super().__init__(np.frombuffer(padded_parameters, np.uint8))
         self.limit = len(parameters)
 
     def indices(self, lanes: Lanes, offset: Value, size: int) -> Value:  # noqa: ARG002 - the same for all lanes
@@ -313,7 +313,7 @@ def _origin(lanes: Lanes, owner: Value, stride: int) -> Value:
 
 @dataclass(slots=True)
 class LocatedAddress:
-    """Location found for the value ``register`` of a register plus ``added``, for ``lanes``.
+    """Location found for the value ``register`` of a register plus ``displacement``, for ``lanes``.
 
     ``lowest`` and ``highest`` are the extremes of ``offset``, -1 until they are needed.
     """
@@ -327,15 +327,15 @@ class LocatedAddress:
     lowest: int = -1
     highest: int = -1
 
-    def steps(self, added: int, size: int) -> int | None:
-        """Return the element offset of an access at ``added``; None if it must be located again."""
-        if added == self.added:
+    def steps(self, displacement: int, size: int) -> int | None:
+        """Return the element offset of an access at ``displacement``; None if it must be located again."""
+        if displacement == self.added:
             return 0
-        steps, remainder = divmod(added - self.added, size)
+        steps, remainder = divmod(displacement - self.added, size)
         if remainder or steps < 0:
             return None
         if self.lowest < 0:
             self.lowest = int(self.offset.min())
             self.highest = int(self.offset.max())
-        inside = self.highest + added - self.added + size <= self.space.limit
-        return steps if inside else None
+        is_inside = self.highest + displacement - self.added + size <= self.space.limit
+        return steps if is_inside else None

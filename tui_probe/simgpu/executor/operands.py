@@ -138,7 +138,7 @@ class Binder:
         if register is None:
             self.unsupported()
         self.effects.writes.add(register.index)
-        self._keep_as(register, kind)
+        self._set_storage(register, kind)
         return ResultOperand(register.index, to_storage(register.type.bits, self._storage_of(register), kind))
 
     def argument_target(self, entity: BytesName | RegisterName) -> ResultOperand:
@@ -212,7 +212,7 @@ class Binder:
         default = register.type.dtype if register.type.kind == "f" else UNSIGNED[register.type.bits]
         return self._storage.setdefault(register.index, default)
 
-    def _keep_as(self, register: RegisterName, kind: ScalarType) -> None:
+    def _set_storage(self, register: RegisterName, kind: ScalarType) -> None:
         """Keep a register of no usual type as the first instruction with a type needs it."""
         if kind.bits == register.type.bits and kind.is_number:
             self._storage.setdefault(register.index, kind.dtype)
@@ -222,7 +222,7 @@ class Binder:
         if register is None:
             return self._special_source(operand, kind)
         self.effects.reads.add(register.index)
-        self._keep_as(register, kind)
+        self._set_storage(register, kind)
         return SourceOperand(register.index, from_storage(register.type.bits, self._storage_of(register), kind))
 
     def _special_source(self, operand: Register, kind: ScalarType) -> SourceOperand:
@@ -239,22 +239,22 @@ class Binder:
         return SourceOperand(index, from_storage(type_.bits, type_.dtype, kind))
 
     def _negated_source(self, operand: Negated, kind: ScalarType) -> SourceOperand:
-        inner = self.source(operand.operand, kind)
+        source = self.source(operand.operand, kind)
         negate: Adapt = np.logical_not if operand.sign == "!" else np.negative
-        if inner.adapt is None:
-            return SourceOperand(inner.index, negate)
-        adapt = inner.adapt
-        return SourceOperand(inner.index, lambda value: negate(adapt(value)))
+        if source.adapt is None:
+            return SourceOperand(source.index, negate)
+        adapt = source.adapt
+        return SourceOperand(source.index, lambda value: negate(adapt(value)))
 
     def _sum_source(self, operand: Sum, kind: ScalarType) -> SourceOperand:
         """A register and a constant, in the arithmetic of the register's width."""
         if not kind.is_integer:
             self.unsupported()
         unsigned = TYPES[f"u{kind.bits}"]
-        base, added = self.source(operand.base, unsigned), wrapped(operand.offset, unsigned.dtype)
+        base, addend = self.source(operand.base, unsigned), wrapped(operand.offset, unsigned.dtype)
 
         def total(value: Value) -> Value:
-            result: Value = (value if base.adapt is None else base.adapt(value)) + added
+            result: Value = (value if base.adapt is None else base.adapt(value)) + addend
             return result.view(kind.dtype)
 
         return SourceOperand(base.index, total)
@@ -306,8 +306,8 @@ class Binder:
             case _:
                 self.unsupported()
         if isinstance(operand.index, Immediate):
-            before = size * int(literal(operand.index.text, TYPES["s64"]))
-            return self._symbol_source(Symbol(operand.name, before), kind)
+            offset = size * int(literal(operand.index.text, TYPES["s64"]))
+            return self._symbol_source(Symbol(operand.name, offset), kind)
         kind = TYPES[f"u{kind.bits}"]
         start, number = self._symbol_source(Symbol(operand.name), kind), self.source(operand.index, kind)
         index = self.layout.temporary(f"element {operand.name} {kind.dtype}")

@@ -120,19 +120,19 @@ class Program:
 def compute_liveness(blocks: Sequence[BasicBlock]) -> None:
     """Set ``live`` of each block, from ``reads``, ``writes`` and ``successors``."""
     reads = [_bits(block.reads) for block in blocks]
-    keeps = [~_bits(block.writes) for block in blocks]
+    kept_bits = [~_bits(block.writes) for block in blocks]
     live = [0] * len(blocks)
-    changed = True
-    while changed:
-        changed = False
+    has_changed = True
+    while has_changed:
+        has_changed = False
         for index in range(len(blocks) - 1, -1, -1):
-            after = 0
+            live_after = 0
             for successor in blocks[index].successors:
-                after |= live[successor]
-            now = reads[index] | (after & keeps[index])
-            if now != live[index]:
-                live[index] = now
-                changed = True
+                live_after |= live[successor]
+            live_before = reads[index] | (live_after & kept_bits[index])
+            if live_before != live[index]:
+                live[index] = live_before
+                has_changed = True
     for block, bits in zip(blocks, live, strict=True):
         block.live = tuple(_indices(bits))
 
@@ -146,27 +146,27 @@ def _bits(indices: Iterable[int]) -> int:
 
 def _indices(bits: int) -> Iterable[int]:
     while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
+        lowest_bit = bits & -bits
+        yield lowest_bit.bit_length() - 1
+        bits ^= lowest_bit
 
 
 def shortest_path(blocks: Sequence[BasicBlock], entry: int) -> int:
     """The fewest cycles from ``entry`` to the end of a block where threads may exit."""
     distance = {entry: blocks[entry].cycles}
-    waiting = [entry]
-    ends = []
-    while waiting:
-        index = min(waiting, key=distance.__getitem__)
-        waiting.remove(index)
+    open_blocks = [entry]
+    end_distances = []
+    while open_blocks:
+        index = min(open_blocks, key=distance.__getitem__)
+        open_blocks.remove(index)
         if blocks[index].may_end:
-            ends.append(distance[index])
+            end_distances.append(distance[index])
         for successor in blocks[index].successors:
-            reached = distance[index] + blocks[successor].cycles
-            if reached < distance.get(successor, reached + 1):
-                distance[successor] = reached
-                waiting.append(successor)
-    return min(ends, default=0)
+            successor_distance = distance[index] + blocks[successor].cycles
+            if successor_distance < distance.get(successor, successor_distance + 1):
+                distance[successor] = successor_distance
+                open_blocks.append(successor)
+    return min(end_distances, default=0)
 
 
 class Control(Protocol):
@@ -196,25 +196,25 @@ class Branch:
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:
         target, condition = labels[self.label], self.condition
         if condition is None:
-            return _jump(target, polls)
+            return _jump_to(target, polls)
 
         def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:
-            taken = condition.read(group.registers)
-            count = np.count_nonzero(taken) if taken.ndim else int(taken) * group.lanes.count
+            is_taken = condition.read(group.registers)
+            count = np.count_nonzero(is_taken) if is_taken.ndim else int(is_taken) * group.lanes.count
             group.block = following
             if count == 0:
                 return group
             if count == group.lanes.count:
                 group.block = target
                 return scheduler.give_way(group) if polls else group
-            jumping = group.branch(taken, target)
-            scheduler.keep_ready(jumping, gives_way=polls)
+            jumping_group = group.branch(is_taken, target)
+            scheduler.keep_ready(jumping_group, gives_way=polls)
             return group
 
         return finish
 
 
-def _jump(target: int, polls: bool) -> Finish:
+def _jump_to(target: int, polls: bool) -> Finish:
     def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:
         group.block = target
         return scheduler.give_way(group) if polls else group
@@ -232,7 +232,7 @@ class FallThrough:
         return (following,)
 
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
-        return _jump(following, polls=False)
+        return _jump_to(following, polls=False)
 
 
 @dataclass(slots=True)
@@ -251,11 +251,11 @@ class IndexedBranch:
         index = self.index
 
         def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:
-            chosen = np.minimum(index.read(group.registers), len(table) - 1)
-            targets = table[group.lanes.spread(chosen)]
-            live = group.batch.live
+            label_index = np.minimum(index.read(group.registers), len(table) - 1)
+            targets = table[group.lanes.spread(label_index)]
+            live_registers = group.batch.live
             parts = [
-                group.select(np.flatnonzero(targets == target), target, live[target])
+                group.select(np.flatnonzero(targets == target), target, live_registers[target])
                 for target in np.unique(targets).tolist()
             ]
             for part in parts[1:]:
@@ -280,7 +280,7 @@ class FunctionEnd:
 
         def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:  # noqa: ARG001
             if returns and group.frames:
-                _return(group)
+                _return_to_caller(group)
                 return group
             if group.batch.checks is not None:
                 group.batch.checks.retire_lanes(group.lanes)
@@ -290,14 +290,14 @@ class FunctionEnd:
         return finish
 
 
-def _return(group: ThreadGroup) -> None:
-    *outer, frame = group.frames
+def _return_to_caller(group: ThreadGroup) -> None:
+    *outer_frames, frame = group.frames
     registers = group.batch.template.copy()
     for index, value in frame.saved_registers:
         registers[index] = value
     frame.hand_back(group.registers, registers)
     group.registers = registers
-    group.frames = tuple(outer)
+    group.frames = tuple(outer_frames)
     group.local_base = frame.local_base
     group.block = frame.resume
 
@@ -328,7 +328,7 @@ def build_trap(instruction: Instruction, bind: Binder) -> Operation:
     opcode, line = instruction.opcode, bind.line
 
     def run(group: ThreadGroup) -> None:
-        where = group.batch.describe(group.lanes, 0)
-        raise TrapError(f"{opcode} at line {line}, {where}", f"the kernel executed {opcode}")
+        location = group.batch.describe(group.lanes, 0)
+        raise TrapError(f"{opcode} at line {line}, {location}", f"the kernel executed {opcode}")
 
     return run

@@ -43,9 +43,9 @@ def two_product(a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def _halves(value: Value) -> tuple[Value, Value]:
-    scaled = value * _SPLITTER
-    high = scaled - (scaled - value)
-    return high, value - high
+    scaled_value = value * _SPLITTER
+    upper = scaled_value - (scaled_value - value)
+    return upper, value - upper
 
 
 def odd_sum(a: Value, b: Value) -> Value:
@@ -53,24 +53,26 @@ def odd_sum(a: Value, b: Value) -> Value:
     total, error = two_sum(a, b)
     bits = total.view(S64)
     step = np.where((error > 0) == (total > 0), 1, -1)
-    inexact = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
-    result: Value = np.where(inexact, bits + step, bits).view(F64)
+    is_inexact = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
+    result: Value = np.where(is_inexact, bits + step, bits).view(F64)
     return result
 
 
 def directed_sum(a: Value, b: Value, mode: str) -> Value:
     """a + b in double precision by rounding mode ``rz``, ``rm`` or ``rp``; neither may overflow."""
     total, error = two_sum(a, b)
-    below, above = np.nextafter(total, -np.inf), np.nextafter(total, np.inf)
+    lower_neighbour, upper_neighbour = np.nextafter(total, -np.inf), np.nextafter(total, np.inf)
     if mode == "rz":
-        return np.where((error < 0) & (total > 0), below, np.where((error > 0) & (total < 0), above, total))
-    return np.where(error < 0, below, total) if mode == "rm" else np.where(error > 0, above, total)
+        return np.where(
+            (error < 0) & (total > 0), lower_neighbour, np.where((error > 0) & (total < 0), upper_neighbour, total)
+        )
+    return np.where(error < 0, lower_neighbour, total) if mode == "rm" else np.where(error > 0, upper_neighbour, total)
 
 
 def fma32(a: Value, b: Value, c: Value) -> Value:
     """a · b + c of float32, rounded once, to nearest even."""
-    total = _onto(a.astype(F64), b.astype(F64), np.multiply)
-    total = _onto(total, c.astype(F64), np.add)
+    total = _apply_in_place(a.astype(F64), b.astype(F64), np.multiply)
+    total = _apply_in_place(total, c.astype(F64), np.add)
     # Rounding twice is wrong only where the first rounding landed halfway between two singles, or where
     # singles are subnormal.
     try:
@@ -83,7 +85,7 @@ def fma32(a: Value, b: Value, c: Value) -> Value:
     return fma_odd(a, b, c).astype(F32) if np.count_nonzero(bits == _HALFWAY) else result
 
 
-def _onto(left: Value, right: Value, function: np.ufunc) -> Value:
+def _apply_in_place(left: Value, right: Value, function: np.ufunc) -> Value:
     """``function`` of both, in the memory of ``left`` where the result fits into it."""
     result: Value = function(left, right, out=left) if left.ndim else function(left, right)
     return result
@@ -97,35 +99,35 @@ def fma_odd(a: Value, b: Value, c: Value) -> Value:
 def fma64(a: Value, b: Value, c: Value) -> Value:
     """a · b + c of float64, rounded once, to nearest even."""
     product, error = two_product(a, b)
-    low, lowest = two_sum(c, error)
-    high, middle = two_sum(product, low)
-    result = high + odd_sum(middle, lowest)
+    lower_sum, lowest_error = two_sum(c, error)
+    upper_sum, middle_error = two_sum(product, lower_sum)
+    result = upper_sum + odd_sum(middle_error, lowest_error)
     limit = 2.0**500
-    safe = (np.abs(a) < limit) & (np.abs(b) < limit) & (np.abs(c) < limit)
-    safe &= (np.abs(product) > 2.0**-900) & (np.abs(result) > 2.0**-900)
-    if safe.all():
+    is_safe = (np.abs(a) < limit) & (np.abs(b) < limit) & (np.abs(c) < limit)
+    is_safe &= (np.abs(product) > 2.0**-900) & (np.abs(result) > 2.0**-900)
+    if is_safe.all():
         return result
     # Overflow or underflow on the way, infinities, zeros: one by one, in rational numbers.
-    wide = np.broadcast_arrays(a, b, c)
-    result = np.array(np.broadcast_to(result, wide[0].shape))
-    for index in np.argwhere(~np.broadcast_to(safe, wide[0].shape)):
-        place = tuple(index)
-        result[place] = _fma_exact(*(float(operand[place]) for operand in wide))
+    operands = np.broadcast_arrays(a, b, c)
+    result = np.array(np.broadcast_to(result, operands[0].shape))
+    for index in np.argwhere(~np.broadcast_to(is_safe, operands[0].shape)):
+        position = tuple(index)
+        result[position] = _fma_exact(*(float(operand[position]) for operand in operands))
     return result
 
 
 def _fma_exact(a: float, b: float, c: float) -> float:
     if not np.isfinite([a, b, c]).all():
         return float(np.float64(a) * np.float64(b) + np.float64(c))
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
-    if not exact:
+    exact_result = Fraction(a) * Fraction(b) + Fraction(c)
+    if not exact_result:
         # The sign of a zero is as of the unfused sum, unless that product underflowed.
         product = np.copysign(0.0, a) * np.copysign(1.0, b)
         return product + c if a == 0 or b == 0 else 0.0
     try:
-        return exact.numerator / exact.denominator
+        return exact_result.numerator / exact_result.denominator
     except OverflowError:
-        return float("inf") if exact > 0 else float("-inf")
+        return float("inf") if exact_result > 0 else float("-inf")
 
 
 def to_single(value: Value, mode: str) -> Value:
@@ -135,15 +137,15 @@ def to_single(value: Value, mode: str) -> Value:
 
 def shortened(value: Value, dtype: DType, mode: str) -> Value:
     """Round to any shorter type; a number that is not a double is exact."""
-    nearest: Value = value.astype(dtype)
+    result: Value = value.astype(dtype)
     if mode == "rn":
-        return nearest
-    back, value = nearest.astype(F64), value.astype(F64)
+        return result
+    rounded_value, value = result.astype(F64), value.astype(F64)
     if mode == "rz":
-        return np.where(np.abs(back) > np.abs(value), np.nextafter(nearest, dtype.type(0)), nearest)
+        return np.where(np.abs(rounded_value) > np.abs(value), np.nextafter(result, dtype.type(0)), result)
     if mode == "rm":
-        return np.where(back > value, np.nextafter(nearest, dtype.type("-inf")), nearest)
-    return np.where(back < value, np.nextafter(nearest, dtype.type("inf")), nearest)
+        return np.where(rounded_value > value, np.nextafter(result, dtype.type("-inf")), result)
+    return np.where(rounded_value < value, np.nextafter(result, dtype.type("inf")), result)
 
 
 def from_bfloat16(bits: Value) -> Value:
@@ -156,17 +158,17 @@ def to_bfloat16(value: Value, mode: str = "rn") -> Value:
     """float32 to the bits of bfloat16, rounding to nearest even (``rn``) or towards zero (``rz``)."""
     bits = value.view(U32)
     # Half of the last kept bit; a little less if that bit is zero, so that ties go to even.
-    half = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-    rounded = bits if mode == "rz" else bits + half
-    result: Value = np.where(np.isnan(value), np.uint32(0x7FFF0000), rounded) >> np.uint32(16)
+    rounding_addend = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+    rounded_bits = bits if mode == "rz" else bits + rounding_addend
+    result: Value = np.where(np.isnan(value), np.uint32(0x7FFF0000), rounded_bits) >> np.uint32(16)
     return result.astype(U16)
 
 
 def odd_single(value: Value) -> Value:
     """A double as a float32 rounded to odd."""
     truncated = to_single(value, "rz")
-    inexact = truncated.astype(F64) != value
-    return np.where(inexact & ~np.isnan(value), truncated.view(U32) | np.uint32(1), truncated.view(U32)).view(F32)
+    is_inexact = truncated.astype(F64) != value
+    return np.where(is_inexact & ~np.isnan(value), truncated.view(U32) | np.uint32(1), truncated.view(U32)).view(F32)
 
 
 # Rounding towards zero, down or up, number by number in rational numbers: slow, and rare in kernels.
@@ -191,12 +193,12 @@ def directed(opcode: str, mode: str, nearest: Callable[..., Value]) -> Callable[
     """
 
     def compute(*operands: Value) -> Value:
-        wide = np.broadcast_arrays(*operands)
-        result = np.array(nearest(*wide))
+        arrays = np.broadcast_arrays(*operands)
+        result = np.array(nearest(*arrays))
         for index in np.ndindex(result.shape):
-            given = [operand[index] for operand in wide]
-            if all(map(np.isfinite, given)) and not np.isnan(result[index]) and not _divides_by_zero(opcode, given):
-                result[index] = _rounded(opcode, mode, given, result[index])
+            values = [operand[index] for operand in arrays]
+            if all(map(np.isfinite, values)) and not np.isnan(result[index]) and not _divides_by_zero(opcode, values):
+                result[index] = _round_exactly(opcode, mode, values, result[index])
         return result
 
     return compute
@@ -206,11 +208,13 @@ def _divides_by_zero(opcode: str, operands: list[Any]) -> bool:
     return opcode in ("div", "rcp") and operands[-1] == 0
 
 
-def _rounded(opcode: str, mode: str, operands: list[Any], near: Any) -> Any:
+def _round_exactly(opcode: str, mode: str, operands: list[Any], near: Any) -> Any:
     side = _side(opcode, operands, near)
     if not side:
-        cancels = near == 0 and mode == "rm" and opcode in ("add", "sub", "fma") and _cancels(opcode, operands)
-        return -np.abs(near) if cancels else near
+        is_cancelled = (
+            near == 0 and mode == "rm" and opcode in ("add", "sub", "fma") and _terms_cancel(opcode, operands)
+        )
+        return -np.abs(near) if is_cancelled else near
     if mode == "rz":
         return np.nextafter(near, near.dtype.type(0)) if (side > 0) == (near > 0) else near
     wrong_side = 1 if mode == "rm" else -1
@@ -221,15 +225,15 @@ def _side(opcode: str, operands: list[Any], near: Any) -> int:
     """1 where ``near`` is above the exact result, -1 below it, 0 where it is exact."""
     if np.isinf(near):
         return 1 if near > 0 else -1
-    rounded = Fraction(float(near))
+    rounded_value = Fraction(float(near))
     if opcode == "sqrt":
-        exact, rounded = Fraction(float(operands[0])), rounded * rounded
+        exact_result, rounded_value = Fraction(float(operands[0])), rounded_value * rounded_value
     else:
-        exact = _EXACT_OPERATIONS[opcode](*(Fraction(float(operand)) for operand in operands))
-    return (rounded > exact) - (rounded < exact)
+        exact_result = _EXACT_OPERATIONS[opcode](*(Fraction(float(operand)) for operand in operands))
+    return (rounded_value > exact_result) - (rounded_value < exact_result)
 
 
-def _cancels(opcode: str, operands: list[Any]) -> bool:
+def _terms_cancel(opcode: str, operands: list[Any]) -> bool:
     """Return True if two terms of different signs give this zero, which is -0 when rounding down."""
     if opcode == "fma":
         return bool(np.signbit(operands[0]) ^ np.signbit(operands[1]) != np.signbit(operands[2]))

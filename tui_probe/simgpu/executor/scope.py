@@ -248,8 +248,8 @@ def module_names(module: Module) -> Names:
 
 def aliases(module: Module) -> dict[str, str]:
     """Return the name of the function behind each name that an ``.alias`` gives."""
-    given = dict(alias_of(item) for item in module.items if isinstance(item, Directive) and item.name == "alias")
-    return {name: given.get(target, target) for name, target in given.items()}
+    targets = dict(alias_of(item) for item in module.items if isinstance(item, Directive) and item.name == "alias")
+    return {name: targets.get(target, target) for name, target in targets.items()}
 
 
 class FunctionScope:
@@ -314,9 +314,9 @@ def name_inside(variable: Variable) -> str:
 
 def register_parts(variable: Variable) -> list[str]:
     """The names of the scalar registers that a declaration makes: ``r0``, ``r1`` of ``r<2>``, ``v.x``, ``v.y``."""
-    numbered = [f"{variable.name}{number}" for number in range(variable.count)] or [variable.name]
+    register_names = [f"{variable.name}{number}" for number in range(variable.count)] or [variable.name]
     parts = [""] if variable.vector == 1 else [f".{part}" for part in "xyzw"[: variable.vector]]
-    return [name + part for name in numbered for part in parts]
+    return [name + part for name in register_names for part in parts]
 
 
 def parameter_offsets(parameters: Iterable[Variable]) -> Iterator[tuple[Variable, int]]:

@@ -37,13 +37,13 @@ class SpecialRegister:
 def _kept(read: RegisterReader) -> RegisterReader:
     """``read``, asked once for each set of lanes."""
 
-    def cached(group: ThreadGroup) -> Value:
-        value: Value | None = group.lanes.cache.get(cached)
+    def read_cached(group: ThreadGroup) -> Value:
+        value: Value | None = group.lanes.cache.get(read_cached)
         if value is None:
-            value = group.lanes.cache[cached] = read(group)
+            value = group.lanes.cache[read_cached] = read(group)
         return value
 
-    return cached
+    return read_cached
 
 
 def _component(linear: Value, size: tuple[int, int, int], axis: int) -> Value:
@@ -64,12 +64,12 @@ def _thread_index(axis: int) -> RegisterReader:
 def _block_index(axis: int) -> RegisterReader:
     def read(group: ThreadGroup) -> Value:
         blocks = _component(group.batch.block_indices, group.batch.launch.grid, axis)
-        return _of_block(group, blocks)
+        return _spread_blocks(group, blocks)
 
     return _kept(read)
 
 
-def _of_block(group: ThreadGroup, values: Value) -> Value:
+def _spread_blocks(group: ThreadGroup, values: Value) -> Value:
     """``values``, one per block of the batch, for each lane; a scalar for a batch of one block."""
     if not values.ndim:
         return values
@@ -77,8 +77,8 @@ def _of_block(group: ThreadGroup, values: Value) -> Value:
     return result
 
 
-def _extent(of: Callable[[ThreadGroup], tuple[int, int, int]], axis: int) -> RegisterReader:
-    return lambda group: scalar(of(group)[axis], U32)
+def _extent(read_extent: Callable[[ThreadGroup], tuple[int, int, int]], axis: int) -> RegisterReader:
+    return lambda group: scalar(read_extent(group)[axis], U32)
 
 
 def _constant(value: int) -> RegisterReader:
@@ -123,7 +123,7 @@ def _warp_slot(group: ThreadGroup) -> Value:
     return slots.astype(np.uint32)
 
 
-def _lane_mask(mask: Callable[[Any], Any]) -> RegisterReader:
+def _lane_mask_reader(mask: Callable[[Any], Any]) -> RegisterReader:
     table = np.array([mask(lane) & 0xFFFFFFFF for lane in range(32)], np.uint32)
 
     def read(group: ThreadGroup) -> Value:
@@ -138,7 +138,7 @@ def _warp_slots(group: ThreadGroup) -> Value:
 
 
 def _sm(group: ThreadGroup) -> Value:
-    return _of_block(group, group.batch.sms)
+    return _spread_blocks(group, group.batch.sms)
 
 
 def _sm_count(group: ThreadGroup) -> Value:
@@ -167,7 +167,7 @@ def _grid_of_clusters(group: ThreadGroup) -> tuple[int, int, int]:
     return x // width, y // height, z // depth
 
 
-def _in_clusters(axis: int, function: np.ufunc) -> RegisterReader:
+def _cluster_reader(axis: int, function: np.ufunc) -> RegisterReader:
     """``function`` of the index of a block and the extent of a cluster."""
     index = _block_index(axis)
 
@@ -186,7 +186,7 @@ def _block(group: ThreadGroup) -> tuple[int, int, int]:
     return group.batch.launch.block
 
 
-def _vectors() -> dict[str, SpecialRegister]:
+def _vector_registers() -> dict[str, SpecialRegister]:
     registers = {}
     for register in (
         "%tid",
@@ -204,8 +204,8 @@ def _vectors() -> dict[str, SpecialRegister]:
         registers[f"%ntid.{name}"] = SpecialRegister("u32", _extent(_block, axis))
         registers[f"%ctaid.{name}"] = SpecialRegister("u32", _block_index(axis))
         registers[f"%nctaid.{name}"] = SpecialRegister("u32", _extent(_grid, axis))
-        registers[f"%clusterid.{name}"] = SpecialRegister("u32", _in_clusters(axis, np.floor_divide))
-        registers[f"%cluster_ctaid.{name}"] = SpecialRegister("u32", _in_clusters(axis, np.remainder))
+        registers[f"%clusterid.{name}"] = SpecialRegister("u32", _cluster_reader(axis, np.floor_divide))
+        registers[f"%cluster_ctaid.{name}"] = SpecialRegister("u32", _cluster_reader(axis, np.remainder))
         registers[f"%nclusterid.{name}"] = SpecialRegister("u32", _extent(_grid_of_clusters, axis))
         registers[f"%cluster_nctaid.{name}"] = SpecialRegister("u32", _extent(_cluster, axis))
     return registers
@@ -224,18 +224,18 @@ def _constants() -> dict[str, SpecialRegister]:
 
 
 SPECIAL_REGISTERS: Final[dict[str, SpecialRegister]] = {
-    **_vectors(),
+    **_vector_registers(),
     **_constants(),
     "%laneid": SpecialRegister("u32", _kept(lambda group: group.lanes.lane.astype(np.uint32))),
     "%warpid": SpecialRegister("u32", _kept(_warp_slot), is_placed=True),
     "%nwarpid": SpecialRegister("u32", _warp_slots),
     "%smid": SpecialRegister("u32", _kept(_sm), is_placed=True),
     "%nsmid": SpecialRegister("u32", _sm_count),
-    "%lanemask_eq": SpecialRegister("u32", _lane_mask(lambda lane: 1 << lane)),
-    "%lanemask_le": SpecialRegister("u32", _lane_mask(lambda lane: (2 << lane) - 1)),
-    "%lanemask_lt": SpecialRegister("u32", _lane_mask(lambda lane: (1 << lane) - 1)),
-    "%lanemask_ge": SpecialRegister("u32", _lane_mask(lambda lane: -1 << lane)),
-    "%lanemask_gt": SpecialRegister("u32", _lane_mask(lambda lane: -2 << lane)),
+    "%lanemask_eq": SpecialRegister("u32", _lane_mask_reader(lambda lane: 1 << lane)),
+    "%lanemask_le": SpecialRegister("u32", _lane_mask_reader(lambda lane: (2 << lane) - 1)),
+    "%lanemask_lt": SpecialRegister("u32", _lane_mask_reader(lambda lane: (1 << lane) - 1)),
+    "%lanemask_ge": SpecialRegister("u32", _lane_mask_reader(lambda lane: -1 << lane)),
+    "%lanemask_gt": SpecialRegister("u32", _lane_mask_reader(lambda lane: -2 << lane)),
     "%clock": SpecialRegister("u32", _clock_low, is_clock=True, is_placed=True),
     "%clock_hi": SpecialRegister("u32", _clock_high, is_clock=True, is_placed=True),
     "%clock64": SpecialRegister("u64", _clock, is_clock=True, is_placed=True),

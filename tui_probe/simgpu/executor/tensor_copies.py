@@ -76,19 +76,19 @@ _ELEMENT_BYTES: Final = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)
 """Bytes by number of an element type in ``tensormap.replace``: u8, u16, u32, s32, u64, s64, f16, f32, f32.ftz, f64,
 bf16, tf32, tf32.ftz.
 """
-_SPANS: Final = (0, 32, 64, 128)
+_SWIZZLE_SPANS: Final = (0, 32, 64, 128)
 """Bytes of a row that a swizzle mode exchanges pieces of."""
 _PIECE: Final = 16
 _MAX_TILE_BYTES: Final = 256 << 10
 """Bytes: more than there is shared memory."""
-_WITHOUT_EFFECT: Final = ("tile", CACHE_HINT)
+_IGNORED_MODIFIERS: Final = ("tile", CACHE_HINT)
 """Modifiers that change nothing here: tiles are the only form that is executed."""
-_INTO_SHARED: Final = (
+_GLOBAL_TO_SHARED: Final = (
     ("shared::cluster", "global", "mbarrier::complete_tx::bytes"),
     ("shared::cta", "global", "mbarrier::complete_tx::bytes"),
 )
-_OUT_OF_SHARED: Final = ("global", "shared::cta", "bulk_group")
-_CHUNK: Final = 16
+_SHARED_TO_GLOBAL: Final = ("global", "shared::cta", "bulk_group")
+_CHUNK_BYTES: Final = 16
 
 
 @dataclass(frozen=True)
@@ -124,12 +124,12 @@ class TensorMap:
         self.rank = fields["rank"][0] + 1
         self._address = fields["global_address"][0]
         kind, mode = fields["elemtype"][0], fields["swizzle_mode"][0]
-        if self.rank > DIMENSIONS or kind >= len(_ELEMENT_BYTES) or mode >= len(_SPANS) or not self._address:
+        if self.rank > DIMENSIONS or kind >= len(_ELEMENT_BYTES) or mode >= len(_SWIZZLE_SPANS) or not self._address:
             raise SimulationError("the tensor map was not encoded by cuTensorMapEncodeTiled or tensormap.replace")
         if fields["interleave_layout"][0] or fields["fill_mode"][0]:
             raise SimulationError("a tensor map with interleaved layout or NaN fill is not supported")
         self.element_bytes = _ELEMENT_BYTES[kind]
-        self._span = _SPANS[mode]
+        self._span = _SWIZZLE_SPANS[mode]
         self._strides = [self.element_bytes, *fields["global_stride"]][: self.rank]
         self._extents, self._box, self._steps = (
             fields[name][: self.rank] for name in ("global_dim", "box_dim", "element_stride")
@@ -149,17 +149,17 @@ class TensorMap:
         counts = [-(-size // step) for size, step in zip(self._box, self._steps, strict=True)]
         linear = np.arange(int(np.prod(counts)), dtype=np.int64)
         address = np.full(len(linear), self._address, np.int64)
-        inside = np.ones(len(linear), np.bool_)
+        is_inside = np.ones(len(linear), np.bool_)
         remaining = linear
-        for count, step, extent, stride, first in zip(
+        for count, step, extent, stride, origin in zip(
             counts, self._steps, self._extents, self._strides, coordinates, strict=True
         ):
             remaining, index = np.divmod(remaining, count)
-            place = first + index * step
-            inside &= (place >= 0) & (place < extent)
-            address += place * stride
+            coordinate = origin + index * step
+            is_inside &= (coordinate >= 0) & (coordinate < extent)
+            address += coordinate * stride
         offsets = (linear * self.element_bytes).astype(np.uint64)
-        return Tile(self.element_bytes, address.astype(np.uint64), inside, offsets, self._span)
+        return Tile(self.element_bytes, address.astype(np.uint64), is_inside, offsets, self._span)
 
 
 def _entries(raw: bytes, start: int, size: int, count: int) -> list[int]:
@@ -170,13 +170,13 @@ def build_tensor_copy(instruction: Instruction, bind: Binder) -> Operation:
     """``cp.async.bulk.tensor.dim.shared::….global….mbarrier::complete_tx::bytes [to], [map, {…}], [mbarrier]`` and
     ``cp.async.bulk.tensor.dim.global.shared::cta….bulk_group [map, {…}], [from]``.
     """
-    form = tuple(part for part in instruction.modifiers[4:] if part not in _WITHOUT_EFFECT)
-    if form in _INTO_SHARED:
-        to, tensor, word = operands_before_hint(instruction, 3)
-        return _build_load(to, _TensorOperand(tensor, bind), word, bind)
-    if form == _OUT_OF_SHARED:
+    form = tuple(part for part in instruction.modifiers[4:] if part not in _IGNORED_MODIFIERS)
+    if form in _GLOBAL_TO_SHARED:
+        destination, tensor, mbarrier = operands_before_hint(instruction, 3)
+        return _build_load(destination, _TensorOperand(tensor, bind), mbarrier, bind)
+    if form == _SHARED_TO_GLOBAL:
         tensor, source = operands_before_hint(instruction, 2)
-        return _build_store(_TensorOperand(tensor, bind), source, bind)
+        return _build_tile_store(_TensorOperand(tensor, bind), source, bind)
     return bind.unsupported()
 
 
@@ -187,67 +187,76 @@ class _TensorOperand:
         if not isinstance(operand, Memory) or not operand.coordinates:
             bind.unsupported()
         self._coordinates = [bind.source(coordinate, TYPES["s32"]) for coordinate in operand.coordinates]
-        self._map = Access(replace(operand, coordinates=()), "", _CHUNK, bind)
+        self._map = Access(replace(operand, coordinates=()), "", _CHUNK_BYTES, bind)
         bind.layout.least_access = 1  # only the map has the size of its elements
         bind.effects.starts_block = True
 
-    def tile(self, single: ThreadGroup) -> Tile:
+    def tile(self, one_lane: ThreadGroup) -> Tile:
         """Return the tile at the coordinates of a lane. Raises SimulationError."""
-        first = single.lanes.spread(self._map.address(single)).astype(np.uint64)
-        chunks = [self._map.gathered(single, first + np.uint64(at), B128) for at in range(0, MAP_BYTES, _CHUNK)]
+        map_address = one_lane.lanes.spread(self._map.address(one_lane)).astype(np.uint64)
+        chunks = [
+            self._map.gathered(one_lane, map_address + np.uint64(offset), B128)
+            for offset in range(0, MAP_BYTES, _CHUNK_BYTES)
+        ]
         tensor = TensorMap(b"".join(chunk.tobytes() for chunk in chunks))
-        places = [int(single.lanes.spread(coordinate.read(single.registers))[0]) for coordinate in self._coordinates]
-        return tensor.tile(places)
+        coordinates = [
+            int(one_lane.lanes.spread(coordinate.read(one_lane.registers))[0]) for coordinate in self._coordinates
+        ]
+        return tensor.tile(coordinates)
 
 
-def _build_load(to: Operand, box: _TensorOperand, word: Operand, bind: Binder) -> Operation:
-    target, barrier, line = Access(to, "shared", _CHUNK, bind), Access(word, "shared", WORD_BYTES, bind), bind.line
+def _build_load(destination: Operand, box: _TensorOperand, word: Operand, bind: Binder) -> Operation:
+    target, barrier, line = (
+        Access(destination, "shared", _CHUNK_BYTES, bind),
+        Access(word, "shared", WORD_BYTES, bind),
+        bind.line,
+    )
     reads = tuple(bind.effects.reads)
 
-    def copy(single: ThreadGroup) -> None:
-        tile = box.tile(single)
+    def copy(one_lane: ThreadGroup) -> None:
+        tile = box.tile(one_lane)
         kind = UNSIGNED[8 * tile.element_bytes]
         values = np.zeros(len(tile.addresses), kind)
-        source = single.batch.memory
-        read = _element_indices(source, tile.addresses[tile.inside], tile, single, line, LOAD)
-        values[tile.inside] = source.view(kind)[read]
-        start = int(single.lanes.spread(target.address(single))[0])
-        shared = single.batch.shared
-        written = _element_indices(shared, tile.shared_addresses(start), tile, single, line, TRACKED_COPY)
-        shared.view(kind)[written] = values
-        time = int(single.batch.counters[single.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
-        mbarriers = words_of(barrier, single, line)
-        if single.batch.checks is not None:
-            single.batch.checks.order.copies.counted(mbarriers)
-        apply_events(single, line, mbarriers, [MBarrierEvent(transfer=-tile.bytes)], [time])
+        source = one_lane.batch.memory
+        source_indices = _element_indices(source, tile.addresses[tile.inside], tile, one_lane, line, LOAD)
+        values[tile.inside] = source.view(kind)[source_indices]
+        start = int(one_lane.lanes.spread(target.address(one_lane))[0])
+        shared = one_lane.batch.shared
+        target_indices = _element_indices(shared, tile.shared_addresses(start), tile, one_lane, line, TRACKED_COPY)
+        shared.view(kind)[target_indices] = values
+        end_cycle = int(one_lane.batch.counters[one_lane.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
+        mbarriers = words_of(barrier, one_lane, line)
+        if one_lane.batch.checks is not None:
+            one_lane.batch.checks.order.copies.counted(mbarriers)
+        apply_events(one_lane, line, mbarriers, [MBarrierEvent(transfer=-tile.bytes)], [end_cycle])
 
-    return _by_lanes(copy, reads)
+    return _copy_lane_by_lane(copy, reads)
 
 
-def _build_store(box: _TensorOperand, operand: Operand, bind: Binder) -> Operation:
-    source, line = Access(operand, "shared", _CHUNK, bind), bind.line
+def _build_tile_store(box: _TensorOperand, operand: Operand, bind: Binder) -> Operation:
+    source, line = Access(operand, "shared", _CHUNK_BYTES, bind), bind.line
     reads = tuple(bind.effects.reads)
 
-    def copy(single: ThreadGroup) -> None:
-        tile = box.tile(single)
+    def copy(one_lane: ThreadGroup) -> None:
+        tile = box.tile(one_lane)
         kind = UNSIGNED[8 * tile.element_bytes]
-        start = int(single.lanes.spread(source.address(single))[0])
-        shared, target = single.batch.shared, single.batch.memory
+        start = int(one_lane.lanes.spread(source.address(one_lane))[0])
+        shared, target = one_lane.batch.shared, one_lane.batch.memory
         values = shared.view(kind)[
-            _element_indices(shared, tile.shared_addresses(start), tile, single, line, BULK_LOAD)
+            _element_indices(shared, tile.shared_addresses(start), tile, one_lane, line, BULK_LOAD)
         ]
-        written = _element_indices(target, tile.addresses[tile.inside], tile, single, line, BULK_STORE)
-        target.view(kind)[written] = values[tile.inside]
-        end = single.batch.counters[single.lanes.warp] + copy_cycles(tile.bytes)
-        single.batch.bulk_reads.add(single.lanes, end)
-        single.batch.bulk_writes.add(single.lanes, end + COPY_LATENCY)
-        if single.batch.checks is not None:
-            single.batch.checks.order.copies.bulk_issued(single.lanes)
+        target_indices = _element_indices(target, tile.addresses[tile.inside], tile, one_lane, line, BULK_STORE)
+        target.view(kind)[target_indices] = values[tile.inside]
+        end_cycles = one_lane.batch.counters[one_lane.lanes.warp] + copy_cycles(tile.bytes)
+        one_lane.batch.bulk_reads.add(one_lane.lanes, end_cycles)
+        one_lane.batch.bulk_writes.add(one_lane.lanes, end_cycles + COPY_LATENCY)
+        if one_lane.batch.checks is not None:
+            one_lane.batch.checks.order.copies.bulk_issued(one_lane.lanes)
 
-    return _by_lanes(copy, reads)
+    return _copy_lane_by_lane(copy, reads)
 
 
-def _by_lanes(copy: Callable[[ThreadGroup], None], reads: tuple[int, ...]) -> Operation:
+def _copy_lane_by_lane(copy: Callable[[ThreadGroup], None], reads: tuple[int, ...]) -> Operation:
     def run(group: ThreadGroup) -> None:
         for lane in range(group.lanes.count):
             copy(group.select(np.array([lane]), group.block, reads))
@@ -256,25 +265,25 @@ def _by_lanes(copy: Callable[[ThreadGroup], None], reads: tuple[int, ...]) -> Op
 
 
 def _element_indices(
-    space: Space, address: Value, tile: Tile, single: ThreadGroup, line: int, kind: AccessKind
+    space: Space, address: Value, tile: Tile, one_lane: ThreadGroup, line: int, kind: AccessKind
 ) -> Value:
     """Check an access to a tile's elements, and return their indices in their space. Raises MemoryFaultError."""
     offset = space.offsets(address)
     try:
         space.check(offset, tile.element_bytes)
     except AccessFault as fault:
-        raise fault.at(line, single.batch.describe(single.lanes, 0)) from None
-    index = space.indices(single.lanes, offset, tile.element_bytes)
-    if single.batch.checks is not None:
+        raise fault.at(line, one_lane.batch.describe(one_lane.lanes, 0)) from None
+    index = space.indices(one_lane.lanes, offset, tile.element_bytes)
+    if one_lane.batch.checks is not None:
         lanes = np.zeros(len(index), np.intp)
-        single.batch.checks.access(CheckedAccess(kind, line, tile.element_bytes, space, index, single.lanes, lanes))
+        one_lane.batch.checks.access(CheckedAccess(kind, line, tile.element_bytes, space, index, one_lane.lanes, lanes))
     return index
 
 
 def _build_map(instruction: Instruction, bind: Binder) -> Operation:
     if instruction.modifiers[0] == "replace":
         return _build_replacement(instruction, bind)
-    return _build_published(instruction, bind)
+    return _build_map_copy(instruction, bind)
 
 
 def _build_replacement(instruction: Instruction, bind: Binder) -> Operation:
@@ -288,23 +297,26 @@ def _build_replacement(instruction: Instruction, bind: Binder) -> Operation:
     value = bind.source(operands[-1], TYPES[f"b{8 * size}"])
 
     def run(group: ThreadGroup) -> None:
-        first = group.lanes.spread(access.address(group))
-        place = first + first.dtype.type(start + size * entry)
+        map_address = group.lanes.spread(access.address(group))
+        place = map_address + map_address.dtype.type(start + size * entry)
         access.scatter(group, place, group.lanes.spread(value.read(group.registers)))
 
     return run
 
 
-def _build_published(instruction: Instruction, bind: Binder) -> Operation:
+def _build_map_copy(instruction: Instruction, bind: Binder) -> Operation:
     """``tensormap.cp_fenceproxy….sync.aligned [to], [from], 128``: a map from shared to global memory."""
-    to, source, _ = operands_of(instruction, 3)
-    writing, reading = Access(to, "global", _CHUNK, bind, STORE), Access(source, "shared", _CHUNK, bind)
+    destination, source, _ = operands_of(instruction, 3)
+    target_access, source_access = (
+        Access(destination, "global", _CHUNK_BYTES, bind, STORE),
+        Access(source, "shared", _CHUNK_BYTES, bind),
+    )
 
     def run(group: ThreadGroup) -> None:
-        target, origin = (group.lanes.spread(access.address(group)) for access in (writing, reading))
-        for at in range(0, MAP_BYTES, _CHUNK):
-            chunk = reading.gathered(group, origin + origin.dtype.type(at), B128)
-            writing.scatter(group, target + target.dtype.type(at), chunk)
+        target, origin = (group.lanes.spread(access.address(group)) for access in (target_access, source_access))
+        for offset in range(0, MAP_BYTES, _CHUNK_BYTES):
+            chunk = source_access.gathered(group, origin + origin.dtype.type(offset), B128)
+            target_access.scatter(group, target + target.dtype.type(offset), chunk)
 
     return run
 

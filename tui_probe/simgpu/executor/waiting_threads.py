@@ -39,11 +39,11 @@ class Reduction:
     predicate: SourceOperand
     target: ResultOperand
 
-    def result(self, arrived: NDArray[np.int64], holding: NDArray[np.int64]) -> Value:
-        """The result where ``holding`` of ``arrived`` threads came with a true predicate."""
+    def result(self, arrived_count: NDArray[np.int64], true_count: NDArray[np.int64]) -> Value:
+        """The result where ``true_count`` of ``arrived_count`` threads came with a true predicate."""
         if self.operation == "popc":
-            return holding.astype(U32)
-        return holding == arrived if self.operation == "and" else holding > 0
+            return true_count.astype(U32)
+        return true_count == arrived_count if self.operation == "and" else true_count > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,13 @@ class _BarrierWait:
         """Return the number of threads that must arrive, for each lane."""
         if self.count is not None:
             return self.count
-        alive: NDArray[np.int64] = self.group.batch.alive_in_block[self.group.lanes.block]
-        return alive
+        alive_count: NDArray[np.int64] = self.group.batch.alive_in_block[self.group.lanes.block]
+        return alive_count
 
-    def without(self, gone: NDArray[np.bool_]) -> _BarrierWait:
-        """Return the group without the lanes ``gone``."""
-        count = None if self.count is None else self.count[~gone]
-        return _BarrierWait(self.barrier, self.group, self.slot[~gone], self.holds[~gone], count)
+    def without(self, has_left: NDArray[np.bool_]) -> _BarrierWait:
+        """Return the group without the lanes ``has_left``."""
+        count = None if self.count is None else self.count[~has_left]
+        return _BarrierWait(self.barrier, self.group, self.slot[~has_left], self.holds[~has_left], count)
 
     def waiting_lanes(self) -> WaitingLanes:
         """The lanes, as the search for split barriers takes them."""
@@ -112,23 +112,23 @@ class Barriers:
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
         self._waiting: list[_BarrierWait] = []
-        self._in_warp: list[tuple[WarpBarrier, ThreadGroup]] = []
+        self._warp_waits: list[tuple[WarpBarrier, ThreadGroup]] = []
         slots = batch.block_count * BARRIER_COUNT
         # Threads that arrived without waiting (`bar.arrive`), and the latest of their warps' counters.
         self._arrived = np.zeros(slots, np.int64)
         self._latest = np.zeros(slots, np.int64)
-        self._any_arrived = False
+        self._has_arrivals = False
         self.of_clusters = ClusterBarriers(batch)
 
     @property
     def any_waiting(self) -> bool:
         """True if threads wait at a barrier."""
-        return bool(self._waiting or self._in_warp or self.of_clusters.any_waiting)
+        return bool(self._waiting or self._warp_waits or self.of_clusters.any_waiting)
 
     def arrive(self, barrier: Barrier, group: ThreadGroup) -> ThreadGroup | None:
         """``group`` comes to ``barrier``; it is given back if it continues immediately."""
         checks = self._batch.checks
-        if self._all_here(barrier, group):
+        if self._is_complete(barrier, group):
             self._pass_together(barrier, group)
             if checks is not None:
                 if barrier.is_aligned:
@@ -142,22 +142,22 @@ class Barriers:
             checks.order.arrive("bar", slot, lanes)
         if barrier.arrives_only:
             np.add.at(self._arrived, slot, 1)
-            self._arrived += self._without_thread([(slot, lanes)])
+            self._arrived += self._threadless_lanes([(slot, lanes)])
             np.maximum.at(self._latest, slot, self._batch.counters[lanes.warp])
-            self._any_arrived = True
+            self._has_arrivals = True
             return group
         reduction = barrier.reduction
-        holds = lanes.spread(reduction.predicate.read(group.registers) if reduction else scalar(0, BOOL))
+        predicate = lanes.spread(reduction.predicate.read(group.registers) if reduction else scalar(0, BOOL))
         count = None if barrier.count is None else lanes.spread(barrier.count.read(group.registers)).astype(np.int64)
-        self._waiting.append(_BarrierWait(barrier, group, slot, holds, count))
+        self._waiting.append(_BarrierWait(barrier, group, slot, predicate, count))
         return None
 
-    def _all_here(self, barrier: Barrier, group: ThreadGroup) -> bool:
+    def _is_complete(self, barrier: Barrier, group: ThreadGroup) -> bool:
         return (
             group.lanes.count == self._batch.alive_count
             and barrier.count is None
             and not barrier.arrives_only
-            and not self._any_arrived
+            and not self._has_arrivals
             and not group.registers[barrier.number.index].ndim
         )
 
@@ -166,15 +166,15 @@ class Barriers:
         counters = batch.counters.reshape(batch.block_count, -1)
         counters[:] = counters.max(axis=1, keepdims=True)
         if barrier.reduction is not None:
-            holds = lanes.spread(barrier.reduction.predicate.read(group.registers))
-            holding = np.bincount(lanes.block, holds, batch.block_count).astype(np.int64)
-            result = barrier.reduction.result(batch.alive_in_block, holding)[lanes.block]
+            predicate = lanes.spread(barrier.reduction.predicate.read(group.registers))
+            true_count = np.bincount(lanes.block, predicate, batch.block_count).astype(np.int64)
+            result = barrier.reduction.result(batch.alive_in_block, true_count)[lanes.block]
             barrier.reduction.target.write(group.registers, result)
 
     def release(self) -> list[ThreadGroup]:
         """Open every barrier that all it waits for have reached, and return the groups that continue."""
-        of_blocks = self._release_blocks() if self._waiting else []
-        return self._release_warps() + of_blocks + self.of_clusters.release()
+        block_groups = self._release_blocks() if self._waiting else []
+        return self._release_warps() + block_groups + self.of_clusters.release()
 
     def _leave(self, barrier: Barrier, group: ThreadGroup, slot: Places, arrivals: _Arrivals) -> None:
         """Let threads leave their barriers, at the time of the last arrival and with the result of the reduction."""
@@ -188,51 +188,51 @@ class Barriers:
     def _release_blocks(self) -> list[ThreadGroup]:
         """Open the barriers of blocks that all threads they wait for have reached."""
         arrivals = self._arrivals()
-        opened = np.zeros(len(arrivals.threads), np.bool_)
+        is_opening = np.zeros(len(arrivals.threads), np.bool_)
         complete_lanes = []
-        for waiting in self._waiting:
-            complete = arrivals.threads[waiting.slot] >= waiting.needed()
-            opened[waiting.slot[complete]] = True
-            complete_lanes.append(complete)
-        if not opened.any():
+        for wait in self._waiting:
+            is_complete = arrivals.threads[wait.slot] >= wait.needed()
+            is_opening[wait.slot[is_complete]] = True
+            complete_lanes.append(is_complete)
+        if not is_opening.any():
             return []
         if self._batch.checks is not None:
-            aligned = [waiting.waiting_lanes() for waiting in self._waiting if waiting.barrier.is_aligned]
-            self._batch.checks.open_barriers(aligned, opened)
-        released = []
-        still = []
-        for waiting, complete in zip(self._waiting, complete_lanes, strict=True):
-            if not complete.any():
-                still.append(waiting)
+            aligned_lanes = [wait.waiting_lanes() for wait in self._waiting if wait.barrier.is_aligned]
+            self._batch.checks.open_barriers(aligned_lanes, is_opening)
+        released_groups = []
+        remaining_waits = []
+        for wait, is_complete in zip(self._waiting, complete_lanes, strict=True):
+            if not is_complete.any():
+                remaining_waits.append(wait)
                 continue
-            group, slot = waiting.group, waiting.slot[complete]
-            if not complete.all():
-                group = waiting.group.split(complete, waiting.group.block)
-                still.append(waiting.without(complete))
-            self._leave(waiting.barrier, group, slot, arrivals)
-            released.append(group)
-        self._waiting = still
-        self._arrived[opened] = 0
-        self._latest[opened] = 0
-        self._any_arrived = bool(self._arrived.any())
-        return released
+            group, slot = wait.group, wait.slot[is_complete]
+            if not is_complete.all():
+                group = wait.group.split(is_complete, wait.group.block)
+                remaining_waits.append(wait.without(is_complete))
+            self._leave(wait.barrier, group, slot, arrivals)
+            released_groups.append(group)
+        self._waiting = remaining_waits
+        self._arrived[is_opening] = 0
+        self._latest[is_opening] = 0
+        self._has_arrivals = bool(self._arrived.any())
+        return released_groups
 
     def _arrivals(self) -> _Arrivals:
-        arrived, latest = self._arrived.copy(), self._latest.copy()
-        holding = np.zeros_like(arrived)
+        arrived_count, latest_counter = self._arrived.copy(), self._latest.copy()
+        true_count = np.zeros_like(arrived_count)
         counters = self._batch.counters
-        ended = counters.reshape(self._batch.block_count, -1).max(axis=1)
-        for waiting in self._waiting:
-            lanes = waiting.group.lanes
-            arrived += np.bincount(waiting.slot, minlength=len(arrived))
-            holding += np.bincount(waiting.slot, waiting.holds, len(arrived)).astype(np.int64)
+        block_ends = counters.reshape(self._batch.block_count, -1).max(axis=1)
+        for wait in self._waiting:
+            lanes = wait.group.lanes
+            arrived_count += np.bincount(wait.slot, minlength=len(arrived_count))
+            true_count += np.bincount(wait.slot, wait.holds, len(arrived_count)).astype(np.int64)
             # A barrier of the whole block waits for warps that exit, too.
-            times = counters[lanes.warp] if waiting.barrier.count is not None else ended[lanes.block]
-            np.maximum.at(latest, waiting.slot, times)
-        counted = [(waiting.slot, waiting.group.lanes) for waiting in self._waiting if waiting.count is not None]
-        return _Arrivals(arrived + self._without_thread(counted), holding, latest)
+            times = counters[lanes.warp] if wait.barrier.count is not None else block_ends[lanes.block]
+            np.maximum.at(latest_counter, wait.slot, times)
+        counted_lanes = [(wait.slot, wait.group.lanes) for wait in self._waiting if wait.count is not None]
+        return _Arrivals(arrived_count + self._threadless_lanes(counted_lanes), true_count, latest_counter)
 
-    def _without_thread(self, arrivals: Sequence[tuple[Places, Lanes]]) -> NDArray[np.int64]:
+    def _threadless_lanes(self, arrivals: Sequence[tuple[Places, Lanes]]) -> NDArray[np.int64]:
         """Return, by slot, the lanes that have no thread or have ended in warps that arrived there.
 
         Barriers count whole warps: a warp arrives when all of its threads that have not ended have (PTX ISA, barrier).
@@ -240,12 +240,12 @@ class Barriers:
         result = np.zeros(len(self._arrived), np.int64)
         if not arrivals:
             return result
-        alive = self._batch.is_alive.reshape(-1, WARP_SIZE).sum(axis=1)
-        pairs = np.concatenate([slots * len(alive) + lanes.warp for slots, lanes in arrivals])
+        alive_threads = self._batch.is_alive.reshape(-1, WARP_SIZE).sum(axis=1)
+        pairs = np.concatenate([slots * len(alive_threads) + lanes.warp for slots, lanes in arrivals])
         pairs, counts = np.unique(pairs, return_counts=True)
-        slot, warp = np.divmod(pairs, len(alive))
-        is_whole = counts == alive[warp]
-        np.add.at(result, slot[is_whole], WARP_SIZE - counts[is_whole])
+        slot, warp = np.divmod(pairs, len(alive_threads))
+        is_complete = counts == alive_threads[warp]
+        np.add.at(result, slot[is_complete], WARP_SIZE - counts[is_complete])
         return result
 
     def arrive_in_warp(self, barrier: WarpBarrier, group: ThreadGroup) -> ThreadGroup | None:
@@ -258,59 +258,63 @@ class Barriers:
             if self._batch.checks is not None:
                 self._batch.checks.order.sync_warps(group.lanes, members)
             return group
-        self._in_warp.append((barrier, group))
+        self._warp_waits.append((barrier, group))
         return None
 
     def _release_warps(self) -> list[ThreadGroup]:
-        if not self._in_warp:
+        if not self._warp_waits:
             return []
-        present = np.zeros_like(self._batch.alive_bits)
-        for _, group in self._in_warp:
-            present |= group.lanes.active_bits
-        released, members = [], []
-        still = []
-        for barrier, group in self._in_warp:
-            ready = self._batch.missing_members(barrier.members.read(group.registers), group.lanes, present) == 0
+        present_bits = np.zeros_like(self._batch.alive_bits)
+        for _, group in self._warp_waits:
+            present_bits |= group.lanes.active_bits
+        released_groups, members = [], []
+        remaining_waits = []
+        for barrier, group in self._warp_waits:
+            is_complete = (
+                self._batch.missing_members(barrier.members.read(group.registers), group.lanes, present_bits) == 0
+            )
             masks = group.lanes.spread(barrier.members.read(group.registers))
-            if ready.any():
-                members.append(masks[ready])
-            if ready.all():
-                released.append(group)
+            if is_complete.any():
+                members.append(masks[is_complete])
+            if is_complete.all():
+                released_groups.append(group)
                 continue
-            if ready.any():
+            if is_complete.any():
                 # The mask is no longer live after the barrier; those who stay need it.
-                released.append(group.split(ready, group.block))
-                group.registers[barrier.members.index] = masks[~ready]
-            still.append((barrier, group))
-        self._in_warp = still
-        if released and self._batch.checks is not None:
-            places = np.concatenate([group.lanes.places for group in released])
+                released_groups.append(group.split(is_complete, group.block))
+                group.registers[barrier.members.index] = masks[~is_complete]
+            remaining_waits.append((barrier, group))
+        self._warp_waits = remaining_waits
+        if released_groups and self._batch.checks is not None:
+            places = np.concatenate([group.lanes.places for group in released_groups])
             order = np.argsort(places)
             lanes = Lanes(places[order], group.lanes.places_per_block, group.lanes.block_count)
             self._batch.checks.order.sync_warps(lanes, np.concatenate(members)[order])
-        return released
+        return released_groups
 
     def check_deadlock(self) -> None:
         """Raise DeadlockError if threads wait."""
         self.of_clusters.check_deadlock()
-        for waiting in self._waiting:
-            lanes, slot, needed = waiting.group.lanes, int(waiting.slot[0]), int(waiting.needed()[0])
-            ended = self._batch.threads - int(self._batch.alive_in_block[lanes.block[0]])
-            gone = f"; {ended} threads of the block have ended" if ended and waiting.count is not None else ""
-            detail = f"{self._arrivals().threads[slot]} threads of {needed} arrived{gone}"
-            where = self._batch.describe(lanes, 0)
-            raise DeadlockError(f"barrier {slot % BARRIER_COUNT}", waiting.barrier.line, where, detail)
-        for barrier, group in self._in_warp:
-            members = int(group.lanes.spread(barrier.members.read(group.registers))[0])
-            arrived = sum(
-                1 << lane
-                for _, other in self._in_warp
-                for lane in other.lanes.lane[other.lanes.warp == group.lanes.warp[0]].tolist()
+        for wait in self._waiting:
+            lanes, slot, needed_count = wait.group.lanes, int(wait.slot[0]), int(wait.needed()[0])
+            ended_threads = self._batch.threads - int(self._batch.alive_in_block[lanes.block[0]])
+            ended_text = (
+                f"; {ended_threads} threads of the block have ended" if ended_threads and wait.count is not None else ""
             )
-            detail = missing_lanes(members, int(self._batch.alive_bits[group.lanes.warp[0]]) & ~arrived)
+            detail = f"{self._arrivals().threads[slot]} threads of {needed_count} arrived{ended_text}"
+            location = self._batch.describe(lanes, 0)
+            raise DeadlockError(f"barrier {slot % BARRIER_COUNT}", wait.barrier.line, location, detail)
+        for barrier, group in self._warp_waits:
+            members = int(group.lanes.spread(barrier.members.read(group.registers))[0])
+            arrived_bits = sum(
+                1 << lane
+                for _, other_group in self._warp_waits
+                for lane in other_group.lanes.lane[other_group.lanes.warp == group.lanes.warp[0]].tolist()
+            )
+            detail = missing_lanes(members, int(self._batch.alive_bits[group.lanes.warp[0]]) & ~arrived_bits)
             raise DeadlockError("bar.warp.sync", barrier.line, self._batch.describe(group.lanes, 0), detail)
 
     def waits(self) -> Iterator[tuple[int, Lanes]]:
         """The line and the lanes of each group that waits at a barrier of its block or warp."""
-        yield from ((waiting.barrier.line, waiting.group.lanes) for waiting in self._waiting)
-        yield from ((barrier.line, group.lanes) for barrier, group in self._in_warp)
+        yield from ((wait.barrier.line, wait.group.lanes) for wait in self._waiting)
+        yield from ((barrier.line, group.lanes) for barrier, group in self._warp_waits)

@@ -46,21 +46,21 @@ def _members(operand: Operand, bind: Binder) -> SourceOperand:
 def _build_shuffle(instruction: Instruction, bind: Binder) -> Operation:
     """``shfl{.sync}.up|down|bfly|idx.b32 d{|p}, a, b, c{, members}``."""
     modifiers = [modifier for modifier in instruction.modifiers if modifier != "sync"]
-    written, a, b, c, *optional = operands_of(instruction, 4, 5)
+    destination, a, b, c, *member_operands = operands_of(instruction, 4, 5)
     kind = TYPES[modifiers[1]]
-    first = written.first if isinstance(written, Pair) else written
-    kind = bind.kept_as(first, kind)
-    target = bind.target(first, kind)
-    flag = bind.target(written.second, PREDICATE) if isinstance(written, Pair) else None
+    value_operand = destination.first if isinstance(destination, Pair) else destination
+    kind = bind.kept_as(value_operand, kind)
+    target = bind.target(value_operand, kind)
+    flag = bind.target(destination.second, PREDICATE) if isinstance(destination, Pair) else None
     value, lane, clamp = bind.source(a, kind), bind.source(b, _U32), bind.source(c, _U32)
-    if optional:
-        _members(optional[0], bind)
+    if member_operands:
+        _members(member_operands[0], bind)
     mode = modifiers[0]
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
         operand = value.read(registers)
-        position, in_range = _shuffled(group.lanes, mode, lane.read(registers), clamp.read(registers))
+        position, in_range = _cached_source_lanes(group.lanes, mode, lane.read(registers), clamp.read(registers))
         target.write(registers, operand[position] if operand.ndim else operand)
         if flag is not None:
             flag.write(registers, in_range)
@@ -68,15 +68,15 @@ def _build_shuffle(instruction: Instruction, bind: Binder) -> Operation:
     return run
 
 
-def _shuffled(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, Value]:
+def _cached_source_lanes(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, Value]:
     """Return, per lane, the position in the group that it reads from, and whether its source lane is in range."""
     key = None if b.ndim or c.ndim else (mode, int(b), int(c))
-    known: tuple[Places, Value] | None = lanes.cache.get(key) if key else None
-    if known is None:
-        known = _source_lanes(lanes, mode, b, c)
+    sources: tuple[Places, Value] | None = lanes.cache.get(key) if key else None
+    if sources is None:
+        sources = _source_lanes(lanes, mode, b, c)
         if key:
-            lanes.cache[key] = known
-    return known
+            lanes.cache[key] = sources
+    return sources
 
 
 def _source_lanes(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, Value]:
@@ -87,13 +87,13 @@ def _source_lanes(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, 
     offset = (b & np.uint32(31)).astype(np.int64)
     segment = ((c >> np.uint32(8)) & np.uint32(31)).astype(np.int64)
     clamp = (c & np.uint32(31)).astype(np.int64)
-    highest = (lane & segment) | (clamp & ~segment)
-    lowest = lane & segment
+    max_lane = (lane & segment) | (clamp & ~segment)
+    min_lane = lane & segment
     source, in_range = {
-        "up": lambda: (lane - offset, lane - offset >= highest),
-        "down": lambda: (lane + offset, lane + offset <= highest),
-        "bfly": lambda: (lane ^ offset, lane ^ offset <= highest),
-        "idx": lambda: (lowest | (offset & ~segment), (lowest | (offset & ~segment)) <= highest),
+        "up": lambda: (lane - offset, lane - offset >= max_lane),
+        "down": lambda: (lane + offset, lane + offset <= max_lane),
+        "bfly": lambda: (lane ^ offset, lane ^ offset <= max_lane),
+        "idx": lambda: (min_lane | (offset & ~segment), (min_lane | (offset & ~segment)) <= max_lane),
     }[mode]()
     source = np.where(in_range, source, lane)
     position = lanes.position[lanes.warp * WARP_SIZE + source]
@@ -104,11 +104,11 @@ def _source_lanes(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, 
 def _build_vote(instruction: Instruction, bind: Binder) -> Operation:
     """``vote{.sync}.all|any|uni.pred p, {!}a{, members}`` and ``vote.ballot.b32 d, {!}a{, members}``."""
     modifiers = [modifier for modifier in instruction.modifiers if modifier != "sync"]
-    written, a, *optional = operands_of(instruction, 2, 3)
+    destination, a, *member_operands = operands_of(instruction, 2, 3)
     mode = modifiers[0]
-    target = bind.target(written, _U32 if mode == "ballot" else PREDICATE)
+    target = bind.target(destination, _U32 if mode == "ballot" else PREDICATE)
     predicate = bind.predicate(a)
-    members = _members(optional[0], bind) if optional else None
+    members = _members(member_operands[0], bind) if member_operands else None
 
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
@@ -126,30 +126,30 @@ def _outcome(mode: str, votes: Value, participants: Value) -> Value:
         return votes
     if mode == "any":
         return np.not_equal(votes, 0)
-    same = np.equal(votes, participants)
-    return same if mode == "all" else same | np.equal(votes, 0)
+    is_unanimous = np.equal(votes, participants)
+    return is_unanimous if mode == "all" else is_unanimous | np.equal(votes, 0)
 
 
 def _build_match(instruction: Instruction, bind: Binder) -> Operation:
     """``match.any.sync.type d, a, members`` and ``match.all.sync.type d{|p}, a, members``."""
     mode, kind = instruction.modifiers[0], last_type(instruction)
-    written, a, mask = operands_of(instruction, 3)
-    first = written.first if isinstance(written, Pair) else written
-    target = bind.target(first, _U32)
-    flag = bind.target(written.second, PREDICATE) if isinstance(written, Pair) else None
+    destination, a, mask = operands_of(instruction, 3)
+    value_operand = destination.first if isinstance(destination, Pair) else destination
+    target = bind.target(value_operand, _U32)
+    flag = bind.target(destination.second, PREDICATE) if isinstance(destination, Pair) else None
     value, members = bind.source(a, kind), _members(mask, bind)
 
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
         participants = lanes.active_bits[lanes.warp] & members.read(registers)
-        same = _equal_lanes(lanes, lanes.spread(value.read(registers))) & participants
+        equal_lanes = _equal_lanes(lanes, lanes.spread(value.read(registers))) & participants
         if mode == "any":
-            target.write(registers, same)
+            target.write(registers, equal_lanes)
             return
-        all_same = same == participants
-        target.write(registers, np.where(all_same, participants, np.uint32(0)))
+        is_uniform = equal_lanes == participants
+        target.write(registers, np.where(is_uniform, participants, np.uint32(0)))
         if flag is not None:
-            flag.write(registers, all_same)
+            flag.write(registers, is_uniform)
 
     return run
 
@@ -165,32 +165,32 @@ def _equal_lanes(lanes: Lanes, value: Value) -> Value:
     """Return, per lane, a mask of the lanes of its warp with the same value; absent lanes may be in it."""
     table = _by_warp(lanes, value, 0)
     if 2 * lanes.count < lanes.place_count:
-        return _mask_of(table[lanes.warp] == value[:, None])
+        return _pack_mask(table[lanes.warp] == value[:, None])
     # Most lanes are there: the values of each warp are sorted, except where it has one value, as most warps have.
     masks = np.full(table.shape, _ALL_LANES, np.uint32)
-    mixed = np.flatnonzero((table != table[:, :1]).any(axis=1))
-    if len(mixed):
-        masks[mixed] = _masks_of_groups(table[mixed])
+    mixed_warps = np.flatnonzero((table != table[:, :1]).any(axis=1))
+    if len(mixed_warps):
+        masks[mixed_warps] = _group_masks(table[mixed_warps])
     return masks.reshape(-1)[lanes.places]
 
 
-def _masks_of_groups(table: Value) -> Value:
+def _group_masks(table: Value) -> Value:
     """Return, per value of an array of shape (warps, 32), a mask of the lanes of its row that have the same."""
     order = table.argsort(axis=1, kind="stable")
     lane_bits = np.left_shift(np.uint32(1), order.astype(np.uint32)).reshape(-1)
     order += np.arange(0, table.size, WARP_SIZE)[:, None]
     places = order.reshape(-1)
     values = table.reshape(-1)[places]
-    begins = np.ones(len(places), np.bool_)
-    np.not_equal(values[1:], values[:-1], out=begins[1:])
-    begins[::WARP_SIZE] = True
-    starts = np.flatnonzero(begins)
+    is_start = np.ones(len(places), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=is_start[1:])
+    is_start[::WARP_SIZE] = True
+    starts = np.flatnonzero(is_start)
     masks = np.empty(len(places), np.uint32)
     masks[places] = np.repeat(np.bitwise_or.reduceat(lane_bits, starts), np.diff(starts, append=len(places)))
     return masks.reshape(table.shape)
 
 
-def _mask_of(table: Value) -> Value:
+def _pack_mask(table: Value) -> Value:
     """Return booleans of shape (lanes, 32) as one word per lane."""
     result: Value = np.packbits(table, axis=1, bitorder="little").view(np.dtype("<u4"))[:, 0]
     return result
@@ -204,25 +204,25 @@ def _build_reduction(instruction: Instruction, bind: Binder) -> Operation:
         bind.unsupported()
     neutral = scalar(neutral_of(kind.dtype), kind.dtype)
     target, a, mask = operands_of(instruction, 3)
-    written = bind.target(target, kind)
+    destination = bind.target(target, kind)
     value, members = bind.source(a, kind), _members(mask, bind)
     bit = np.arange(WARP_SIZE, dtype=np.uint32)
 
-    def reduced(table: Value, participants: Value) -> Value:
-        chosen = (participants[:, None] >> bit) & np.uint32(1) != 0
-        result: Value = function.reduce(np.where(chosen, table, neutral), axis=1, dtype=kind.dtype)
+    def reduce_table(table: Value, participants: Value) -> Value:
+        is_participant = (participants[:, None] >> bit) & np.uint32(1) != 0
+        result: Value = function.reduce(np.where(is_participant, table, neutral), axis=1, dtype=kind.dtype)
         return result
 
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
         table = _by_warp(lanes, lanes.spread(value.read(registers)), neutral)
         participants = lanes.active_bits[lanes.warp] & members.read(registers)
-        of_warp = np.zeros(len(table), U32)
-        of_warp[lanes.warp] = participants
-        if (of_warp[lanes.warp] == participants).all():  # one reduction per warp, not one per lane
-            written.write(registers, reduced(table, of_warp)[lanes.warp])
+        warp_participants = np.zeros(len(table), U32)
+        warp_participants[lanes.warp] = participants
+        if (warp_participants[lanes.warp] == participants).all():  # one reduction per warp, not one per lane
+            destination.write(registers, reduce_table(table, warp_participants)[lanes.warp])
         else:
-            written.write(registers, reduced(table[lanes.warp], participants))
+            destination.write(registers, reduce_table(table[lanes.warp], participants))
 
     return run
 
@@ -240,19 +240,19 @@ def _build_active_mask(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_elect(instruction: Instruction, bind: Binder) -> Operation:
     """``elect.sync d|p, members``: d names the lowest lane that is there, p holds for that lane only."""
-    written, mask = operands_of(instruction, 2)
-    if not isinstance(written, Pair):
+    destination, mask = operands_of(instruction, 2)
+    if not isinstance(destination, Pair):
         bind.unsupported()
-    leader: ResultOperand = bind.target(written.first, _U32)
-    flag = bind.target(written.second, PREDICATE)
+    leader: ResultOperand = bind.target(destination.first, _U32)
+    flag = bind.target(destination.second, PREDICATE)
     members = _members(mask, bind)
 
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
         participants = lanes.active_bits[lanes.warp] & members.read(registers)
-        lowest = bit_length(participants & (~participants + np.uint32(1))) - np.uint32(1)
-        leader.write(registers, lowest)
-        flag.write(registers, lowest == lanes.lane.astype(U32))
+        leader_lane = bit_length(participants & (~participants + np.uint32(1))) - np.uint32(1)
+        leader.write(registers, leader_lane)
+        flag.write(registers, leader_lane == lanes.lane.astype(U32))
 
     return run
 

@@ -94,14 +94,18 @@ class _Tile:
 
     def offsets(self, swizzle: int) -> _PieceOffsets:
         """Return the offsets of the pieces, row after row."""
-        row, place = np.divmod(np.arange(self.piece_count), self.row_pieces)
-        across = _ACROSS[swizzle]
-        inside = _PIECE * across * (row % 8)
+        row, piece = np.divmod(np.arange(self.piece_count), self.row_pieces)
+        row_pieces = _ACROSS[swizzle]
+        byte_offsets = _PIECE * row_pieces * (row % 8)
         if not swizzle:
-            return _PieceOffsets(inside, row // 8, place) if self.transposed else _PieceOffsets(inside, place, row // 8)
+            return (
+                _PieceOffsets(byte_offsets, row // 8, piece)
+                if self.transposed
+                else _PieceOffsets(byte_offsets, piece, row // 8)
+            )
         if not self.transposed:
-            return _PieceOffsets(inside + _PIECE * place, np.zeros_like(place), row // 8)
-        return _PieceOffsets(inside + _PIECE * (place % across), place // across, row // 8)
+            return _PieceOffsets(byte_offsets + _PIECE * piece, np.zeros_like(piece), row // 8)
+        return _PieceOffsets(byte_offsets + _PIECE * (piece % row_pieces), piece // row_pieces, row // 8)
 
     def addresses(self, descriptors: NDArray[np.uint64], line: int) -> NDArray[np.uint64]:
         """The address of each piece, by warps: shape (warps, pieces). Raises SimulationError for a base offset."""
@@ -113,8 +117,8 @@ class _Tile:
         result = np.empty((len(descriptors), self.piece_count), np.uint64)
         for mode in np.unique(modes):
             warps = modes == mode
-            inside, leading_steps, stride_steps = (values.astype(np.uint64) for values in self.offsets(int(mode)))
-            address = start[warps, None] + inside
+            byte_offsets, leading_steps, stride_steps = (values.astype(np.uint64) for values in self.offsets(int(mode)))
+            address = start[warps, None] + byte_offsets
             address += leading_steps * leading[warps, None] + stride_steps * stride[warps, None]
             bits = address >> np.uint64(7) & np.uint64(_ACROSS[int(mode)] - 1)
             result[warps] = address ^ bits << np.uint64(4)
@@ -125,12 +129,14 @@ class _Tile:
         addresses = self.addresses(descriptors, line)
         warps, count = addresses.shape
         padded_count = -(-count // WARP_SIZE) * WARP_SIZE
-        padded = np.repeat(addresses[:, :1], padded_count, axis=1)
-        padded[:, :count] = addresses
+        padded_addresses = np.repeat(addresses[:, :1], padded_count, axis=1)
+        padded_addresses[:, :count] = addresses
         pieces = np.empty((warps, padded_count), B128)
-        for first in range(0, padded_count, WARP_SIZE):
-            turn = slice(first, first + WARP_SIZE)  # a piece of each lane
-            pieces[:, turn] = access.gathered(group, padded[:, turn].reshape(-1), B128).reshape(warps, WARP_SIZE)
+        for start in range(0, padded_count, WARP_SIZE):
+            lane_pieces = slice(start, start + WARP_SIZE)  # a piece of each lane
+            pieces[:, lane_pieces] = access.gathered(group, padded_addresses[:, lane_pieces].reshape(-1), B128).reshape(
+                warps, WARP_SIZE
+            )
         elements = decode_elements(pieces[:, :count].copy().view(UNSIGNED[self.kind.bits]), self.kind)
         if not self.transposed:
             return elements.reshape(warps, self.lines, -1)
@@ -160,7 +166,7 @@ class _WarpgroupProduct:
         d, a, b, scale, *flags = operands_of(instruction, 4, 8)
         if not isinstance(d, Vector):
             bind.unsupported()
-        signs, transposed = _flags(flags, bind, a_in_registers=isinstance(a, Vector))
+        signs, is_transposed = _flags(flags, bind, a_in_registers=isinstance(a, Vector))
         self._sign = signs[0] * signs[1]
         self._line = bind.line
         self._d_kind = d_kind
@@ -170,10 +176,10 @@ class _WarpgroupProduct:
         self._before = [bind.source(element, element_register(d_kind)) for element in d.elements]
         self._accumulator = accumulator_fragment(len(d.elements), d_kind)
         self._fragments, self._a = self._left(a, bind)
-        self._left_tile = _Tile(_ROWS * _WARPS, self._a_kind, transposed[0])
+        self._a_tile = _Tile(_ROWS * _WARPS, self._a_kind, is_transposed[0])
         self._b = bind.source(b, TYPES["u64"])
-        self._right_tile = _Tile(columns, self._b_kind, transposed[1])
-        self._adds = bind.source(scale, PREDICATE)
+        self._b_tile = _Tile(columns, self._b_kind, is_transposed[1])
+        self._scale_d = bind.source(scale, PREDICATE)
         bind.effects.members = bind.source(Immediate("0xffffffff"), TYPES["u32"])
 
     def _left(self, operand: Operand, bind: Binder) -> tuple[list[SourceOperand], SourceOperand | None]:
@@ -185,12 +191,12 @@ class _WarpgroupProduct:
     def run(self, group: ThreadGroup) -> None:
         check_whole_warps(group, self._line)
         registers = group.registers
-        left = self._rows(group)
-        right = self._right_tile.read(self._access, group, self._descriptors(self._b, group), self._line)
-        adds = group.lanes.spread(self._adds.read(registers))[::WARP_SIZE]
-        before = self._accumulator.to_matrices(decode_elements(read_registers(self._before, group), self._d_kind))
-        before[~adds] = 0
-        total = multiply(left * self._sign, right.swapaxes(1, 2), before, self._a_kind)
+        a_rows = self._rows(group)
+        b_columns = self._b_tile.read(self._access, group, self._descriptors(self._b, group), self._line)
+        adds_accumulator = group.lanes.spread(self._scale_d.read(registers))[::WARP_SIZE]
+        accumulator = self._accumulator.to_matrices(decode_elements(read_registers(self._before, group), self._d_kind))
+        accumulator[~adds_accumulator] = 0
+        total = multiply(a_rows * self._sign, b_columns.swapaxes(1, 2), accumulator, self._a_kind)
         elements = self._accumulator.to_elements(total)
         write_registers(self._targets, group, encode_elements(elements, self._d_kind, self._saturates))
 
@@ -199,7 +205,7 @@ class _WarpgroupProduct:
         if self._a is None:
             fragment = a_fragment(len(self._fragments), self._a_kind)
             return fragment.to_matrices(decode_elements(read_registers(self._fragments, group), self._a_kind))
-        tile = self._left_tile.read(self._access, group, self._descriptors(self._a, group), self._line)
+        tile = self._a_tile.read(self._access, group, self._descriptors(self._a, group), self._line)
         warps = group.lanes.thread[::WARP_SIZE] // WARP_SIZE % _WARPS
         return tile.reshape(len(tile), _WARPS, _ROWS, -1)[np.arange(len(tile)), warps]
 

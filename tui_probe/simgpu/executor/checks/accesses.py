@@ -62,7 +62,7 @@ BULK_STORE: Final = AccessKind("copy", reads=False, writes=True, flag=BULK)
 ARRIVAL: Final = AccessKind(ATOMIC, reads=False, writes=True, flag=STRONG)
 """An operation of an mbarrier, which needs an order with its initialization only."""
 _STRONG: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
-_RELEASES: Final = frozenset({"release", "acq_rel"})
+_RELEASE_MODIFIERS: Final = frozenset({"release", "acq_rel"})
 
 
 def scope_of(modifiers: Sequence[str]) -> int:
@@ -88,7 +88,7 @@ def store_kind(modifiers: Sequence[str]) -> AccessKind:
 
 def atomic_kind(opcode: str, modifiers: Sequence[str]) -> AccessKind:
     """The kind of ``atom`` or ``red`` with these modifiers. What is exchanged may be uninitialised."""
-    releases = not _RELEASES.isdisjoint(modifiers)
+    releases = not _RELEASE_MODIFIERS.isdisjoint(modifiers)
     acquires = opcode == "atom" or releases
     reads, scope = "exch" not in modifiers, scope_of(modifiers)
     return AccessKind(ATOMIC, reads=reads, writes=True, flag=scope, releases=releases, acquires=acquires)
@@ -98,36 +98,40 @@ def index_of(elements: Value) -> slice | Value:
     """Elements, one per lane or one for all, as an index: a slice if they are evenly spaced."""
     if not elements.ndim:
         return slice(int(elements), int(elements) + 1)
-    first, last, steps = int(elements[0]), int(elements[-1]), len(elements) - 1
-    step = int(elements[1]) - first if steps else 1
-    if step > 0 and last - first == step * steps and bool((elements[1:] - elements[:-1] == step).all()):
-        return slice(first, last + 1, step)
+    first_element, last_element, steps = int(elements[0]), int(elements[-1]), len(elements) - 1
+    step = int(elements[1]) - first_element if steps else 1
+    if step > 0 and last_element - first_element == step * steps and bool((elements[1:] - elements[:-1] == step).all()):
+        return slice(first_element, last_element + 1, step)
     return elements
 
 
-def range_of(chosen: slice | Value) -> tuple[int, int]:
+def range_of(elements: slice | Value) -> tuple[int, int]:
     """The least element of such an index, and the end of the greatest."""
-    return (chosen.start, chosen.stop) if isinstance(chosen, slice) else (int(chosen.min()), int(chosen.max()) + 1)
+    return (
+        (elements.start, elements.stop)
+        if isinstance(elements, slice)
+        else (int(elements.min()), int(elements.max()) + 1)
+    )
 
 
-def gathered(words: Value, chosen: slice | Value) -> Value:
+def gathered(words: Value, elements: slice | Value) -> Value:
     """Rows of ``words``: shape (accesses, words of each)."""
-    if isinstance(chosen, slice):
-        return words[chosen]
+    if isinstance(elements, slice):
+        return words[elements]
     if words.shape[1] == 1:
-        return words.reshape(-1).take(chosen)[:, None]
-    rows: Value = _as_rows(words).take(chosen).view(words.dtype).reshape(-1, words.shape[1])
+        return words.reshape(-1).take(elements)[:, None]
+    rows: Value = _as_rows(words).take(elements).view(words.dtype).reshape(-1, words.shape[1])
     return rows
 
 
-def scatter(words: Value, chosen: slice | Value, values: Value) -> None:
+def scatter(words: Value, elements: slice | Value, values: Value) -> None:
     """Set all words of rows to the value of each; of equal rows the last value stays."""
-    if isinstance(chosen, slice):
-        words[chosen] = values[:, None]
+    if isinstance(elements, slice):
+        words[elements] = values[:, None]
     elif words.shape[1] == 1:
-        words.reshape(-1)[chosen] = values
+        words.reshape(-1)[elements] = values
     else:
-        _as_rows(words)[chosen] = _as_rows(np.repeat(values[:, None], words.shape[1], axis=1))
+        _as_rows(words)[elements] = _as_rows(np.repeat(values[:, None], words.shape[1], axis=1))
 
 
 def _as_rows(words: Value) -> Value:
@@ -184,7 +188,7 @@ MAX_FINDINGS: Final = 100
 _MAX_TEXT: Final = 120
 _CONSTANT_LOAD: Final = re.compile(r"^(@\S+\s+)?ldu?\.(\w+\.)*const\b")
 _LINE: Final = re.compile(r"\bline (\d+)")
-_WHERE: Final = re.compile(r"block \((\d+), (\d+), (\d+)\), thread \((\d+), (\d+), (\d+)\)")
+_THREAD_PATTERN: Final = re.compile(r"block \((\d+), (\d+), (\d+)\), thread \((\d+), (\d+), (\d+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +229,12 @@ class SiteTable:
     def site(self, line: int) -> dict[str, Any]:
         """The instruction at a line, as data."""
         function = self._function(line)
-        first = function.span.line if function is not None else 1
+        first_line = function.span.line if function is not None else 1
         text = self._text(line)
         return {
             "function": function.name if function is not None else None,
             "text": text[:_MAX_TEXT],
-            "occurrence": sum(self._text(number) == text for number in range(first, line)),
+            "occurrence": sum(self._text(number) == text for number in range(first_line, line)),
             "ptx_line": line,
         }
 
@@ -239,8 +243,8 @@ class SiteTable:
         return (text.partition(REPLACED_MARK)[2] or text).strip()
 
     def _function(self, line: int) -> Function | None:
-        before = [item for item in self._module.functions() if item.span.line <= line and item.body is not None]
-        return max(before, key=lambda item: item.span.line, default=None)
+        functions = [item for item in self._module.functions() if item.span.line <= line and item.body is not None]
+        return max(functions, key=lambda item: item.span.line, default=None)
 
 
 def finding_text(kernel: str, fault: Fault, sites: SiteTable) -> str:
@@ -261,9 +265,9 @@ def _place(place: AccessPlace | None, sites: SiteTable) -> dict[str, Any] | None
 
 def place_in(message: str) -> AccessPlace:
     """The place that the message of an error names."""
-    line, where = _LINE.search(message), _WHERE.search(message)
-    number = int(line[1]) if line is not None else 0
-    if where is None:
+    line_match, thread_match = _LINE.search(message), _THREAD_PATTERN.search(message)
+    number = int(line_match[1]) if line_match is not None else 0
+    if thread_match is None:
         return AccessPlace(number, "", None, None)
-    numbers = [int(number) for number in where.groups()]
+    numbers = [int(number) for number in thread_match.groups()]
     return AccessPlace(number, "", (numbers[0], numbers[1], numbers[2]), (numbers[3], numbers[4], numbers[5]))
