@@ -550,7 +550,7 @@ def test_record_inside_of_a_phase_begins_nothing(
     """Warp 0 is in phases 0, 1, 1, 0, 1, warp 1 in phase 1. Of phase 1, only a second record in a row is inside."""
     site = staged(tmp_path / "t", 9, 20).sites[0]
     assert site.phase is not None
-    sites = [site, site, replace(site, phase=replace(site.phase, inside=inside))]
+    sites = [site, site, replace(site, phase=replace(site.phase, is_reentrant=inside))]
     places = np.array([0, 1, 2, 0, 2, 1], np.int64)
     spans = Spans(np.array([0, 0, 0, 0, 0, 1]), np.arange(6), np.arange(1, 7), np.zeros(6, np.int64), places)
     joined = _joined(spans, [0, 1, 1], sites)
