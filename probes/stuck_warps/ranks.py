@@ -55,7 +55,7 @@ class RankState:
     def last(self) -> str:
         """Text on the end and the last launch of a process that is not stuck."""
         state = self.trace.state
-        end = "running" if state.running else "ended"
+        end = "running" if state.is_running else "ended"
         if state.signal:
             end = f"ended by signal {state.signal}"
         elif state.exit_status:

@@ -158,7 +158,7 @@ def look_again(directory: Path) -> Work:
     size = log.stat().st_size
     follower = TraceFollower(directory)
     follower.poll()
-    assert follower.trace.state.running
+    assert follower.trace.state.is_running
     with log.open("ab") as file:
         file.write((directory / "new").read_bytes())
 

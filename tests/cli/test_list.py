@@ -145,7 +145,7 @@ def run_of(verdict: RunVerdict | None, before: ListedRun | None = None, **more: 
         (RunVerdict("mm", "! all idle"), {"probe": "x"}, "probe dmat → x"),
         (None, {"status": -9, "probe": "x"}, "exit 0 → signal 9; probe dmat → x"),
         (None, {"kernels": 3}, "kernels 2 → 3"),
-        (None, {"running": True, "kernels": 1, "status": None}, ""),
+        (None, {"is_running": True, "kernels": 1, "status": None}, ""),
         (RunVerdict(), {"probe": None}, ""),
     ],
 )

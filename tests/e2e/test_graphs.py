@@ -79,7 +79,7 @@ def test_ever_fewer_replays_are_probed_and_all_are_counted(tool: Tool) -> None:
     (graph,) = trace.graphs
     assert graph.replays == 200
     assert 5 < graph.replays_probed < 60
-    originals = [time for time in graph.times if not time.probed]
+    originals = [time for time in graph.times if not time.is_probed]
     assert 5 < len(originals) < 100
     assert sum(time.weight for time in originals) <= 200 - graph.replays_probed
     assert [kernel.launches for kernel in trace.kernels] == [1 + 200, 400]

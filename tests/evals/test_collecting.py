@@ -96,10 +96,10 @@ def test_other_output_is_kept_as_a_file(
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr("tui_probe.cli.evaluation_run.subprocess.run", run)
-    collection = Collection("a", ("true",), keeps=keeps)
+    collection = Collection("a", ("true",), output_kind=keeps)
     assert run_one(collection, tmp_path, argparse.Namespace(sim=False, python="python")) is None
     assert (tmp_path / file).read_text() == ("words\n" if keeps == "output" else "ID\n")
-    write_collected(tmp_path, {"a": CollectedRun("a", "x", None, collection.kept_as)})
+    write_collected(tmp_path, {"a": CollectedRun("a", "x", None, collection.output_name)})
     (found,), _ = read_inputs([tmp_path])
     assert (found.label, found.path, found.trace) == ("a", tmp_path / file, None)
 

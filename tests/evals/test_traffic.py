@@ -77,7 +77,7 @@ def test_missing_counters_name_the_command(tmp_path: Path) -> None:
 
 def test_sparse_attention_is_among_the_programs() -> None:
     runs = evaluation_named("traffic").collect(Setting())
-    assert [run.kept_as for run in runs if "bigbird" in run.name] == ["bigbird_torch.csv", "bigbird_triton.csv"]
+    assert [run.output_name for run in runs if "bigbird" in run.name] == ["bigbird_torch.csv", "bigbird_triton.csv"]
     assert all(run.tools == ("ncu",) for run in runs)
 
 

@@ -47,8 +47,8 @@ def test_a_page_has_a_title_and_reads_on_any_terminal(name: str) -> None:
 
 def test_every_topic_says_what_it_is_about_in_one_line() -> None:
     for topic in topics():
-        assert topic.about
-        assert len(topic.name) + len(topic.about) <= 76, topic
+        assert topic.summary
+        assert len(topic.name) + len(topic.summary) <= 76, topic
 
 
 @pytest.mark.parametrize("name", NAMES)

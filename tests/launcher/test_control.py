@@ -205,7 +205,7 @@ def test_the_screens_copy_of_the_output_is_limited(tmp_path: Path) -> None:
         os.write(output_log.target_end, b"x" * 99)
     os.close(output_log.target_end)
     output_log.finish(5.0)
-    assert (output_log.log.stat().st_size, output_log.cut) == (1000, True)
+    assert (output_log.log.stat().st_size, output_log.is_truncated) == (1000, True)
 
 
 def test_the_target_sees_the_page(tool: Runner) -> None:

@@ -143,7 +143,7 @@ def test_assemblers_end_with_the_process_that_finishes_kernels(
 
 
 def test_one_that_is_killed_is_started_again(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.launcher.engine.MOST_STARTS", 2)
+    monkeypatch.setattr("tui_probe.launcher.engine.MAX_STARTS", 2)
     serving = engine(tmp_path / "engine.log")
     try:
         for turn in range(2):
@@ -169,7 +169,7 @@ def test_one_that_is_killed_is_started_again(tmp_path: Path, folder: Path, monke
 @pytest.mark.usefixtures("folder")
 def test_engine_that_cannot_start_leaves_no_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hook finds immediately that no one is there."""
-    monkeypatch.setattr("tui_probe.launcher.engine.MOST_STARTS", 1)
+    monkeypatch.setattr("tui_probe.launcher.engine.MAX_STARTS", 1)
     serving = engine(tmp_path / "engine.log")
     try:
         os.kill(serving.pid, signal.SIGKILL)

@@ -145,9 +145,9 @@ os.setpgid(0, 0)
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCONT})
 witness = signals.Witness()
 os.kill(os.getpid(), signal.SIGTERM)
-print(witness.saw(signal.SIGTERM))
+print(witness.has_seen(signal.SIGTERM))
 os.killpg(0, signal.SIGINT)
-print(witness.saw(signal.SIGTERM), witness.saw(signal.SIGINT), witness.saw(signal.SIGINT))
+print(witness.has_seen(signal.SIGTERM), witness.has_seen(signal.SIGINT), witness.has_seen(signal.SIGINT))
 witness.close()
 """
     # The launcher's own signals do not count: another process sends to the group.

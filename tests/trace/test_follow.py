@@ -223,15 +223,15 @@ def test_a_process_runs_until_it_is_gone(tmp_path: Path) -> None:
         writer.start(pid=process.pid, command=" ".join(WAITING))
         follower = TraceFollower(writer.directory)
         follower.poll()
-        assert follower.trace.state.running
+        assert follower.trace.state.is_running
     assert follower.poll()
-    assert not follower.trace.state.running
+    assert not follower.trace.state.is_running
 
 
 def test_another_process_of_the_same_number_is_not_taken_for_it(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t")
     writer.start(pid=os.getpid(), command="./something else")
-    assert not open_trace(writer.directory).state.running
+    assert not open_trace(writer.directory).state.is_running
 
 
 def test_an_assembler_that_ends_late_changes_its_kernel(tmp_path: Path) -> None:

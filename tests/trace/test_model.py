@@ -178,7 +178,7 @@ def test_the_state_of_a_finished_run(writer: TraceWriter) -> None:
     assert (state.pid, state.command, state.started) == (4_000_000, "./saxpy 4", EPOCH_NS / 1e9)
     assert (state.kernels, state.launches, state.launches_probed) == (1, 1, 1)
     assert (state.results, state.bytes_written, state.unknown_lines) == (1, 10, 0)
-    assert (state.running, state.exit_status, state.signal) == (False, 7, None)
+    assert (state.is_running, state.exit_status, state.signal) == (False, 7, None)
     assert (state.launches_dropped, state.dropped_reason) == (3, "trace limit reached")
     assert state.device is not None
     assert (state.device.sms, state.device.name) == (132, "NVIDIA H100 80GB HBM3")

@@ -29,7 +29,7 @@ def test_a_trace_in_brief(tmp_path: Path) -> None:
     assert (known.command, known.device, known.kernels, known.all_read) == (
         "./vector_add --size 1048576", "NVIDIA H100 80GB HBM3", 6, True,
     )  # fmt: skip
-    assert (known.running, known.status, known.probe) == (False, None, None)
+    assert (known.is_running, known.status, known.probe) == (False, None, None)
     record = {"version": 1, "ended": "2023-11-14T22:13:23+00:00", "exit_status": 3, "probe": "dmat"}
     (trace.directory / "run.json").write_text(json.dumps(record))
     known = brief(trace.directory)

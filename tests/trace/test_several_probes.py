@@ -130,7 +130,7 @@ def test_page_of_a_probe_that_no_launch_ran_says_what_measures_it(tmp_path: Path
     writer.lines(f"[probing] 0 probed {FACTS} probe five reason -")
     for running, reason in ((True, "no result was saved yet"), (False, "no launch has a result of this probe: ")):
         trace = open_trace(writer.directory)
-        trace.state.running = running
+        trace.state.is_running = running
         reasons = no_result_reason(ViewSource(trace, trace.kernels[0]), "five")
         assert (reasons or "").startswith(reason)
 

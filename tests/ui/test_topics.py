@@ -40,7 +40,7 @@ async def test_from_the_page_of_keys_and_back(session: Session) -> None:
 async def test_from_the_palette(session: Session) -> None:
     async with on_stage(session, (100, 30)) as stage:
         choices = [choice.label for choice in commands_of(stage.app, stage.live)]
-        assert [label for label in choices if label.startswith("help: ")] == [f"help: {t.about}" for t in topics()]
+        assert [label for label in choices if label.startswith("help: ")] == [f"help: {t.summary}" for t in topics()]
         await stage.press("colon", *"python-api", "enter")
         assert isinstance(stage.app.screen, TopicScreen)
         assert "tui-probe help python-api" in stage.text.split("\n")[0]

@@ -256,7 +256,7 @@ class Trace:
     @property
     def running(self) -> bool:
         """True if the process was still running when the trace was opened."""
-        return self._trace.state.running
+        return self._trace.state.is_running
 
     @property
     def exit_status(self) -> int | None:

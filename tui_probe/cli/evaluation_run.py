@@ -66,7 +66,7 @@ class _CollectionRuns:
         problem = lacking or run_one(collection, self._folder, self._arguments)
         if lacking is None:
             inform(f"{which}: {problem or 'collected'}, {elapsed(time.monotonic() - began)}")
-        path = None if problem else collection.kept_as
+        path = None if problem else collection.output_name
         with self._lock:  # the file has all runs
             self._runs[collection.name] = CollectedRun(collection.name, command, problem, path)
             write_collected(self._folder, dict(sorted(self._runs.items(), key=self._place)))
@@ -159,10 +159,10 @@ def run_one(collection: Collection, folder: Path, arguments: argparse.Namespace)
         ).returncode
     if status:
         return f"failed with exit status {status}; see {log}"
-    collected = log if collection.keeps == "output" else collected_output(partial, collection)
+    collected = log if collection.output_kind == "output" else collected_output(partial, collection)
     if collected is None:
-        return f"wrote no {'ncu table' if collection.keeps == 'ncu' else 'trace'}; see {log}"
-    target = folder / collection.kept_as
+        return f"wrote no {'ncu table' if collection.output_kind == 'ncu' else 'trace'}; see {log}"
+    target = folder / collection.output_name
     shutil.rmtree(target, ignore_errors=True)
     collected.rename(target)
     shutil.rmtree(partial, ignore_errors=True)
@@ -173,7 +173,7 @@ def collected_output(partial: Path, collection: Collection) -> Path | None:
     """Return the output of a run to keep."""
     if not partial.is_dir():
         return None
-    if collection.keeps == "ncu":
+    if collection.output_kind == "ncu":
         return next(iter(partial.glob("*.ncu.csv")), None)
     traces = traces_in(partial)
     return most_probed(traces) if traces else None

@@ -63,7 +63,7 @@ def _page(name: str) -> str:
 def contents() -> str:
     """Return the list of topics."""
     widest = max(len(topic.name) for topic in topics())
-    lines = [f"  {pad(topic.name, widest)}  {topic.about}" for topic in topics()]
+    lines = [f"  {pad(topic.name, widest)}  {topic.summary}" for topic in topics()]
     return "\n".join(["Topics; to read one: tui-probe help TOPIC", *lines, ""])
 
 

@@ -74,7 +74,7 @@ def verdicts_of(traces: Sequence[Brief]) -> dict[Path, RunVerdict]:
     from tui_probe.verdicts.run_verdict import VerdictCache
 
     cache, verdicts = VerdictCache(), {}
-    ended = [trace.directory for trace in traces if not trace.running]
+    ended = [trace.directory for trace in traces if not trace.is_running]
     with Progress() as reading:
         try:
             for number, directory in enumerate(ended):

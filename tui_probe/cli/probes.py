@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.help import mentioning
+from tui_probe.help import topics_with_word
 from tui_probe.probe_files.catalogue import (
     CatalogueEntry,
     ProbeSet,
@@ -134,7 +134,7 @@ def probe_page(probe: CatalogueEntry) -> str:
         ("Sets", ", ".join(name for name, probes in choices.items() if probe.name in probes)),
         ("Pages of a kernel", ", ".join(kind.title for kind in kinds() if probe.name in kind.probes)),
         ("Columns of the Lines page", ", ".join(measure.title or measure.name for measure in lines)),
-        ("Help pages", ", ".join(f"`tui-probe help {name}`" for name in mentioning(probe.name))),
+        ("Help pages", ", ".join(f"`tui-probe help {name}`" for name in topics_with_word(probe.name))),
         ("File", str(probe.path)),
     )  # fmt: skip
     rows = [

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     if wants_screen(arguments):
         return show(arguments, traces=(trace,), watching=True, at=address)
     known = brief(trace)
-    inform(f"{'still running' if known and known.running else 'ended'}: {trace}")
+    inform(f"{'still running' if known and known.is_running else 'ended'}: {trace}")
     return write_summary(replace(address, path=trace), arguments)
 
 

@@ -52,13 +52,13 @@ class Collection:
     """Commands that must be on the path, in the same way."""
     gpu: bool = False
     """True if its values have no meaning on the simulated GPU."""
-    keeps: Literal["trace", "output", "ncu"] = "trace"
+    output_kind: Literal["trace", "output", "ncu"] = "trace"
     """Result of the run: the trace; output of the program, as NAME.txt; or the table of ``run --ncu``, as NAME.csv."""
 
     @property
-    def kept_as(self) -> str:
+    def output_name(self) -> str:
         """The name of the folder or file that is kept."""
-        return self.name + {"trace": "", "output": ".txt", "ncu": ".csv"}[self.keeps]
+        return self.name + {"trace": "", "output": ".txt", "ncu": ".csv"}[self.output_kind]
 
 
 @dataclass(frozen=True, slots=True)

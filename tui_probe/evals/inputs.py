@@ -91,9 +91,14 @@ def _collected_record(collected: CollectedRun) -> dict[str, str | None]:
     }
 
 
-def is_finished(folder: Path, run: CollectedRun | None, command: str) -> bool:
+def is_finished(folder: Path, collected: CollectedRun | None, command: str) -> bool:
     """Return True if a run of the same command has left its result in the folder."""
-    return run is not None and run.problem is None and run.command == command and is_kept(folder, run)
+    return (
+        collected is not None
+        and collected.problem is None
+        and collected.command == command
+        and is_kept(folder, collected)
+    )
 
 
 def is_kept(folder: Path, run: CollectedRun) -> bool:

@@ -24,10 +24,10 @@ _FIRST_TOPICS = ("tutorial", "tour", "keys", "glossary")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A page: ``name`` is what one asks for, ``about`` what the list says of it."""
+    """A page: ``name`` is what one asks for, ``summary`` what the list says of it."""
 
     name: str
-    about: str
+    summary: str
 
 
 @cache
@@ -60,7 +60,7 @@ def read_page(name: str, tables: Mapping[str, Callable[[], str]]) -> str:
     return "\n".join(_expand(line, tables) for line in _lines(topic)) + "\n"
 
 
-def mentioning(word: str) -> list[str]:
+def topics_with_word(word: str) -> list[str]:
     """The names of the topics whose pages have a word."""
     return [topic.name for topic in topics() if re.search(rf"\b{re.escape(word)}\b", "\n".join(_lines(topic.name)))]
 

@@ -127,7 +127,7 @@ class HelpDocument(Document):
 
     def __init__(self, topic: Topic, page: str) -> None:
         self.topic = topic
-        self.title = f"{topic.name}: {topic.about}"
+        self.title = f"{topic.name}: {topic.summary}"
         self.page = page
         self._cached_lines = lru_cache(maxsize=1)(self._draw)
 
@@ -157,7 +157,7 @@ class HelpDocument(Document):
 
     def record(self) -> Mapping[str, Any]:
         """The page as it is in the package."""
-        return {"topic": self.topic.name, "about": self.topic.about, "markdown": self.page}
+        return {"topic": self.topic.name, "about": self.topic.summary, "markdown": self.page}
 
     def cells(self) -> Iterator[Sequence[object]]:
         """Yield a header and its lines at the usual width."""

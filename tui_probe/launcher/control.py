@@ -81,7 +81,7 @@ class Budget:
     refused: int
 
     @property
-    def reached(self) -> bool:
+    def is_exhausted(self) -> bool:
         return self.refused > 0
 
     def has_room_for(self, amount: int) -> bool:
@@ -320,8 +320,8 @@ class RecordingWindow:
 class Recording(NamedTuple):
     """State of recording, and the names of the budgets that are exhausted."""
 
-    on: bool
-    reached: tuple[str, ...] = ()
+    is_on: bool
+    budget_names: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     """Options of ``run`` that raise the limits."""
 
@@ -338,7 +338,7 @@ class RecordingSwitch:
             self._page = next(filter(None, map(_control_page, traces)), None)
         if self._page is None:
             return None
-        names = [name for name, budget in self._page.budgets().items() if budget.reached]
+        names = [name for name, budget in self._page.budgets().items() if budget.is_exhausted]
         return Recording(
             self._page.is_on,
             tuple(_BUDGET_NAMES[name] for name in names),

@@ -145,13 +145,13 @@ class Driver(NamedTuple):
     simulated: bool
 
 
-def find_driver(chosen: Path | None, simulated: bool, environment: Mapping[str, str]) -> Driver:
-    """``chosen`` if given, else the simulated driver if asked for, else the machine's.
+def find_driver(user_path: Path | None, simulated: bool, environment: Mapping[str, str]) -> Driver:
+    """``user_path`` if given, else the simulated driver if asked for, else the machine's.
 
     Raises NoDriverError where the machine has none, LaunchError where the chosen one cannot be it.
     """
-    if chosen is not None:
-        return chosen_driver(chosen)
+    if user_path is not None:
+        return chosen_driver(user_path)
     if simulated:
         return Driver(native_library("sim"), simulated=True)
     for path in candidates(environment):
@@ -163,14 +163,14 @@ def find_driver(chosen: Path | None, simulated: bool, environment: Mapping[str, 
     )
 
 
-def chosen_driver(chosen: Path) -> Driver:
+def chosen_driver(user_path: Path) -> Driver:
     """The driver that the user named, checked as a file can be."""
-    path = chosen.absolute()
+    path = user_path.absolute()
     if not is_elf_for_this_machine(path):
-        raise LaunchError(f"--driver {chosen}: not a shared library for {os.uname().machine}")
+        raise LaunchError(f"--driver {user_path}: not a shared library for {os.uname().machine}")
     if b"TUI_PROBE_DRIVER" in own_text(path):
         raise LaunchError(
-            f"--driver {chosen}: this is the hook of tui-probe; pass the libcuda.so.1 of the NVIDIA driver"
+            f"--driver {user_path}: this is the hook of tui-probe; pass the libcuda.so.1 of the NVIDIA driver"
         )
     return Driver(path, simulated=b"TUI_PROBE_SIM" in own_text(path))
 

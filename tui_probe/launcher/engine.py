@@ -34,7 +34,7 @@ HURRIED = 0.2
 """Seconds instead of ``STOP_LIMIT`` in a run that was asked to end."""
 SHORT_STOP_LIMIT = 0.1
 """Seconds on a GPU: another process finishes kernels that need longer."""
-MOST_STARTS = 8
+MAX_STARTS = 8
 """A kernel that kills every engine must not start one per launch for ever."""
 NAME = b"tui-probe engine"
 """Command line of the process in tools such as ps."""
@@ -86,7 +86,7 @@ class Engine:
         end_text = self._end_text() if threading.get_ident() == self._thread else None
         if end_text is None:
             return None
-        if self._start_count >= MOST_STARTS:
+        if self._start_count >= MAX_STARTS:
             self._close_socket()
             return None
         self._process.close()

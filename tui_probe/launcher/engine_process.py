@@ -110,14 +110,14 @@ def _engine_server(
     load_ptx: bool,
 ) -> EngineServer:
     """Return the server for the probes of a run. Raises ProbeError for probes that cannot be used."""
-    (first_probe, first_options), *others = prepared(probes, options, load_ptx=load_ptx)
+    (first_probe, first_options), *other_probes = prepared(probes, options, load_ptx=load_ptx)
     return EngineServer(
         path,
         first_probe,
         first_options,
         assembler=assembler,
         cache=cache,
-        other_probes=others,
+        other_probes=other_probes,
         reception=reception,
         fused=places_to_fuse(probes, options),
         workers=counts.workers,

@@ -114,7 +114,7 @@ def enter_fork(libc: ctypes.CDLL, parent: int, name: bytes, output: int, kept_de
         os.close(0)
     os.open(os.devnull, os.O_RDONLY)  # replaces the lowest that is free
     close_all_but({0, 1, 2, *kept_descriptors})
-    rename(name)
+    overwrite_command_line(name)
 
 
 def close_all_but(kept_descriptors: Collection[int]) -> None:
@@ -132,7 +132,7 @@ def close_all_but(kept_descriptors: Collection[int]) -> None:
                 continue
 
 
-def rename(name: bytes) -> None:
+def overwrite_command_line(name: bytes) -> None:
     """Write a command line over the launcher's, which names the program: ``pkill -f`` shall find the program only."""
     start, end = argument_memory(Path("/proc/self/stat").read_bytes())
     if 0 < start < end:

@@ -74,4 +74,4 @@ def run_ncu(ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str],
         target = start_target(
             argv, os.environ, StandardStreams(None, None, None), SignalScope.SHARED, mask, lambda _: None
         )
-        return signals.wait(target, lambda: None, was_delivered=witness.saw)
+        return signals.wait(target, lambda: None, was_delivered=witness.has_seen)

@@ -56,7 +56,7 @@ class Pump:
         self._source, self.target_end = raw_terminal() if self.is_terminal else os.pipe()
         self._log: int | None = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._log_room = limit
-        self.cut = False
+        self.is_truncated = False
         """The log has no more than ``limit`` bytes, and there were more."""
         self.failure: str | None = None
         """Problem with passing on the target's output."""
@@ -166,7 +166,7 @@ class Pump:
     def _keep(self, data: bytes) -> None:
         """Append to the log; its limit and a full disk end the copy, not the stream."""
         if self._log_room is not None:
-            self.cut = self.cut or len(data) > self._log_room
+            self.is_truncated = self.is_truncated or len(data) > self._log_room
             data = data[: self._log_room]
             self._log_room -= len(data)
         if self._log is not None and data:
@@ -206,7 +206,7 @@ class InheritedStream:
     def __init__(self, descriptor: int, log: Path, limit: int | None = None) -> None:
         self._descriptor, self._log, self._limit = descriptor, log, limit
         self._begin = appending_at(descriptor)
-        self.cut = False
+        self.is_truncated = False
         log.touch()
 
     def start(self) -> None:
@@ -225,7 +225,7 @@ class InheritedStream:
     def _copy(self, begin: int) -> None:
         size = os.fstat(self._descriptor).st_size - begin
         remaining = size if self._limit is None else min(size, self._limit)
-        self.cut = remaining < size
+        self.is_truncated = remaining < size
         with open(f"/proc/self/fd/{self._descriptor}", "rb") as source, self._log.open("ab") as log:  # noqa: PTH123
             source.seek(begin)
             if source.read(len(OWN_LINE)) == OWN_LINE:
@@ -307,10 +307,10 @@ def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lam
             for stream in output:
                 stream.copy_window_size()
 
-        returncode = signals.wait(target, session.poll, resize, witness.saw)
+        returncode = signals.wait(target, session.poll, resize, witness.has_seen)
     _finish_streams(output, READER_LIMIT if target.asked_to_end else None, before_fork=thread.join)
     session.lost_output = lost_output(output)
-    session.finish(returncode, is_truncated=any(stream.cut for stream in output))
+    session.finish(returncode, is_truncated=any(stream.is_truncated for stream in output))
     thread.join()
     return returncode
 

@@ -9,7 +9,7 @@ import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from .helper_process import PR_SET_NAME, close_all_but, rename, run_apart
+from .helper_process import PR_SET_NAME, close_all_but, overwrite_command_line, run_apart
 from .target import ENDING, PR_SET_PDEATHSIG
 
 if TYPE_CHECKING:
@@ -100,24 +100,24 @@ def wait(
         if received is not None and received.si_signo != signal.SIGCHLD:
             if received.si_signo == signal.SIGWINCH:
                 on_resize()
-            forward(target, received.si_signo, was_delivered)
+            forward_signal(target, received.si_signo, was_delivered)
         tick()
     while signal.sigtimedwait(FORWARDED, 0):
         pass  # meant for a target that has ended
     return returncode
 
 
-def forward(target: TargetProcess, number: int, was_delivered: Callable[[int], bool]) -> None:
+def forward_signal(target: TargetProcess, number: int, was_delivered: Callable[[int], bool]) -> None:
     """Give the target a signal exactly once; that its window has another size, once more, now that it has."""
     if was_delivered(number) and number != signal.SIGWINCH:
         target.expect_end(number)
     else:
         target.send(number)
     if number == signal.SIGTSTP:
-        stop_as_anyone_would()
+        stop_self()
 
 
-def stop_as_anyone_would() -> None:
+def stop_self() -> None:
     """Take our own SIGTSTP. The kernel ignores it where no shell could continue us, as it does for the target."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
     os.kill(os.getpid(), signal.SIGTSTP)
@@ -147,7 +147,7 @@ class Witness:
         os.close(questions)
         os.close(answer)
 
-    def saw(self, number: int) -> bool:
+    def has_seen(self, number: int) -> bool:
         """Return whether it got this signal, too, since the last call."""
         while self._has_answer(0):  # of a question that took too long
             os.read(self._answers, 1)
@@ -176,7 +176,7 @@ def enter_witness(libc: ctypes.CDLL, parent: int, kept_descriptors: set[int]) ->
         os._exit(0)
     libc.prctl(PR_SET_NAME, WITNESS_NAME, 0, 0, 0)
     close_all_but(kept_descriptors)
-    rename(WITNESS_NAME)
+    overwrite_command_line(WITNESS_NAME)
 
 
 def answer_launcher(parent: int, questions: int, answers: int) -> int:

@@ -130,7 +130,7 @@ class SupervisedTarget:
         """Give the target a signal that reached us."""
         self._ask("forward", number=number)
         if number == signal.SIGTSTP:
-            signals.stop_as_anyone_would()
+            signals.stop_self()
 
     def detach(self) -> None:
         """Let it continue without us."""

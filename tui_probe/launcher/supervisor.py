@@ -74,7 +74,7 @@ class OutputLog:
             resource.setrlimit(resource.RLIMIT_FSIZE, (self._limit, hard))
 
     @property
-    def cut(self) -> bool:
+    def is_truncated(self) -> bool:
         """True once the log has reached its limit."""
         return self._limit is not None and self.log.stat().st_size >= self._limit
 
@@ -126,7 +126,7 @@ class DetachedTarget:
             elif not self._finished:
                 self._finished = True
                 is_complete = [log.finish(OUTPUT_SECONDS) for log in self._output_logs]
-                is_truncated = any(log.cut for log in self._output_logs)
+                is_truncated = any(log.is_truncated for log in self._output_logs)
                 self._session.finish(
                     returncode, is_output_kept=is_truncated or all(is_complete), is_truncated=is_truncated
                 )
@@ -143,7 +143,7 @@ class DetachedTarget:
         """The trace directories that its processes have made so far, the oldest first."""
         return self._session.traces
 
-    def forward(self, number: int) -> None:
+    def forward_signal(self, number: int) -> None:
         """Send the target a signal that reached the launcher."""
         self._target.send(number)
 
@@ -248,7 +248,7 @@ def answer_questions(stream: LineStream, target: DetachedTarget) -> bool:
                     returncode = target.poll()
                     answer(stream, {"returncode": returncode, "traces": list(map(str, target.trace_directories()))})
                 case "forward":
-                    target.forward(question["number"])
+                    target.forward_signal(question["number"])
                     answer(stream, {})
                 case "group":
                     target.send_to_group(question["number"])

@@ -88,13 +88,13 @@ class ListedRun:
         """Return the changes of the outcome, the probe, the device and the number of kernels."""
         parts = []
         outcomes = _state_text(previous), _state_text(self)
-        if not self.brief.running and outcomes[0] != outcomes[1]:
+        if not self.brief.is_running and outcomes[0] != outcomes[1]:
             parts.append(" → ".join(outcomes))
         for name in ("probe", "device"):
             old_value, new_value = getattr(previous.brief, name), getattr(self.brief, name)
             if old_value and new_value and old_value != new_value:
                 parts.append(f"{name} {printable(old_value)} → {printable(new_value)}")
-        if self.brief.kernels != previous.brief.kernels and not self.brief.running:
+        if self.brief.kernels != previous.brief.kernels and not self.brief.is_running:
             parts.append(f"kernels {units.count(previous.brief.kernels)} → {units.count(self.brief.kernels)}")
         return parts
 
@@ -129,7 +129,7 @@ def _linked_runs(briefs: Sequence[Brief], verdicts: Mapping[Path, RunVerdict]) -
 
 def _state_text(run: ListedRun) -> str:
     brief = run.brief
-    if brief.running:
+    if brief.is_running:
         return "running"
     if brief.status is None:
         return "ended"

@@ -79,7 +79,7 @@ def _nothing_saved_reason(run: Run, advice: str) -> str:
         return "--memusage does not probe kernels: run without --memusage"
     if options.get("benchmark") and options.get("save_results") is False:
         return "--benchmark saves no results: add --save-results, or run without --benchmark"
-    return "no result was saved yet" if run.state.running else f"no launch has a result of this probe: {advice}"
+    return "no result was saved yet" if run.state.is_running else f"no launch has a result of this probe: {advice}"
 
 
 def names_to_run(probes: Sequence[str]) -> Sequence[str]:

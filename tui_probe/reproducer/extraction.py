@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from tui_probe.errors import TraceError, UsageError
 from tui_probe.input_limits import PTX_TEXT
-from tui_probe.reproducer.kept_launch import AFTER, BEFORE, IMAGES
+from tui_probe.reproducer.kept_launch import IMAGES, MEMORY_AFTER, MEMORY_BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,8 +52,8 @@ def extract(launch: KeptLaunch, directory: Path) -> None:
 
 def saved_files(launch: KeptLaunch) -> dict[str, Path]:
     """Return the saved files by name. Raises TraceError if one is missing, or not as long as launch.info states."""
-    files = {name: path for name in (*IMAGES, BEFORE, AFTER) if (path := launch.file(name)) is not None}
-    for name in (BEFORE, *([AFTER] if launch.has_result else [])):
+    files = {name: path for name in (*IMAGES, MEMORY_BEFORE, MEMORY_AFTER) if (path := launch.file(name)) is not None}
+    for name in (MEMORY_BEFORE, *([MEMORY_AFTER] if launch.has_result else [])):
         size = files[name].stat().st_size if name in files else 0
         if size != launch.saved_bytes or name not in files:
             raise TraceError(

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "kept"
 INFO: Final = "launch.info"
-BEFORE: Final = "before.bin"
-AFTER: Final = "after.bin"
+MEMORY_BEFORE: Final = "before.bin"
+MEMORY_AFTER: Final = "after.bin"
 IMAGES: Final = ("code.bin", "ptx.bin")
 """Machine code of the GPU that launched it, and PTX; one of them at least."""
 _NAME: Final = re.compile(r"(\d{1,10})@(\d{1,18})")
@@ -97,7 +97,7 @@ class KeptLaunch:
     @property
     def has_result(self) -> bool:
         """False if the launch failed, or its process ended before it: then the memory after it was not saved."""
-        return self.file(AFTER) is not None
+        return self.file(MEMORY_AFTER) is not None
 
     def file(self, name: str) -> Path | None:
         """Return one of its files, or None if there is none, or a link leads out of the trace."""
@@ -283,7 +283,7 @@ def keep_problems(traces: Sequence[Path], options: Sequence[str]) -> Iterator[tu
 def unended_launches(trace: Run) -> list[KeptLaunch]:
     """The saved launches of a trace whose process ended before them; none if they cannot be read."""
     options = trace.run_info.options.get("keep_launch") if trace.run_info is not None else None
-    if not options or trace.state.running:
+    if not options or trace.state.is_running:
         return []
     try:
         unended = [launch for launch in kept_launches(trace.directory) if not launch.has_result]

@@ -244,7 +244,7 @@ def changed_parts(parts: Parts) -> set[int]:
     if not os.path.exists(os.path.join(HERE, "after.bin")):
         return set(range(len(parts)))
     pairs = zip(chunks("before.bin", parts), chunks("after.bin", parts))
-    return {before[0] for before, after in pairs if before[2] != after[2]}
+    return {part for (part, _, content), (_, _, result) in pairs if content != result}
 
 
 def make_config(launch: Launch) -> LaunchConfig:
@@ -283,13 +283,13 @@ def compare(driver: Driver, parts: Parts, places: list[int]) -> int:
         driver.cuMemcpyDtoH_v2(buffer, c_ulonglong(places[part] + offset), c_size_t(len(reference)))
         if buffer.raw == reference:
             continue
-        for place, (expected, actual) in enumerate(zip(reference, buffer.raw)):
-            if expected != actual:
+        for place, (reference_byte, byte) in enumerate(zip(reference, buffer.raw)):
+            if reference_byte != byte:
                 differences += 1
                 if differences <= SHOWN_DIFFERENCES:
                     name = parts[part][0]
                     label = name if isinstance(name, str) else f"{name:#x}"
-                    print(f"{label} + {offset + place}: here {actual:#04x}, in the program {expected:#04x}")
+                    print(f"{label} + {offset + place}: here {byte:#04x}, in the program {reference_byte:#04x}")
     return differences
 
 

@@ -30,17 +30,22 @@ def read_schema(name: str) -> dict[str, Any]:
     A document that was cut to a number of characters (``omitted``) may lack any field but those that are left.
     """
     if name not in schema_names():
-        near = did_you_mean(name, schema_names()) or f"; there are {', '.join(schema_names())}"
-        raise UsageError(f"there is no schema {name!r}{near}")
+        hint = did_you_mean(name, schema_names()) or f"; there are {', '.join(schema_names())}"
+        raise UsageError(f"there is no schema {name!r}{hint}")
     schema = _read_file(name)
     if _CUT_MARK in schema["properties"]:
         schema["if"] = {"not": {"required": [_CUT_MARK]}}
         schema["then"] = {"required": schema.pop("required")}
     if f"{_COMMON}.json" not in json.dumps(schema):
         return schema
-    shared = _read_file(_COMMON)
-    linked: dict[str, Any] = json.loads(json.dumps(schema).replace(f'"{_COMMON}.json"', f'"#/$defs/{_COMMON}"'))
-    return {**linked, "$defs": {_COMMON: {key: value for key, value in shared.items() if not key.startswith("$")}}}
+    definition = _read_file(_COMMON)
+    complete_schema: dict[str, Any] = json.loads(
+        json.dumps(schema).replace(f'"{_COMMON}.json"', f'"#/$defs/{_COMMON}"')
+    )
+    return {
+        **complete_schema,
+        "$defs": {_COMMON: {key: value for key, value in definition.items() if not key.startswith("$")}},
+    }
 
 
 def _read_file(name: str) -> dict[str, Any]:

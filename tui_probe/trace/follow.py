@@ -195,7 +195,7 @@ class TraceFollower:
     def _watch_assemblies(self) -> None:
         """Look for what assemblers write after a kernel's outcome is known, for as long as one may take."""
         now = monotonic()
-        if self.trace.state.running:
+        if self.trace.state.is_running:
             self._assembling |= dict.fromkeys(self._recorder.decided_kernels, now + _MAX_ASSEMBLY_SECONDS)
         self._recorder.decided_kernels.clear()
         for index, deadline in list(self._assembling.items()):
@@ -234,8 +234,8 @@ class TraceFollower:
         state = self.trace.state
         has_ended = state.ended is not None or state.launches_dropped is not None or state.pid is None
         is_running = not has_ended and is_alive(state.pid, state.command)
-        has_changed = is_running != state.running
-        state.running = is_running
+        has_changed = is_running != state.is_running
+        state.is_running = is_running
         return has_changed
 
 

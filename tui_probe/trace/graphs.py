@@ -55,8 +55,8 @@ class Graph:
         """Add the time of a replay."""
         if len(self.times) < _MAX_TIMES:
             self.times.append(event)
-            ns, weight = self._sums.get(event.probed, (0.0, 0.0))
-            self._sums[event.probed] = ns + event.ns * event.weight, weight + event.weight
+            ns, weight = self._sums.get(event.is_probed, (0.0, 0.0))
+            self._sums[event.is_probed] = ns + event.ns * event.weight, weight + event.weight
 
     def mean_ns(self, *, probed: bool) -> float | None:
         """Mean time of a replay; None where none was timed."""
@@ -83,7 +83,7 @@ class Graph:
     @property
     def call_ns(self) -> float | None:
         """Median time on the host of the calls that launch the program's own executable."""
-        calls = sorted(time.call_ns for time in self.times if not time.probed)
+        calls = sorted(time.call_ns for time in self.times if not time.is_probed)
         return float(calls[len(calls) // 2]) if calls else None
 
 

@@ -315,7 +315,7 @@ class GpuTimed(NamedTuple):
     number: int
     kernel: int
     key: int
-    probed: bool
+    is_probed: bool
     ns: int
     weight: int
     host_ns: int | None
@@ -393,7 +393,7 @@ class GraphTimed(NamedTuple):
 
     graph: int
     replay: int
-    probed: bool
+    is_probed: bool
     ns: int
     weight: int
     call_ns: int

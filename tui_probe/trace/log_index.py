@@ -219,15 +219,15 @@ class LogIndex:
     def _runs(self, start: int, direction: int) -> Iterator[tuple[int, bytes]]:
         """Runs of whole lines from ``start`` towards the end or the beginning: their first number and their bytes."""
         count = len(self)
-        low, high = (max(start, 0), count) if direction > 0 else (0, min(start + 1, count))
-        while low < high:
+        begin, stop_line = (max(start, 0), count) if direction > 0 else (0, min(start + 1, count))
+        while begin < stop_line:
             if direction > 0:
-                first, stop = low, max(min(high, self.line_at(self._line_start(low) + SLICE_BYTES)), low + 1)
-                low = stop
+                first, stop = begin, max(min(stop_line, self.line_at(self._line_start(begin) + SLICE_BYTES)), begin + 1)
+                begin = stop
             else:
-                end = self._line_start(high)
-                first, stop = min(max(self.line_at(max(end - SLICE_BYTES, 0)), low), high - 1), high
-                high = first
+                end = self._line_start(stop_line)
+                first, stop = min(max(self.line_at(max(end - SLICE_BYTES, 0)), begin), stop_line - 1), stop_line
+                stop_line = first
             with open_plain(self.path) as file:
                 yield (
                     first,
@@ -277,11 +277,11 @@ class LineFilter:
         if was_replaced:
             self._restart()
         match_count = len(self._matches)
-        for first, data, starts in self.index.slices(self._lines_searched, self.index.complete):
-            matches = self._matching_lines(data, starts)
+        for first, data, line_starts in self.index.slices(self._lines_searched, self.index.complete):
+            matches = self._matching_lines(data, line_starts)
             if len(matches):
                 self._matches.append(matches + first)
-            self._lines_searched = first + len(starts)
+            self._lines_searched = first + len(line_starts)
         return was_replaced or len(self._matches) > match_count
 
     @property
@@ -291,12 +291,12 @@ class LineFilter:
             self._matches = [np.concatenate(self._matches)]
         return self._matches[0] if self._matches else np.empty(0, dtype=np.int64)
 
-    def _matching_lines(self, data: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The indices in ``starts`` of the lines that pass."""
-        is_match = _tag_mask(data, starts, self.tags) if self.tags else np.ones(len(starts), dtype=np.bool_)
+    def _matching_lines(self, data: bytes, line_starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The indices in ``line_starts`` of the lines that pass."""
+        is_match = _tag_mask(data, line_starts, self.tags) if self.tags else np.ones(len(line_starts), dtype=np.bool_)
         if self.needle is not None:
-            has_needle = np.zeros(len(starts), dtype=np.bool_)
-            has_needle[np.searchsorted(starts, np.fromiter(self.needle.lines(data), dtype=np.int64))] = True
+            has_needle = np.zeros(len(line_starts), dtype=np.bool_)
+            has_needle[np.searchsorted(line_starts, np.fromiter(self.needle.lines(data), dtype=np.int64))] = True
             is_match &= has_needle
         return np.flatnonzero(is_match)
 

@@ -192,7 +192,9 @@ class KernelFacts(KernelResources, KernelTiming):
     @property
     def _sized_outcome(self) -> ProbeOutcome:
         """Outcome with the sizes: of the probe if the run sized several (``--memusage``), else of the kernel."""
-        by_probe = any(probed.outcome.largest_row is not None for probed in self.kernel.named_probes.values())
+        by_probe = any(
+            probed_kernel.outcome.largest_row is not None for probed_kernel in self.kernel.named_probes.values()
+        )
         return self.outcome if by_probe else self.kernel.outcome
 
     @property
@@ -240,7 +242,11 @@ class KernelFacts(KernelResources, KernelTiming):
         """Probed launches whose result is missing; 0 while the process runs, and where no result is saved."""
         state = self.trace.state
         unsaved = state.launches_dropped is None and self.trace.run_info is not None  # killed, perhaps before any
-        if state.running or state.launches_dropped == 0 or not (unsaved or state.launches_dropped or self.result_rows):
+        if (
+            state.is_running
+            or state.launches_dropped == 0
+            or not (unsaved or state.launches_dropped or self.result_rows)
+        ):
             return 0
         return max(0, self.launches_probed - self.launches_saved)
 

@@ -49,7 +49,7 @@ class Brief(NamedTuple):
     device: str | None = None
     kernels: int = 0
     all_read: bool = True
-    running: bool = False
+    is_running: bool = False
     status: int | None = None
     """Exit status, or minus the number of the signal that ended it."""
     name: str | None = None
@@ -82,7 +82,7 @@ def brief(directory: Path) -> Brief | None:
         device="simulated GPU" if info.simulated else _first_match(_DEVICE, text),
         kernels=len(set(_KERNEL.findall(text))),
         all_read=len(text) == status.st_size,
-        running=not has_ended and is_alive(pid, log_command or " ".join(info.command)),
+        is_running=not has_ended and is_alive(pid, log_command or " ".join(info.command)),
         status=_status(own_info, end),
         name=info.name,
         of_command=info.is_of(pid),
@@ -125,7 +125,7 @@ def _first_match(pattern: re.Pattern[bytes], text: bytes) -> str | None:
 
 def running_traces(folder: Path) -> list[Path]:
     """The traces in a folder whose process runs, the oldest first. Raises TraceError."""
-    return [path for path in traces_in(folder) if (entry := brief(path)) is not None and entry.running]
+    return [path for path in traces_in(folder) if (entry := brief(path)) is not None and entry.is_running]
 
 
 def recent_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True) -> list[Brief]:
@@ -154,7 +154,7 @@ def _is_before(candidate: Brief, reference: Brief, *, any_probe: bool) -> bool:
     )
     return (
         is_comparable
-        and not candidate.running
+        and not candidate.is_running
         and candidate.when < reference.when
         and candidate.directory.name != reference.directory.name
     )
@@ -195,7 +195,7 @@ class RecentTraces:
     def _refreshed(self, path: Path) -> _KnownTrace:
         """The trace as known, or read anew if its files changed; the process of a running one may have ended."""
         stamp, trace = _stamp(path), self._traces.get(path)
-        if trace is not None and trace.stamp == stamp and trace.brief is not None and not trace.brief.running:
+        if trace is not None and trace.stamp == stamp and trace.brief is not None and not trace.brief.is_running:
             return trace
         return _KnownTrace(stamp, brief(path))
 
@@ -252,7 +252,7 @@ def run_of_name(name: str, folders: Iterable[Path]) -> tuple[Path, ...]:
     runs = [(info.started or 0.0, trace, info) for run_name, trace, info in named_traces(folders) if run_name == name]
     if not runs:
         return ()
-    _, newest_trace, info = max(runs, key=lambda run: run[0])
+    _, newest_trace, info = max(runs, key=lambda entry: entry[0])
     return tuple(sorted(traces_of_run(newest_trace, info), key=lambda trace: not _is_of_command(trace)))
 
 

@@ -274,7 +274,7 @@ class Recorder:
                 kernel=np.array([event.kernel], dtype=np.uint64),
                 launch=np.array([event.number], dtype=np.uint64),
                 key=np.array([event.key]),
-                probed=np.array([event.probed]),
+                probed=np.array([event.is_probed]),
                 ns=np.array([event.ns], dtype=np.uint64),
                 weight=np.array([event.weight], dtype=np.uint64),
                 host=np.array([NOT_TIMED if event.host_ns is None else event.host_ns]),

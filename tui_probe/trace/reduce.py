@@ -151,50 +151,50 @@ class Reducer:
         self.recorder = recorder
         self.older: OlderKernels | None = OlderKernels(trace)
         """Set as long as the log may be one without ``[kernel]`` lines."""
-        self._apply: dict[type[Any], Callable[[Any], None]] = {
-            Unknown: self._unknown,
-            ProcessStarted: self._process,
-            Command: self._command,
-            Epoch: self._epoch,
-            RankGiven: self._rank,
-            Device: self._device,
-            Initialised: self._initialised,
-            BenchmarkEnabled: self._benchmark_enabled,
-            KernelFolder: self._folder,
-            KernelPrepared: self._kernel_prepared,
-            ProbedFunction: self._probed_function,
-            ProbePrepared: self._probe_prepared,
-            ProbesFused: self._fused,
-            NotReplayed: self._not_replayed,
-            TurnsEnded: self._turns_ended,
-            Parameters: self._parameters,
-            LaunchStarted: self._launch,
-            ProbeMemory: self._probe_memory,
-            LaunchEnded: self._launch_ended,
-            LaunchUnprobed: self._launch_unprobed,
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+            Unknown: self._on_unknown,
+            ProcessStarted: self._on_process_started,
+            Command: self._on_command,
+            Epoch: self._on_epoch,
+            RankGiven: self._on_rank_given,
+            Device: self._on_device,
+            Initialised: self._on_initialised,
+            BenchmarkEnabled: self._on_benchmark_enabled,
+            KernelFolder: self._on_kernel_folder,
+            KernelPrepared: self._on_kernel_prepared,
+            ProbedFunction: self._on_probed_function,
+            ProbePrepared: self._on_probe_prepared,
+            ProbesFused: self._on_probes_fused,
+            NotReplayed: self._on_not_replayed,
+            TurnsEnded: self._on_turns_ended,
+            Parameters: self._on_parameters,
+            LaunchStarted: self._on_launch_started,
+            ProbeMemory: self._on_probe_memory,
+            LaunchEnded: self._on_launch_ended,
+            LaunchUnprobed: self._on_launch_unprobed,
             ShapeGroupNamed: self.recorder.record_key,
-            ReasonNamed: self._reason_named,
-            PackedLine: self._packed,
-            UnprobedDropped: self._unprobed_dropped,
-            ResultSaved: self._saved,
-            Benchmark: self._benchmark,
-            GpuTimed: self._gpu_timed,
-            BudgetEvent: self._budget,
-            UnlistedLaunches: self._unlisted,
-            ContextFailed: self._context_failed,
-            KernelFault: self._fault,
-            LaunchStuck: self._stuck,
-            MemoryHashed: self._hashed,
-            Trouble: self._trouble,
-            NvtxRange: self._nvtx_range,
+            ReasonNamed: self._on_reason_named,
+            PackedLine: self._on_packed_line,
+            UnprobedDropped: self._on_unprobed_dropped,
+            ResultSaved: self._on_result_saved,
+            Benchmark: self._on_benchmark,
+            GpuTimed: self._on_gpu_timed,
+            BudgetEvent: self._on_budget,
+            UnlistedLaunches: self._on_unlisted,
+            ContextFailed: self._on_context_failed,
+            KernelFault: self._on_kernel_fault,
+            LaunchStuck: self._on_launch_stuck,
+            MemoryHashed: self._on_memory_hashed,
+            Trouble: self._on_trouble,
+            NvtxRange: self._on_nvtx_range,
             GraphInstantiated: self.trace.graphs.record_instantiation,
-            GraphNode: self._graph_node,
-            GraphReplayed: self._graph_replayed,
-            GraphReplay: self._graph_replay,
+            GraphNode: self._on_graph_node,
+            GraphReplayed: self._on_graph_replayed,
+            GraphReplay: self._on_graph_replay,
             GraphTimed: self.trace.graphs.record_time,
             GraphChanged: self.trace.graphs.record_change,
-            Ending: self._ending,
-            Exited: self._exited,
+            Ending: self._on_ending,
+            Exited: self._on_exited,
         }
 
     def apply(self, event: Event) -> None:
@@ -202,41 +202,41 @@ class Reducer:
             self.older.apply(event)
             if self.older.current is not None:
                 self.recorder.changed_kernels.add(self.older.current.index)
-        handler = self._apply.get(type(event))
+        handler = self._handlers.get(type(event))
         if handler is not None:
             handler(event)
 
-    def _nvtx_range(self, event: NvtxRange) -> None:
+    def _on_nvtx_range(self, event: NvtxRange) -> None:
         self.trace.ranges.add(event)
 
-    def _unknown(self, _: Unknown) -> None:
+    def _on_unknown(self, _: Unknown) -> None:
         self.trace.state.unknown_lines += 1
 
-    def _process(self, event: ProcessStarted) -> None:
+    def _on_process_started(self, event: ProcessStarted) -> None:
         self.trace.state.pid = event.pid
 
-    def _command(self, event: Command) -> None:
+    def _on_command(self, event: Command) -> None:
         self.trace.state.command = event.text
 
-    def _rank(self, event: RankGiven) -> None:
+    def _on_rank_given(self, event: RankGiven) -> None:
         self.trace.state.rank = event
 
-    def _epoch(self, event: Epoch) -> None:
+    def _on_epoch(self, event: Epoch) -> None:
         self.trace.state.epoch_ns = event.ns
         self.trace.state.started = event.ns / 1e9
         self._stop_deriving()
 
-    def _device(self, event: Device) -> None:
+    def _on_device(self, event: Device) -> None:
         self.trace.state.devices[event.ordinal] = event
         self.trace.state.simulated |= "simulated" in event.name.lower()
 
-    def _initialised(self, _: Initialised) -> None:
+    def _on_initialised(self, _: Initialised) -> None:
         self.trace.state.initialised = True
 
-    def _benchmark_enabled(self, _: BenchmarkEnabled) -> None:
+    def _on_benchmark_enabled(self, _: BenchmarkEnabled) -> None:
         self.trace.state.benchmark = True
 
-    def _folder(self, event: KernelFolder) -> None:
+    def _on_kernel_folder(self, event: KernelFolder) -> None:
         index = event.folder.partition("_")[0]
         if self.older is None and index.isascii() and index.isdigit() and len(index) < 10:
             self.recorder.record_folder(int(index), event.folder)
@@ -247,42 +247,42 @@ class Reducer:
             self.older = None
             self.recorder.forget_kernels()
 
-    def _kernel_prepared(self, event: KernelPrepared) -> None:
+    def _on_kernel_prepared(self, event: KernelPrepared) -> None:
         self._stop_deriving()
         self.recorder.record_outcome(event.index, event.status, event.resources, event.name, event.reason)
 
-    def _probed_function(self, event: ProbedFunction) -> None:
+    def _on_probed_function(self, event: ProbedFunction) -> None:
         self.recorder.record_function(event.index, event.resources, event.way)
 
-    def _fused(self, event: ProbesFused) -> None:
+    def _on_probes_fused(self, event: ProbesFused) -> None:
         self.recorder.kernel(event.index).fused = event
 
-    def _not_replayed(self, event: NotReplayed) -> None:
+    def _on_not_replayed(self, event: NotReplayed) -> None:
         self.recorder.kernel(event.index).replay_obstacle = event.reason
 
-    def _turns_ended(self, event: TurnsEnded) -> None:
-        probed = self.recorder.kernel(event.index).add_probe(event.probe)
-        if probed is not None:
-            probed.outcome.ended_after = event.number
+    def _on_turns_ended(self, event: TurnsEnded) -> None:
+        probed_kernel = self.recorder.kernel(event.index).add_probe(event.probe)
+        if probed_kernel is not None:
+            probed_kernel.outcome.ended_after = event.number
 
-    def _probe_prepared(self, event: ProbePrepared) -> None:
+    def _on_probe_prepared(self, event: ProbePrepared) -> None:
         self.recorder.record_probe_outcome(event.index, event.probe, event.status, event.resources, event.reason)
 
-    def _parameters(self, event: Parameters) -> None:
+    def _on_parameters(self, event: Parameters) -> None:
         self.recorder.time_ns = event.time_ns
         if self.older is not None and self.trace.state.first_launch_ns is None:
             self.trace.state.first_launch_ns = event.time_ns
 
-    def _index(self, index: int | None) -> int | None:
+    def _kernel_index(self, index: int | None) -> int | None:
         """The index that a line names, or else that of the kernel at hand."""
         if index is None and self.older is not None and self.older.current is not None:
             return self.older.current.index
         return index
 
-    def _launch(self, event: LaunchStarted) -> None:
+    def _on_launch_started(self, event: LaunchStarted) -> None:
         time_ns, self.recorder.time_ns = self.recorder.time_ns, None
         self.recorder.record_launch(
-            self._index(event.kernel),
+            self._kernel_index(event.kernel),
             event.shape,
             number=self._launch_number(event.number),
             time_ns=time_ns,
@@ -295,20 +295,20 @@ class Reducer:
         """Older logs do not number launches: there it is how many came before."""
         return len(self.trace.launches) if number is None and self.older is not None else number
 
-    def _probe_memory(self, event: ProbeMemory) -> None:
+    def _on_probe_memory(self, event: ProbeMemory) -> None:
         self.recorder.record_memory(event.size, event.device, event.number, event.probe)
 
-    def _launch_ended(self, event: LaunchEnded) -> None:
+    def _on_launch_ended(self, event: LaunchEnded) -> None:
         self.recorder.record_status(event.status)
 
-    def _launch_unprobed(self, event: LaunchUnprobed) -> None:
+    def _on_launch_unprobed(self, event: LaunchUnprobed) -> None:
         """A launch of the original: in its own right, or instead of a probed one that failed just now."""
-        index = self._index(event.kernel)
+        index = self._kernel_index(event.kernel)
         row = self.recorder.row
         if row is not None and self.recorder.replaces_failed(index):
             self.trace.launches.pass_through(row, event.reason)
         elif row is not None and self.older is not None and self.older.sized == event.shape:
-            self._original_of(row)
+            self._record_original(row)
         else:
             self.recorder.record_launch(
                 index,
@@ -319,7 +319,7 @@ class Reducer:
                 reason=event.reason,
             )
 
-    def _original_of(self, row: int) -> None:
+    def _record_original(self, row: int) -> None:
         """An older log has two lines for a launch whose maps were sized before the original was launched.
 
         Where the probed one ended well before, the original was run for its time only.
@@ -329,74 +329,74 @@ class Reducer:
         if not self.trace.launches.has_succeeded(row):
             self.trace.launches.pass_through(row, None)
 
-    def _reason_named(self, event: ReasonNamed) -> None:
+    def _on_reason_named(self, event: ReasonNamed) -> None:
         self.trace.unprobed.name_reason(event.number, event.reason)
 
-    def _packed(self, event: PackedLine) -> None:
+    def _on_packed_line(self, event: PackedLine) -> None:
         match = match_line(event.line)
         if match is not None:
             self.recorder.record_packed(*read_packed([(self.recorder.offset, match)]))
 
-    def _unprobed_dropped(self, event: UnprobedDropped) -> None:
+    def _on_unprobed_dropped(self, event: UnprobedDropped) -> None:
         self.recorder.record_lost(event.key, event.count)
 
-    def _saved(self, event: ResultSaved) -> None:
+    def _on_result_saved(self, event: ResultSaved) -> None:
         self.recorder.record_result(event.path.rpartition("/")[2], event.size, event.kernel, event.number, event.probe)
 
-    def _benchmark(self, event: Benchmark) -> None:
+    def _on_benchmark(self, event: Benchmark) -> None:
         self.trace.state.benchmark = True
-        index = self._index(event.index)
+        index = self._kernel_index(event.index)
         if index is not None:
             self.recorder.kernel(index).add_times(event)
 
-    def _gpu_timed(self, event: GpuTimed) -> None:
+    def _on_gpu_timed(self, event: GpuTimed) -> None:
         self.recorder.record_time(event)
 
-    def _budget(self, event: BudgetEvent) -> None:
+    def _on_budget(self, event: BudgetEvent) -> None:
         self.trace.state.budgets[event.name] = event
 
-    def _unlisted(self, event: UnlistedLaunches) -> None:
+    def _on_unlisted(self, event: UnlistedLaunches) -> None:
         self.recorder.record_unlisted(event.kernel, event.launches)
 
-    def _context_failed(self, event: ContextFailed) -> None:
+    def _on_context_failed(self, event: ContextFailed) -> None:
         if self.trace.state.context_failed is None:
             self.trace.state.context_failed = event
             self.recorder.changed_kernels.update(range(len(self.trace.kernels)))
 
-    def _hashed(self, event: MemoryHashed) -> None:
+    def _on_memory_hashed(self, event: MemoryHashed) -> None:
         if len(self.trace.state.hashes) < _MAX_HASHES:
             self.trace.state.hashes.append(event)
 
-    def _stuck(self, event: LaunchStuck) -> None:
+    def _on_launch_stuck(self, event: LaunchStuck) -> None:
         if len(self.trace.state.stuck) < _MAX_TROUBLES:
             self.trace.state.stuck.append(event)
 
-    def _fault(self, event: KernelFault) -> None:
+    def _on_kernel_fault(self, event: KernelFault) -> None:
         faults = self.trace.state.faults
         if len(faults) < _MAX_TROUBLES:
             faults.append(event.text)
             self.recorder.changed_kernels.update(range(len(self.trace.kernels)))
 
-    def _trouble(self, event: Trouble) -> None:
+    def _on_trouble(self, event: Trouble) -> None:
         troubles = self.trace.state.troubles
         if len(troubles) < _MAX_TROUBLES:
             troubles.append(event.text)
 
-    def _graph_node(self, event: GraphNode) -> None:
+    def _on_graph_node(self, event: GraphNode) -> None:
         self.trace.graphs.record_node(event)
         if event.kernel is not None and event.shape is not None:
             self.recorder.record_graph_node(event.kernel, event.shape)
 
-    def _graph_replayed(self, event: GraphReplayed) -> None:
+    def _on_graph_replayed(self, event: GraphReplayed) -> None:
         self.recorder.record_graph_launches(self.trace.graphs.count_replays(event.graph, event.count))
 
-    def _graph_replay(self, event: GraphReplay) -> None:
+    def _on_graph_replay(self, event: GraphReplay) -> None:
         self.recorder.record_graph_launches(self.trace.graphs.record_replay(event))
 
-    def _ending(self, event: Ending) -> None:
+    def _on_ending(self, event: Ending) -> None:
         self.trace.state.exit_status, self.trace.state.signal = event.status, event.signal
 
-    def _exited(self, event: Exited) -> None:
+    def _on_exited(self, event: Exited) -> None:
         self.trace.state.launches_dropped = event.dropped_results
         if event.dropped_results:
             self.recorder.changed_kernels.update(range(len(self.trace.kernels)))

@@ -114,7 +114,7 @@ class State:
     epoch_ns: int | None = None
     first_launch_ns: int | None = None
     """Time of the first launch with a time, from an older log, in ns since 1970."""
-    running: bool = False
+    is_running: bool = False
     exit_status: int | None = None
     signal: int | None = None
     """The signal that ended it; this and ``exit_status`` are None where no one knows."""
@@ -212,7 +212,7 @@ class Run:
         """True if its process ended without its last lines, and the cause is unknown: killed or crashed."""
         state, info = self.state, self.run_info
         has_ended = state.exit_status is not None or state.signal is not None or state.launches_dropped is not None
-        return not state.running and not has_ended and info is not None and info.pid is not None
+        return not state.is_running and not has_ended and info is not None and info.pid is not None
 
     @property
     def log_cut(self) -> bool:
@@ -221,7 +221,7 @@ class Run:
         Without a readable ``run.json`` the end is unknown: then a log that ends inside a line is truncated.
         """
         state = self.state
-        if state.running or state.launches_dropped is not None:
+        if state.is_running or state.launches_dropped is not None:
             return False
         if self.run_json_problem:
             return self.log_ends_inside_line
@@ -234,7 +234,7 @@ class Run:
         None where the last line counts them, and where it is unknown whether there will be one.
         """
         state = self.state
-        if state.running or self.run_info is None or state.launches_dropped is not None:
+        if state.is_running or self.run_info is None or state.launches_dropped is not None:
             return None
         return max(0, state.launches_probed - state.results - self.results_unnamed)
 
@@ -261,7 +261,7 @@ class Run:
     @property
     def damage(self) -> tuple[str, ...]:
         """Files of an ended run that are damaged, in few words each."""
-        if self.state.running:
+        if self.state.is_running:
             return ()
         results = len(self.truncated_results)
         texts = {

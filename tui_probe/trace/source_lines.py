@@ -135,11 +135,14 @@ def call_lines(folder: Path) -> dict[int, SourceLine]:
         chains = call_chains(image, info.name, size)
     except (OSError, ImageError, TraceError):
         return {}
-    of_toolkit = {at: calls for at, calls in chains.items() if at in places and is_of_toolkit(places[at][0])}
-    program_calls = {
-        at: next((call for call in calls if not is_of_toolkit(call[0])), None) for at, calls in of_toolkit.items()
+    of_toolkit = {
+        offset: calls for offset, calls in chains.items() if offset in places and is_of_toolkit(places[offset][0])
     }
-    return {Offset(at): SourceLine(*call) for at, call in program_calls.items() if call and all(call)}
+    program_calls = {
+        offset: next((call for call in calls if not is_of_toolkit(call[0])), None)
+        for offset, calls in of_toolkit.items()
+    }
+    return {Offset(offset): SourceLine(*call) for offset, call in program_calls.items() if call and all(call)}
 
 
 def lines_of_original_ptx(folder: Path, ptx: str, offsets: Iterable[int]) -> tuple[dict[int, int], bool]:
@@ -153,13 +156,17 @@ def lines_of_original_ptx(folder: Path, ptx: str, offsets: Iterable[int]) -> tup
     except (OSError, ImageError, TraceError):
         return {}, False
     if rows:
-        places = {at: bisect_right(rows, at, key=lambda row: row[0]) - 1 for at in offsets}
-        return {at: rows[place][1] for at, place in places.items() if place >= 0}, True
+        places = {offset: bisect_right(rows, offset, key=lambda row: row[0]) - 1 for offset in offsets}
+        return {offset: rows[place][1] for offset, place in places.items() if place >= 0}, True
     first_lines: dict[SourceLine, int] = {}
     for number, source in lines_of_directives(_function_text(ptx, name)).items():
         first_lines.setdefault(source, number)
     sources = _lines_of_sass(folder)
-    return {at: first_lines[sources[at]] for at in offsets if at in sources and sources[at] in first_lines}, False
+    return {
+        offset: first_lines[sources[offset]]
+        for offset in offsets
+        if offset in sources and sources[offset] in first_lines
+    }, False
 
 
 def _ptx_rows(cubin: bytes, name: str) -> list[tuple[int, int]]:
@@ -285,15 +292,23 @@ def _lines_of_machine_code(pruned: str, folder: Path) -> tuple[dict[int, SourceL
     original = parse(_read_text(_shared_file(folder, "original.ptx")))
     by_name = {function.name: function for function in _functions(original)}
     pairs = [(by_name[function.name], function) for function in _functions(parse(pruned)) if function.name in by_name]
-    chains = chains_of_tables(image, [(source, kept.span.line - source.span.line) for source, kept in pairs])
+    chains = chains_of_tables(
+        image,
+        [
+            (original_function, pruned_function.span.line - original_function.span.line)
+            for original_function, pruned_function in pairs
+        ],
+    )
     calls = {line: _call_of(chain) for line, chain in chains.items()}
     return {line: chain[0] for line, chain in chains.items()}, {line: call for line, call in calls.items() if call}
 
 
 def _call_of(chain: Iterable[SourceLine]) -> SourceLine | None:
     """The first line of the program in a chain of calls that begins in a header of the CUDA Toolkit; else None."""
-    first, *calls = chain
-    return next((call for call in calls if not is_of_toolkit(call.file)), None) if is_of_toolkit(first.file) else None
+    innermost, *calls = chain
+    return (
+        next((call for call in calls if not is_of_toolkit(call.file)), None) if is_of_toolkit(innermost.file) else None
+    )
 
 
 def _functions(module: Module) -> list[Function]:

@@ -72,12 +72,12 @@ class TraceDirectory:
 
     def read(self, name: str) -> bytes:
         """All of a file."""
-        with os.fdopen(self._open(name, os.O_RDONLY), "rb") as file:
+        with os.fdopen(self._open_file(name, os.O_RDONLY), "rb") as file:
             return file.read()
 
     def append(self, name: str, data: bytes) -> None:
         """Add to the end of a file that is there."""
-        with os.fdopen(self._open(name, os.O_WRONLY | os.O_APPEND), "ab") as file:
+        with os.fdopen(self._open_file(name, os.O_WRONLY | os.O_APPEND), "ab") as file:
             file.write(data)
 
     def link(self, file: Path, name: str) -> None:
@@ -102,11 +102,11 @@ class TraceDirectory:
             os.unlink(name, dir_fd=self._descriptor)
 
     def _write_over(self, name: str, data: bytes) -> None:
-        with os.fdopen(self._open(name, os.O_RDWR), "r+b") as file:
+        with os.fdopen(self._open_file(name, os.O_RDWR), "r+b") as file:
             file.write(data)
             file.truncate()
 
-    def _open(self, name: str, flags: int) -> int:
+    def _open_file(self, name: str, flags: int) -> int:
         descriptor = os.open(name, flags | _EXISTING_FLAGS, dir_fd=self._descriptor)
         status = os.fstat(descriptor)
         if stat.S_ISREG(status.st_mode):

@@ -165,7 +165,7 @@ def kernel_snapshot(kernel: KernelFacts, device: Device | None) -> KernelSnapsho
         folder=kernel.folder if may_have_folder(kernel) else None,
         read=True,
         trend=_trend(kernel),
-        files=None if kernel.trace.state.running else kernel.result_files(),
+        files=None if kernel.trace.state.is_running else kernel.result_files(),
     )
 
 

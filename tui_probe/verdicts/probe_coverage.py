@@ -233,7 +233,7 @@ def unused_probes(trace: Trace) -> list[UnmeasuredProbe]:
     while it lasts, and where no kernel was launched.
     """
     kernels = [kernel for kernel in trace.kernels if kernel.launches]
-    if not kernels or trace.state.running or not _saves_results(trace):
+    if not kernels or trace.state.is_running or not _saves_results(trace):
         return []
     named = tuple(dict.fromkeys(name for kernel in kernels for name in kernel.named_probes))
     asked = (trace.run_info.probes if trace.run_info is not None else ()) or named

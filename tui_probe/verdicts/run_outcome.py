@@ -89,7 +89,7 @@ def measuring_options(trace: Trace) -> list[str]:
     """
     unmeasured = next((probe for kernel in trace.kernels for probe in unmeasured_probes(kernel)), None)
     run = trace.run_info
-    if unmeasured is None or run is None or run.probe is None or trace.state.running or unended_numbers(trace):
+    if unmeasured is None or run is None or run.probe is None or trace.state.is_running or unended_numbers(trace):
         return []
     named = [word for probe in run.probe.split(", ") for word in ("-p", probe)]
     return ["-p", unmeasured.probe] if run.options.get("replay") else ["--replay", *named]
@@ -337,7 +337,7 @@ def _process_record(state: State) -> dict[str, Any]:
         "command": state.command,
         "started": state.started,
         "ended": state.ended,
-        "running": state.running,
+        "running": state.is_running,
         "exit_status": state.exit_status,
         "signal": state.signal,
         "device": None if device is None else device.name,
@@ -389,7 +389,7 @@ def _sample_text(sample: str) -> str:
 def exit_text(trace: Trace) -> str:
     """Describe the end of the process: ``exit status 0``, ``ended by signal 9``."""
     state = trace.state
-    if state.running:
+    if state.is_running:
         return "still running"
     if state.signal is not None:
         return f"ended by signal {state.signal}"

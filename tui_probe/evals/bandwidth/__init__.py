@@ -92,14 +92,14 @@ def collect(_: Setting) -> list[Collection]:
     """Return the two measurements, whose JSON is stored. The simulated GPU has no bandwidth."""
     measure = (PYTHON_PLACEHOLDER, "-m", "tui_probe", "bandwidth", "--auto", "--format", "json")
     return [
-        Collection("memories", measure, _UNPROBED_OPTIONS, ("tui_probe",), gpu=True, keeps="output"),
+        Collection("memories", measure, _UNPROBED_OPTIONS, ("tui_probe",), gpu=True, output_kind="output"),
         Collection(
             "products",
             (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/products.py"),
             _UNPROBED_OPTIONS,
             ("torch",),
             gpu=True,
-            keeps="output",
+            output_kind="output",
         ),
     ]
 

@@ -54,9 +54,9 @@ _COUNT_OPTIONS: Final = (
 _METRICS: Final = ",".join(
     (
         *(
-            f"l1tex__t_{what}_pipe_lsu_mem_global_op_{op}.sum"
+            f"l1tex__t_{unit}_pipe_lsu_mem_global_op_{op}.sum"
             for op in ("ld", "st")
-            for what in ("requests", "sectors")
+            for unit in ("requests", "sectors")
         ),
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
         "regex:sm__ops_path_tensor_src.*",
@@ -93,7 +93,9 @@ def collect(setting: Setting) -> list[Collection]:
 
 def _runs(name: str, argv: tuple[str, ...], modules: tuple[str, ...], *part: str) -> Iterator[Collection]:
     yield Collection(f"{name}-probes", argv, ("-p", PROBE, *part, *_COUNT_OPTIONS), modules)
-    yield Collection(f"{name}-ncu", argv, (*part, "--ncu", _METRICS), modules, tools=("ncu",), gpu=True, keeps="ncu")
+    yield Collection(
+        f"{name}-ncu", argv, (*part, "--ncu", _METRICS), modules, tools=("ncu",), gpu=True, output_kind="ncu"
+    )
 
 
 @dataclass

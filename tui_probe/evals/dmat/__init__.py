@@ -136,30 +136,30 @@ def answer(inputs: Sequence[EvaluationInput], progress: Progress) -> Answer:
 
 def _is_only_walk(walk: AccessWalk, walks: Sequence[AccessWalk]) -> bool:
     """Return whether a trace has no other walk, so that its label names the figure."""
-    return sum(other.label == walk.label for other in walks) == 1
+    return sum(entry.label == walk.label for entry in walks) == 1
 
 
-def _walks(given: EvaluationInput, progress: Progress, notes: list[str]) -> Iterator[AccessWalk]:
-    if given.trace is None:
-        yield AccessWalk(given.label, "", "", _raster_of_file(given.path, progress))
+def _walks(source: EvaluationInput, progress: Progress, notes: list[str]) -> Iterator[AccessWalk]:
+    if source.trace is None:
+        yield AccessWalk(source.label, "", "", _raster_of_file(source.path, progress))
         return
-    picture = next((path for name in SAVED_PICTURES if (path := given.trace.file(name)) is not None), None)
+    picture = next((path for name in SAVED_PICTURES if (path := source.trace.file(name)) is not None), None)
     if picture is not None:
-        kernel = next((kernel.demangled for kernel in given.kernels if kernel.folder is not None), "")
-        yield AccessWalk(given.label, kernel, "", _raster_of_file(picture, progress))
+        kernel = next((kernel.demangled for kernel in source.kernels if kernel.folder is not None), "")
+        yield AccessWalk(source.label, kernel, "", _raster_of_file(picture, progress))
         return
-    for result in given.results(*ACCESS_PROBES):
+    for result in source.results(*ACCESS_PROBES):
         if result.problem is not None:
             notes.append(result.problem)
             continue
-        raster = _raster_of_launch(ViewSource(given.trace, result.kernel, result.launch), progress)
-        yield AccessWalk(given.label, result.kernel.demangled, result.label, raster)
+        raster = _raster_of_launch(ViewSource(source.trace, result.kernel, result.launch), progress)
+        yield AccessWalk(source.label, result.kernel.demangled, result.label, raster)
 
 
-def _no_walk_reason(given: EvaluationInput) -> str:
+def _no_walk_reason(source: EvaluationInput) -> str:
     """Return why no access was recorded, of a kernel that was not excluded if there is one."""
-    asked = next((kernel for kernel in given.kernels if kernel.status != "excluded"), None)
-    return replace(given, kernel=None if asked is None else str(asked.index)).no_result_reason(*ACCESS_PROBES)
+    asked = next((kernel for kernel in source.kernels if kernel.status != "excluded"), None)
+    return replace(source, kernel=None if asked is None else str(asked.index)).no_result_reason(*ACCESS_PROBES)
 
 
 def _raster_of_launch(source: ViewSource, progress: Progress) -> Raster:
@@ -186,9 +186,9 @@ def _raster_of_file(path: Path, progress: Progress) -> Raster:
     try:
         record = parse_json(read_unpacked(path, ACCESSES))
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        what = "neither a page map (*.dmat) nor a JSON file of accesses"
+        problem = "neither a page map (*.dmat) nor a JSON file of accesses"
         reason = error.strerror or error if isinstance(error, OSError) else error
-        raise TraceError(f"{path}: {what} from tui-probe show dmat TRACE --format json ({reason})") from error
+        raise TraceError(f"{path}: {problem} from tui-probe show dmat TRACE --format json ({reason})") from error
     data = record.get("data", record) if isinstance(record, dict) else None
     return raster_of_record(data if isinstance(data, dict) else {}, str(path))
 
@@ -196,7 +196,7 @@ def _raster_of_file(path: Path, progress: Progress) -> Raster:
 def _walk_sentence(walk: AccessWalk) -> str:
     raster = walk.raster
     return (
-        f"{walk.label}: {units.counted(raster.kept, 'access')} to {size_text(raster.touched)};"
+        f"{walk.label}: {units.counted(raster.counted_accesses, 'access')} to {size_text(raster.touched)};"
         f" {size_text(raster.in_use)} ({units.percentage(walk.share)}) in use on average"
     )
 
@@ -205,8 +205,10 @@ COLUMNS_OF_WALKS: Final[tuple[Column[AccessWalk], ...]] = (
     Column("run", lambda w: w.label, "run", lambda w: w.label, right=False, narrow=12),
     Column("kernel", lambda w: w.kernel, "kernel", lambda w: w.kernel, right=False, rank=1, narrow=12, shorten=shorten),
     Column("launch", lambda w: w.launch or None),
-    Column("accesses", lambda w: w.raster.made, "accesses", lambda w: units.count(w.raster.made)),
-    Column("kept", lambda w: w.raster.kept, "kept", lambda w: units.count(w.raster.kept), rank=2),
+    Column("accesses", lambda w: w.raster.access_count, "accesses", lambda w: units.count(w.raster.access_count)),
+    Column(
+        "kept", lambda w: w.raster.counted_accesses, "kept", lambda w: units.count(w.raster.counted_accesses), rank=2
+    ),
     Column("cycles", lambda w: w.cycles, "cycles", lambda w: units.count(round(w.cycles)), rank=2),
     Column("touched", lambda w: w.raster.touched, "touched", lambda w: size_text(w.raster.touched)),
     Column("in_use", lambda w: w.raster.in_use, "in use", lambda w: size_text(w.raster.in_use)),
@@ -225,7 +227,7 @@ def _bands(walk: AccessWalk) -> Iterator[dict[str, Any]]:
             "shape": raster.shapes.get(name),
             "bytes": sum(raster.rows[place].size for place in places),
             "accesses": accesses,
-            "share": accesses / raster.kept if raster.kept else None,
+            "share": accesses / raster.counted_accesses if raster.counted_accesses else None,
         }
 
 

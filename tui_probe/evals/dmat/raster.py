@@ -122,18 +122,18 @@ class AddressRow:
 class Raster:
     """``counts`` has shape (rows, columns), i8; ``edges`` are the cycles between columns, f8 of shape (columns + 1,).
 
-    ``made`` is how many accesses there were, None where that is not known; ``shapes`` are those of bands that are
-    tensors, in words.
+    ``access_count`` is the number of all accesses, None where that is not known; ``shapes`` are those of bands that
+    are tensors, in words.
     """
 
     counts: NDArray[np.int64]
     rows: tuple[AddressRow, ...]
     edges: NDArray[np.float64]
-    made: int | None
+    access_count: int | None
     shapes: Mapping[str, str]
 
     @property
-    def kept(self) -> int:
+    def counted_accesses(self) -> int:
         """Accesses that are counted."""
         return int(self.counts.sum())
 
@@ -270,8 +270,8 @@ def resized(counts: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.in
 
 def _resized_along(counts: NDArray[np.int64], new_size: int, axis: int) -> NDArray[np.int64]:
     size = counts.shape[axis]
-    starts = np.arange(new_size) * size // new_size
-    result = np.take(counts, starts, axis) if new_size >= size else np.add.reduceat(counts, starts, axis)
+    group_starts = np.arange(new_size) * size // new_size
+    result = np.take(counts, group_starts, axis) if new_size >= size else np.add.reduceat(counts, group_starts, axis)
     return result.astype(np.int64)
 
 

@@ -75,7 +75,7 @@ def _runs(
     for probe in probes:
         options = ("-p", probe, "-k", kernels, "--launches", "all", *_BUDGETS)
         yield Collection(probe, argv, options, modules)
-    yield Collection("ncu", argv, ("--ncu", _METRICS), modules, ("ncu",), gpu=True, keeps="output")
+    yield Collection("ncu", argv, ("--ncu", _METRICS), modules, ("ncu",), gpu=True, output_kind="output")
 
 
 @dataclass(frozen=True, slots=True)

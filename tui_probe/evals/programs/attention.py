@@ -22,7 +22,7 @@ if triton is not None:
 
     @triton.jit
     def _attn_fwd(
-        Q, K, V, Out, scale, length, HEAD: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+        Q, K, V, OUTPUT, scale, length, HEAD: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
         STAGES: tl.constexpr,
     ):  # fmt: skip
         base = tl.program_id(1).to(tl.int64) * length * HEAD
@@ -49,20 +49,20 @@ if triton is not None:
             sums = tl.dot(weights.to(values.dtype), values, sums * shrink[:, None])
             maximum = new_maximum
         result = sums / total[:, None]
-        place = Out + base + rows[:, None] * HEAD + depth[None, :]
-        tl.store(place, result.to(Out.type.element_ty), mask=rows[:, None] < length)
+        place = OUTPUT + base + rows[:, None] * HEAD + depth[None, :]
+        tl.store(place, result.to(OUTPUT.type.element_ty), mask=rows[:, None] < length)
 
 
 def triton_attention(q, k, v, block_m, block_n, stages, warps):
     """The output, by a kernel of Triton: a program per head and block of ``block_m`` queries."""
-    out = torch.empty_like(q)
+    result = torch.empty_like(q)
     batch, heads, length, head = q.shape
     grid = (triton.cdiv(length, block_m), batch * heads)
     _attn_fwd[grid](
-        q, k, v, out, SCALE, length, HEAD=head, BLOCK_M=block_m, BLOCK_N=block_n, STAGES=stages, num_warps=warps,
+        q, k, v, result, SCALE, length, HEAD=head, BLOCK_M=block_m, BLOCK_N=block_n, STAGES=stages, num_warps=warps,
         num_stages=stages,
     )  # fmt: skip
-    return out
+    return result
 
 
 def torch_attention(q, k, v, backend):
@@ -91,9 +91,9 @@ def main() -> int:
     torch.manual_seed(42)
     shape = (options.batch, options.heads, options.length, options.head)
     q, k, v = (torch.empty(shape, dtype=torch.float16, device="cuda").normal_(0, 0.5) for _ in range(3))
-    out = attention(q, k, v, options)
+    result = attention(q, k, v, options)
     head = torch.softmax((q[0, 0].float() @ k[0, 0].float().T) * SCALE, -1) @ v[0, 0].float()
-    is_right = torch.allclose(out[0, 0].float(), head, atol=2e-2, rtol=2e-2)
+    is_right = torch.allclose(result[0, 0].float(), head, atol=2e-2, rtol=2e-2)
     print(f"attention {options.variant} {'ok' if is_right else 'WRONG'}")
     print(f"max memory: {torch.cuda.max_memory_allocated()}")
     return 0 if is_right else 1

@@ -64,18 +64,18 @@ def implementations(q: Any, k: Any, v: Any) -> dict[str, Callable[[], Any]]:
     def by_triton() -> Any:
         from kernels_triton import attention_forward
 
-        out, scale = torch.empty_like(q), WIDTH**-0.5 * LOG2_E
+        result, scale = torch.empty_like(q), WIDTH**-0.5 * LOG2_E
         grid = (LENGTH // 128, BATCH * HEADS)
-        attention_forward[grid](q, k, v, out, LENGTH, scale, WIDTH=WIDTH, QUERIES=128, KEYS=64, num_warps=8)
-        return out
+        attention_forward[grid](q, k, v, result, LENGTH, scale, WIDTH=WIDTH, QUERIES=128, KEYS=64, num_warps=8)
+        return result
 
     def bigbird_triton() -> Any:
         from kernels_triton import block_sparse_attention
 
-        out, scale = torch.empty_like(q), WIDTH**-0.5 * LOG2_E
+        result, scale = torch.empty_like(q), WIDTH**-0.5 * LOG2_E
         grid = (LENGTH // TILE, BATCH * HEADS)
-        block_sparse_attention[grid](q, k, v, out, block_table, LENGTH, scale, WIDTH=WIDTH, TILE=TILE, CHOSEN=CHOSEN)
-        return out
+        block_sparse_attention[grid](q, k, v, result, block_table, LENGTH, scale, WIDTH=WIDTH, TILE=TILE, CHOSEN=CHOSEN)
+        return result
 
     block_table = table.to(torch.int32)
     return {

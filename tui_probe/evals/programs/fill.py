@@ -90,7 +90,10 @@ def driver_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
     """All of them with the driver only."""
     size = elements * BYTES
     output, sms = gpu.allocate(size), gpu.attribute(SM_COUNT)
-    plain, persistent = gpu.function(HEAD + PLAIN, "fill_plain"), gpu.function(HEAD + PERSISTENT, "fill_persistent")
+    plain_kernel, persistent_kernel = (
+        gpu.function(HEAD + PLAIN, "fill_plain"),
+        gpu.function(HEAD + PERSISTENT, "fill_persistent"),
+    )
     stores, wide_stores = ctypes.c_uint32(size // PLAIN_STORE), ctypes.c_uint32(size // PERSISTENT_STORE)
     blocks = -(-stores.value // PLAIN_BLOCK)
     gpu.call("cuMemsetD16_v2", output, ctypes.c_ushort(0xFFFF), ctypes.c_size_t(elements))
@@ -103,7 +106,7 @@ def driver_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
     fills: dict[str, tuple[str, Callable[[], None]]] = {
         "plain": (
             f"PTX, {blocks} blocks of {PLAIN_BLOCK} threads",
-            lambda: gpu.launch(plain, blocks, PLAIN_BLOCK, output, stores),
+            lambda: gpu.launch(plain_kernel, blocks, PLAIN_BLOCK, output, stores),
         ),
         "memset": (
             "cuMemsetD16",
@@ -111,7 +114,7 @@ def driver_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
         ),
         "persistent": (
             f"PTX, {sms} blocks of {PERSISTENT_BLOCK} threads",
-            lambda: gpu.launch(persistent, sms, PERSISTENT_BLOCK, output, wide_stores),
+            lambda: gpu.launch(persistent_kernel, sms, PERSISTENT_BLOCK, output, wide_stores),
         ),
     }
     return {name: Variant(what, fill, is_right) for name, (what, fill) in fills.items()}

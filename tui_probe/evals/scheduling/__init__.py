@@ -136,9 +136,9 @@ def durations_notes(rows: Sequence[FillComparison]) -> list[str]:
     """Return the origin of durations, or the reason why there are none."""
     if not rows:
         return []
-    if not any(len(row.filled.microseconds) for row in rows):
+    if not any(len(row.fill.microseconds) for row in rows):
         return ["the simulated GPU has no durations; collect them on a GPU"]
-    pairs = [row.filled.event_overhead for row in rows if row.filled.event_overhead is not None]
+    pairs = [row.fill.event_overhead for row in rows if row.fill.event_overhead is not None]
     return [f"a duration is the time between two events minus the {np.median(pairs):.1f} µs that the events take"]
 
 

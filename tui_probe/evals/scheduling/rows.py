@@ -174,24 +174,28 @@ class FillTimes:
     """Durations of one implementation of the fill."""
 
     name: str
-    what: str
+    description: str
     microseconds: NDArray[np.float64]
     """Duration of each launch without the event overhead; empty if nothing was timed, as on the simulated GPU."""
     event_overhead: float | None
     """Median microseconds between two events without a launch between them."""
 
-    def at(self, percentile: float) -> float | None:
+    def percentile(self, percentile: float) -> float | None:
         """Return a percentile in microseconds; None without values."""
         return float(np.percentile(self.microseconds, percentile)) if len(self.microseconds) else None
 
     @property
     def median(self) -> float | None:
-        return self.at(50)
+        return self.percentile(50)
 
     @property
     def spread(self) -> float | None:
         """The range of the middle 90% of the launches, relative to the median."""
-        minimum, maximum, median = self.at(_SPREAD_PERCENTILES[0]), self.at(_SPREAD_PERCENTILES[1]), self.median
+        minimum, maximum, median = (
+            self.percentile(_SPREAD_PERCENTILES[0]),
+            self.percentile(_SPREAD_PERCENTILES[1]),
+            self.median,
+        )
         return (maximum - minimum) / median if median and minimum is not None and maximum is not None else None
 
 
@@ -217,16 +221,16 @@ def _fill_times(line: dict[str, Any], *, has_times: bool) -> FillTimes:
 class FillComparison:
     """An implementation of the fill, compared with the plain one. Durations are in microseconds."""
 
-    filled: FillTimes
-    plain: FillTimes | None
+    fill: FillTimes
+    plain_fill: FillTimes | None
     schedule: Schedule | None
     """None if the hook sees no launch, as with the fill of the driver."""
     plain_schedule: Schedule | None
 
     @property
-    def faster(self) -> float | None:
+    def speedup(self) -> float | None:
         """Speedup over the plain implementation."""
-        median, plain_median = self.filled.median, None if self.plain is None else self.plain.median
+        median, plain_median = self.fill.median, None if self.plain_fill is None else self.plain_fill.median
         return plain_median / median if median and plain_median else None
 
     @property
@@ -237,14 +241,14 @@ class FillComparison:
     @property
     def gained(self) -> float | None:
         """Time by which the median launch is shorter than the plain one."""
-        median, plain_median = self.filled.median, None if self.plain is None else self.plain.median
-        return None if median is None or plain_median is None or self.filled is self.plain else plain_median - median
+        median, plain_median = self.fill.median, None if self.plain_fill is None else self.plain_fill.median
+        return None if median is None or plain_median is None or self.fill is self.plain_fill else plain_median - median
 
     @property
-    def saved(self) -> float | None:
+    def wait_saving(self) -> float | None:
         """Time by which a slot waits less for blocks than in the plain one."""
         wait, plain_wait = self.scheduling, _scheduling_microseconds(self.plain_schedule)
-        return None if wait is None or plain_wait is None or self.filled is self.plain else plain_wait - wait
+        return None if wait is None or plain_wait is None or self.fill is self.plain_fill else plain_wait - wait
 
     @property
     def explained(self) -> float | None:
@@ -252,15 +256,15 @@ class FillComparison:
 
         Slots wait while others of their SM work, so a launch gets shorter by no more than they wait less.
         """
-        if self.saved is None or self.gained is None or self.gained <= 0:
+        if self.wait_saving is None or self.gained is None or self.gained <= 0:
             return None
-        return min(max(self.saved, 0.0) / self.gained, 1.0)
+        return min(max(self.wait_saving, 0.0) / self.gained, 1.0)
 
     @property
-    def shorter(self) -> float | None:
+    def span_saving(self) -> float | None:
         """Time by which the span of the probed launch is shorter than that of the plain one."""
         span, plain_span = _span_microseconds(self.schedule), _span_microseconds(self.plain_schedule)
-        return None if self.saved is None or span is None or plain_span is None else plain_span - span
+        return None if self.wait_saving is None or span is None or plain_span is None else plain_span - span
 
 
 def _scheduling_microseconds(schedule: Schedule | None) -> float | None:
@@ -289,10 +293,10 @@ def compare_fills(fills: Sequence[FillTimes], schedules: Sequence[Schedule]) -> 
 def fill_sentences(rows: Sequence[FillComparison]) -> Iterator[str]:
     """Yield a sentence for each implementation other than the plain one."""
     for row in rows:
-        if row.faster is None or row.gained is None:
+        if row.speedup is None or row.gained is None:
             continue
         yield (
-            f"{row.filled.name}: {row.faster:.2f}× as fast as the form “plain”"
+            f"{row.fill.name}: {row.speedup:.2f}× as fast as the form “plain”"
             f" (each fill takes {_duration_text(row.gained)} less)" + _scheduling_text(row)
         )
 
@@ -301,15 +305,16 @@ def _scheduling_text(row: FillComparison) -> str:
     """Return a sentence about scheduling: how much less slots wait, and its share of the saved time."""
     if row.schedule is None:
         return "; the driver launches this kernel itself, so its blocks cannot be probed"
-    if row.saved is None:
+    if row.wait_saving is None:
         return ""
-    text = f"; a slot waits {_duration_text(row.saved)} less"
+    text = f"; a slot waits {_duration_text(row.wait_saving)} less"
     if row.explained is not None:
         text += f", which explains up to {row.explained:.0%} of the gain"
-    if row.shorter is not None and row.saved > 0:
+    if row.span_saving is not None and row.wait_saving > 0:
         text += (
-            f". The probed launch is {_duration_text(row.shorter)} shorter, which is {row.shorter / row.saved:.0%} of"
-            " the saved wait. While a slot waits, the other slots of the SM work"
+            f". The probed launch is {_duration_text(row.span_saving)} shorter, which is"
+            f" {row.span_saving / row.wait_saving:.0%} of the saved wait."
+            " While a slot waits, the other slots of the SM work"
         )
     return text
 
@@ -319,13 +324,13 @@ def fill_chart(rows: Sequence[FillComparison]) -> BarChart:
     title = "implementations of filling 32 MiB with zeros"
     bars = []
     for row in rows:
-        times = row.filled
+        times = row.fill
         bars.append(Bar(times.name, (times.median,), _duration_text(times.median), _middle_range(times)))
     return BarChart(title, bars, ("median duration",), "microseconds", _duration_text)
 
 
 def _middle_range(filled: FillTimes) -> tuple[float, float] | None:
-    begin, end = filled.at(_SPREAD_PERCENTILES[0]), filled.at(_SPREAD_PERCENTILES[1])
+    begin, end = filled.percentile(_SPREAD_PERCENTILES[0]), filled.percentile(_SPREAD_PERCENTILES[1])
     return None if begin is None or end is None else (begin, end)
 
 
@@ -336,20 +341,20 @@ def _duration_text(value: float | None) -> str:
 
 
 FILL_COLUMNS: Final[tuple[Column[FillComparison], ...]] = (
-    Column("variant", lambda r: r.filled.name, "way", lambda r: r.filled.name, right=False),
-    Column("what", lambda r: r.filled.what, "what", lambda r: r.filled.what, right=False, rank=4, narrow=12),
+    Column("variant", lambda r: r.fill.name, "way", lambda r: r.fill.name, right=False),
+    Column("what", lambda r: r.fill.description, "what", lambda r: r.fill.description, right=False, rank=4, narrow=12),
+    Column("launches", lambda r: len(r.fill.microseconds), "timed", lambda r: str(len(r.fill.microseconds)), rank=3),
+    Column("median_us", lambda r: r.fill.median, "median", lambda r: _duration_text(r.fill.median)),
+    Column("least_us", lambda r: r.fill.percentile(0), "min", lambda r: _duration_text(r.fill.percentile(0)), rank=2),
     Column(
-        "launches", lambda r: len(r.filled.microseconds), "timed", lambda r: str(len(r.filled.microseconds)), rank=3
+        "most_us", lambda r: r.fill.percentile(100), "max", lambda r: _duration_text(r.fill.percentile(100)), rank=2
     ),
-    Column("median_us", lambda r: r.filled.median, "median", lambda r: _duration_text(r.filled.median)),
-    Column("least_us", lambda r: r.filled.at(0), "min", lambda r: _duration_text(r.filled.at(0)), rank=2),
-    Column("most_us", lambda r: r.filled.at(100), "max", lambda r: _duration_text(r.filled.at(100)), rank=2),
-    Column("spread", lambda r: r.filled.spread, "spread", lambda r: units.percentage(r.filled.spread)),
-    Column("events_us", lambda r: r.filled.event_overhead),
-    Column("faster", lambda r: r.faster, "as fast", lambda r: units.ratio(r.faster)),
+    Column("spread", lambda r: r.fill.spread, "spread", lambda r: units.percentage(r.fill.spread)),
+    Column("events_us", lambda r: r.fill.event_overhead),
+    Column("faster", lambda r: r.speedup, "as fast", lambda r: units.ratio(r.speedup)),
     Column("scheduling_us", lambda r: r.scheduling, "scheduling", lambda r: _duration_text(r.scheduling)),
     Column("gained_us", lambda r: r.gained, "gained", lambda r: _duration_text(r.gained)),
-    Column("saved_us", lambda r: r.saved, "wait saved", lambda r: _duration_text(r.saved)),
+    Column("saved_us", lambda r: r.wait_saving, "wait saved", lambda r: _duration_text(r.wait_saving)),
     Column("explained", lambda r: r.explained, "explains ≤", lambda r: units.percentage(r.explained)),
-    Column("shorter_us", lambda r: r.shorter, "span saved", lambda r: _duration_text(r.shorter), rank=2),
+    Column("shorter_us", lambda r: r.span_saving, "span saved", lambda r: _duration_text(r.span_saving), rank=2),
 )

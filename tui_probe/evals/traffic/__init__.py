@@ -48,7 +48,7 @@ def collect(setting: Setting) -> list[Collection]:
     return [
         Collection(
             name, (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/attentions.py", name), ("--ncu", _METRICS),
-            modules=("torch", "triton"), tools=("ncu",), gpu=True, keeps="ncu",
+            modules=("torch", "triton"), tools=("ncu",), gpu=True, output_kind="ncu",
         )
         for name in (IMPLEMENTATIONS[:1] if setting.simulated else IMPLEMENTATIONS)
     ]  # fmt: skip
@@ -135,12 +135,17 @@ def _sentences(group: ProgramGroup, groups: int) -> Iterator[str]:
     """Yield, per level, the program that moves least, and the one that moves most."""
     prefix = f"{group.name} attention, " if groups > 1 else ""
     for level, title in _LEVELS.items():
-        known = {row.program: moved for row in group.rows if (moved := row.traffic.bytes[level]) is not None}
-        if len(known) < 2:
+        bytes_by_program = {
+            row.program: moved_bytes for row in group.rows if (moved_bytes := row.traffic.bytes[level]) is not None
+        }
+        if len(bytes_by_program) < 2:
             continue
-        best, worst = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
-        times = f" ({known[worst] / known[best]:.2f}× as much)" if known[best] else ""
-        yield f"{prefix}{title}: min {best} ({units.size(known[best])} per call), max {worst}{times}"
+        best, worst = (
+            min(bytes_by_program, key=bytes_by_program.__getitem__),
+            max(bytes_by_program, key=bytes_by_program.__getitem__),
+        )
+        times = f" ({bytes_by_program[worst] / bytes_by_program[best]:.2f}× as much)" if bytes_by_program[best] else ""
+        yield f"{prefix}{title}: min {best} ({units.size(bytes_by_program[best])} per call), max {worst}{times}"
 
 
 def _chart(level: Level, rows: Sequence[TrafficRow]) -> BarChart:

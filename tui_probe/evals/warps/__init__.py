@@ -143,21 +143,21 @@ def _first_configuration(
 
 
 def _missing_notes(
-    exclusive: Configuration | None,
-    shared: Configuration | None,
+    exclusive_launch: Configuration | None,
+    shared_launch: Configuration | None,
     progress: Configuration | None,
     speeds: BlockSpeeds | None,
 ) -> Iterator[str]:
     """Yield notes on the missing parts of the evaluation, with the command to run for each."""
-    runs = {"exclusive_sched": exclusive, "shared_sched": shared, "shared_acc": progress}
+    runs = {"exclusive_sched": exclusive_launch, "shared_sched": shared_launch, "shared_acc": progress}
     figures = {"exclusive_sched": "figure a", "shared_sched": "figure b", "shared_acc": "figures c, d and d-zoom"}
     for name, configuration in runs.items():
         if configuration is None:
             yield f"no {figures[name]}; collect it with tui-probe eval {NAME} --run --only {name}"
     if progress is not None and speeds is None:
         yield f"no figure c: warps of {progress.label} recorded no loop iterations"
-    if speeds is not None and speeds.cut:
-        warps = units.counted(speeds.cut, "warp")
+    if speeds is not None and speeds.truncated_warps:
+        warps = units.counted(speeds.truncated_warps, "warp")
         yield f"{warps} had more iterations than were recorded; their speeds cover the recorded iterations"
 
 
@@ -179,8 +179,9 @@ def _sentences(
     ):
         times = shared.lengths.median / exclusive.lengths.median
         yield (
-            f"a block that shares its SM takes {times:.2f}× as long as a block alone on an SM; with {shared.together}"
-            f" blocks at a time, an SM has {shared.together / times:.2f}× the throughput of one block at a time"
+            f"a block that shares its SM takes {times:.2f}× as long as a block alone on an SM; with"
+            f" {shared.blocks_per_sm} blocks at a time, an SM has"
+            f" {shared.blocks_per_sm / times:.2f}× the throughput of one block at a time"
         )
     if exclusive is not None and shared is not None and (exclusive.spread or 0) >= (shared.spread or 0) > 0:
         yield (
@@ -241,7 +242,7 @@ def _speed_curve(speeds: BlockSpeeds, place: int) -> Curve:
 
 def _warp_drawing(configuration: Configuration) -> Any:
     """The probe's own picture of the launch, which pans and zooms; None if it has none."""
-    probe, trace = probe_named(configuration.result.probe), configuration.given.trace
+    probe, trace = probe_named(configuration.result.probe), configuration.source.trace
     kinds = () if probe is None else tuple(kind for kind in probe.views if kind.is_drawing)
     if not kinds or trace is None:
         return None

@@ -33,26 +33,26 @@ _STEPS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One launch. ``cycles`` (i8, shape (blocks,)) are the elapsed cycles of blocks, ``together`` the most blocks that
-    were on an SM at a time,
-    ``span`` the cycles from the first start to the last end, ``sms`` the number of SMs that ran blocks.
+    """One launch. ``cycles`` (i8, shape (blocks,)) are the elapsed cycles of blocks, ``blocks_per_sm`` is the maximum
+    of blocks on an SM at a time, ``span`` the cycles from the first start to the last end, ``sms`` the number of SMs
+    that ran blocks.
     """
 
-    given: EvaluationInput
+    source: EvaluationInput
     result: ProbeResult
     cycles: NDArray[np.int64]
-    together: int
+    blocks_per_sm: int
     span: int
     sms: int
 
     @property
     def label(self) -> str:
-        return self.given.label
+        return self.source.label
 
     @property
     def is_exclusive(self) -> bool:
         """True if no block shared its SM."""
-        return self.together == 1
+        return self.blocks_per_sm == 1
 
     @property
     def kind(self) -> str:
@@ -91,20 +91,20 @@ def _percentile_of(percentile: int) -> Callable[[Configuration], float | None]:
 
 
 def _percentile_column(percentile: int, title: str, rank: int = 0) -> Column[Any]:
-    read = _percentile_of(percentile)
+    value_of = _percentile_of(percentile)
 
     def text(row: Configuration) -> str:
-        value = read(row)
+        value = value_of(row)
         return NOT_MEASURED if value is None else units.count(round(value))
 
-    return Column(f"p{percentile}", read, title, text, rank=rank)
+    return Column(f"p{percentile}", value_of, title, text, rank=rank)
 
 
 CONFIGURATION_COLUMNS: Final[tuple[Column[Configuration], ...]] = (
     Column("trace", lambda r: r.label, "trace", lambda r: r.label, right=False, narrow=15),
     Column("kind", lambda r: r.kind, "kind of blocks", lambda r: r.kind, right=False),
     Column("blocks", lambda r: len(r.cycles), "blocks", lambda r: units.count(len(r.cycles)), rank=1),
-    Column("together", lambda r: r.together, "per SM", lambda r: str(r.together), rank=1),
+    Column("together", lambda r: r.blocks_per_sm, "per SM", lambda r: str(r.blocks_per_sm), rank=1),
     Column("sms", lambda r: r.sms),
     _percentile_column(0, "min"),
     _percentile_column(25, "25 %", 2),
@@ -128,7 +128,7 @@ class BlockSpeeds:
     block: NDArray[np.int64]
     progress: NDArray[np.float64]
     speed: NDArray[np.float64]
-    cut: int
+    truncated_warps: int
     """Warps that came around more often than was recorded."""
 
 

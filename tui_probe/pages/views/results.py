@@ -275,7 +275,7 @@ def _no_results_reason(source: ViewSource) -> str | None:
         return f"the kernel was not probed: {kernel.reason or kernel.status}"
     if launch is not None and launch.result is None:
         return f"launch {launch.number} has no result: {launch.reason or 'it was not saved'}"
-    return None if kernel.result_rows else f"no result was saved{' yet' if kernel.trace.state.running else ''}"
+    return None if kernel.result_rows else f"no result was saved{' yet' if kernel.trace.state.is_running else ''}"
 
 
 class ProbeTables(Document):

@@ -316,7 +316,7 @@ def _state(process: ProcessView) -> str:
     if process.trace is None:
         return "◌ being read"
     state = process.trace.state
-    if state.running:
+    if state.is_running:
         return "● running"
     if process.trace.broke_off:
         return "✘ incomplete"

@@ -297,7 +297,7 @@ class Feed:
             processes=self._views(),
             command=(" ".join(info.command) if info is not None else "") or first.command,
             pid=first.pid if info is None or info.pid is None else info.pid,
-            running=any(state.running for state in states),
+            running=any(state.is_running for state in states),
             status=ending.exit_status if ending.signal is None else -ending.signal,
             started=first.started,
             ended=ending.ended,

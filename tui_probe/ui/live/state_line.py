@@ -85,9 +85,9 @@ def _run_states(snapshot: Snapshot, process: ProcessView | None) -> Iterator[Spa
         yield "[simulated]", "simulated"
     if snapshot.no_room:
         yield "disk full: results are dropped", "failed"
-    if snapshot.recording is not None and not snapshot.recording.on:
+    if snapshot.recording is not None and not snapshot.recording.is_on:
         yield f"not recording: press {keys.key_of('record')} to resume", "warn"
-    if snapshot.recording is not None and snapshot.recording.reached:
+    if snapshot.recording is not None and snapshot.recording.budget_names:
         yield _reached_budgets(snapshot.recording, process), "warn"
 
 
@@ -128,8 +128,8 @@ def _reached_budgets(recording: Recording, process: ProcessView | None) -> str:
     """``budget reached: trace; raise with --max-trace-bytes; kept 64 of 20 000 launches of saxpy``."""
     from tui_probe.verdicts.run_outcome import largest_loss_text
 
-    loss = "" if process is None or recording.reached == ("log",) else largest_loss_text(process.kernels)
-    parts = (f"budget reached: {', '.join(recording.reached)}", f"raise with {', '.join(recording.options)}", loss)
+    loss = "" if process is None or recording.budget_names == ("log",) else largest_loss_text(process.kernels)
+    parts = (f"budget reached: {', '.join(recording.budget_names)}", f"raise with {', '.join(recording.options)}", loss)
     return "; ".join(filter(None, parts))
 
 

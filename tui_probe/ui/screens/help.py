@@ -103,7 +103,7 @@ class TopicScreen(ViewScreen):
         """Show the topic and the position in it."""
         command = f"tui-probe help {self._topic.name}"
         right = " · ".join([command, *self.view.status()])
-        self.query_one("#title", FrameEdge).show(((f" {self._topic.about} ", "title"),), ((f" {right} ", "dim"),))
+        self.query_one("#title", FrameEdge).show(((f" {self._topic.summary} ", "title"),), ((f" {right} ", "dim"),))
         self.show_hint()
 
     def hints(self) -> list[keys.Key]:
@@ -130,7 +130,7 @@ class TopicScreen(ViewScreen):
 
 def topic_choices() -> list[PickerItem]:
     """The topics, for a list to choose from."""
-    return [PickerItem(topic.name, topic.about, value=topic) for topic in topics()]
+    return [PickerItem(topic.name, topic.summary, value=topic) for topic in topics()]
 
 
 def choose_topic(app: App[None]) -> None:

@@ -98,7 +98,7 @@ class RecentView(PaneView):
         """The first visible trace whose verdict is to be read, or the one before it: of a run that has ended."""
         visible = (self._rows[place] for place in self._window(self.height - 1))
         wanted = (run.brief for row in visible for run in (row.listed_run, row.listed_run.previous) if run is not None)
-        return next((b.directory for b in wanted if not b.running and b.directory not in self.verdicts), None)
+        return next((b.directory for b in wanted if not b.is_running and b.directory not in self.verdicts), None)
 
     @property
     def has_older(self) -> bool:
@@ -272,7 +272,7 @@ def _searched_text(trace: Brief) -> str:
 
 def _state_mark(trace: Brief) -> tuple[str, str]:
     """Return the mark before a state, and its role."""
-    if trace.running:
+    if trace.is_running:
         return "●", "running"
     if trace.status is None:
         return "○", "dim"
