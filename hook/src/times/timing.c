@@ -6,7 +6,7 @@
 #include "streams.h"
 
 /* The two events of a timed launch cost 2.5 us of host time in a loop that does nothing but launch, and up to 7 us in
- * training steps of PyTorch, whose code takes the caches meanwhile; reading them later costs another thread some 20 us.
+ * training steps of PyTorch, whose code takes the caches meanwhile; reading them later costs another thread about 20 us.
  * So the longer a kernel takes, the more of its launches are timed. Of 10 000 launches of one shape that takes 100 us,
  * 850 are timed: enough for its mean to 1 %, where the standard deviation is a third of the mean. */
 enum { ORIGINAL_DIVISOR = 8, PROBED_DIVISOR = 32, MOST_DIVISOR = 256, NS_PER_DIVISOR = 400 };
