@@ -43,7 +43,7 @@ async def test_two_kernels_of_a_run() -> None:
         view = screen_of(stage).view
         assert isinstance(view, DrawingView)
         assert isinstance(view.drawing, PairedDrawings)
-        assert view.drawing.one.cycles == view.drawing.other.cycles
+        assert view.drawing.baseline.cycles == view.drawing.candidate.cycles
         await stage.press("w", "q", "q")
         assert stage.app.screen is stage.live
 
