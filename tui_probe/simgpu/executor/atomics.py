@@ -69,72 +69,72 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
         bind.unsupported()
     if any(part in ("v2", "v4", "v8") for part in instruction.modifiers):
         return _build_vector(instruction, kind, name, bind)
-    gives = instruction.opcode == "atom"
+    has_result = instruction.opcode == "atom"
     count = 2 if name == "cas" else 1
-    least = count + (2 if gives else 1)
-    operands = list(operands_of(instruction, least, least + 1))  # a cache policy may come last
-    target = bind.target(operands.pop(0), kind) if gives else None
-    accessed = atomic_kind(instruction.opcode, instruction.modifiers)
-    access = Access(operands[0], state_space(instruction), kind.bytes, bind, accessed)
+    min_operands = count + (2 if has_result else 1)
+    operands = list(operands_of(instruction, min_operands, min_operands + 1))  # a cache policy may come last
+    target = bind.target(operands.pop(0), kind) if has_result else None
+    access_kind = atomic_kind(instruction.opcode, instruction.modifiers)
+    access = Access(operands[0], state_space(instruction), kind.bytes, bind, access_kind)
     sources = [bind.source(operand, kind) for operand in operands[1 : 1 + count]]
     ufunc, update = _semantics(name, kind)
-    bind.effects.polls = gives
-    total = ufunc if not gives and kind.is_integer else None
+    bind.effects.polls = has_result
+    total = ufunc if not has_result and kind.is_integer else None
 
     def run(group: ThreadGroup) -> None:
         values = [group.lanes.spread(source.read(group.registers)) for source in sources]
         try:
-            old = applied(group, values)
+            old_values = apply_to_memory(group, values)
         except MemoryFaultError as error:
             note_value(error, group, values[-1])
             raise
         if target is not None:
-            target.write(group.registers, old)
+            target.write(group.registers, old_values)
 
-    def applied(group: ThreadGroup, values: list[Value]) -> Value:
-        old = np.empty(group.lanes.count, kind.dtype)
+    def apply_to_memory(group: ThreadGroup, values: list[Value]) -> Value:
+        old_values = np.empty(group.lanes.count, kind.dtype)
         for part in access.parts(group):
             access.check(group, part)
-            chosen = slice(None) if part.positions is None else part.positions
-            chosen_values = [value[chosen] for value in values]
-            index = np.broadcast_to(part.element, chosen_values[0].shape)
+            positions = slice(None) if part.positions is None else part.positions
+            part_values = [value[positions] for value in values]
+            index = np.broadcast_to(part.element, part_values[0].shape)
             if total is not None:
-                _apply_totals(part.view(kind.dtype), index, chosen_values[0], total)
+                _apply_totals(part.view(kind.dtype), index, part_values[0], total)
             else:
-                old[chosen] = apply_atomic(part.view(kind.dtype), index, chosen_values, ufunc, update)
-        return old
+                old_values[positions] = apply_atomic(part.view(kind.dtype), index, part_values, ufunc, update)
+        return old_values
 
     return run
 
 
 def _build_vector(instruction: Instruction, kind: ScalarType, name: str, bind: Binder) -> Operation:
     """``atom….v2.f32 {d, …}, [a], {b, …}``; an operation for each element; it is aligned as a whole."""
-    gives = instruction.opcode == "atom"
-    least = 3 if gives else 2
-    operands = list(operands_of(instruction, least, least + 1))
-    targets = [bind.target(element, kind) for element in _elements(operands.pop(0), bind)] if gives else []
+    has_result = instruction.opcode == "atom"
+    min_operands = 3 if has_result else 2
+    operands = list(operands_of(instruction, min_operands, min_operands + 1))
+    targets = [bind.target(element, kind) for element in _elements(operands.pop(0), bind)] if has_result else []
     sources = [bind.source(element, kind) for element in _elements(operands[1], bind)]
     space = state_space(instruction)
     vector = Access(operands[0], space, kind.bytes * len(sources), bind)
-    accessed = atomic_kind(instruction.opcode, instruction.modifiers)
-    access = Access(operands[0], space, kind.bytes, bind, accessed)
+    access_kind = atomic_kind(instruction.opcode, instruction.modifiers)
+    access = Access(operands[0], space, kind.bytes, bind, access_kind)
     ufunc, update = _semantics(name, kind)
-    bind.effects.polls = gives
+    bind.effects.polls = has_result
 
     def run(group: ThreadGroup) -> None:
         for _ in vector.parts(group):
             pass  # the check of its bounds and alignment
-        first = group.lanes.spread(access.address(group))
+        vector_addresses = group.lanes.spread(access.address(group))
         for number, source in enumerate(sources):
             value = group.lanes.spread(source.read(group.registers))
-            old = np.empty(group.lanes.count, kind.dtype)
-            for part in access.parts_at(group, first + first.dtype.type(number * kind.bytes)):
+            old_values = np.empty(group.lanes.count, kind.dtype)
+            for part in access.parts_at(group, vector_addresses + vector_addresses.dtype.type(number * kind.bytes)):
                 access.check(group, part)
-                chosen = slice(None) if part.positions is None else part.positions
-                index = np.broadcast_to(part.element, value[chosen].shape)
-                old[chosen] = apply_atomic(part.view(kind.dtype), index, [value[chosen]], ufunc, update)
+                positions = slice(None) if part.positions is None else part.positions
+                index = np.broadcast_to(part.element, value[positions].shape)
+                old_values[positions] = apply_atomic(part.view(kind.dtype), index, [value[positions]], ufunc, update)
             if targets:
-                targets[number].write(group.registers, old)
+                targets[number].write(group.registers, old_values)
 
     return run
 
@@ -160,55 +160,57 @@ def apply_atomic(
     ``index`` and the operands have shape (lanes,). ``ufunc`` is the same as ``update``, where NumPy has it.
     """
     order = np.argsort(index, kind="stable")
-    ordered = index[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    if len(starts) == len(index):
+    sorted_index = index[order]
+    run_starts = np.flatnonzero(np.concatenate(([True], sorted_index[1:] != sorted_index[:-1])))
+    if len(run_starts) == len(index):
         value: Value = memory[index]
         memory[index] = update(value, *operands)
         return value
-    sizes = np.diff(np.append(starts, len(index)))
+    sizes = np.diff(np.append(run_starts, len(index)))
     values = [operand[order] for operand in operands]
-    if ufunc is None or len(starts) > sizes.max():
-        before = _in_rounds(memory, ordered, values, starts, sizes, update)
+    if ufunc is None or len(run_starts) > sizes.max():
+        old_values = _update_in_rounds(memory, sorted_index, values, run_starts, sizes, update)
     else:
-        before = _by_address(memory, ordered, values[0], starts, sizes, ufunc)
-    result = np.empty_like(before)
-    result[order] = before
+        old_values = _update_by_address(memory, sorted_index, values[0], run_starts, sizes, ufunc)
+    result = np.empty_like(old_values)
+    result[order] = old_values
     return result
 
 
 def _apply_totals(memory: Value, index: Value, operand: Value, ufunc: np.ufunc) -> None:
     """``red`` of integers, whose order makes no difference: one update per address."""
     order = np.argsort(index, kind="stable")
-    ordered = index[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    places = ordered[starts]
-    memory[places] = ufunc(memory[places], ufunc.reduceat(operand[order], starts, dtype=operand.dtype))
+    sorted_index = index[order]
+    run_starts = np.flatnonzero(np.concatenate(([True], sorted_index[1:] != sorted_index[:-1])))
+    places = sorted_index[run_starts]
+    memory[places] = ufunc(memory[places], ufunc.reduceat(operand[order], run_starts, dtype=operand.dtype))
 
 
-def _in_rounds(
+def _update_in_rounds(
     memory: Value, index: Value, values: list[Value], starts: Value, sizes: Value, update: Callable[..., Value]
 ) -> Value:
     """The first lane of each address, then the second one of each that has two, and so on."""
-    before = np.empty(len(index), memory.dtype)
+    old_values = np.empty(len(index), memory.dtype)
     for turn in range(int(sizes.max())):
-        now = starts[sizes > turn] + turn
-        old = memory[index[now]]
-        before[now] = old
-        memory[index[now]] = update(old, *(value[now] for value in values))
-    return before
+        lanes = starts[sizes > turn] + turn
+        turn_values = memory[index[lanes]]
+        old_values[lanes] = turn_values
+        memory[index[lanes]] = update(turn_values, *(value[lanes] for value in values))
+    return old_values
 
 
-def _by_address(memory: Value, index: Value, values: Value, starts: Value, sizes: Value, ufunc: np.ufunc) -> Value:
+def _update_by_address(
+    memory: Value, index: Value, values: Value, starts: Value, sizes: Value, ufunc: np.ufunc
+) -> Value:
     """All lanes of one address at a time, by accumulation."""
-    before = np.empty(len(index), memory.dtype)
+    old_values = np.empty(len(index), memory.dtype)
     for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
         place = index[start]
         history: Any = np.concatenate((memory[place : place + 1], values[start : start + size]))
         history = ufunc.accumulate(history)
-        before[start : start + size] = history[:-1]
+        old_values[start : start + size] = history[:-1]
         memory[place] = history[-1]
-    return before
+    return old_values
 
 
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"atom": _build, "red": _build}

@@ -87,10 +87,10 @@ class Call:
             group.block = following
             distinct = np.unique(addresses)
             for address in distinct[1:]:
-                other = self._split(group, addresses == address)
+                part = self._split(group, addresses == address)
                 addresses = addresses[addresses != address]
-                self._enter(other, self._target(program, int(address)), following)
-                scheduler.keep_ready(other)
+                self._enter(part, self._target(program, int(address)), following)
+                scheduler.keep_ready(part)
             self._enter(group, self._target(program, int(distinct[0])), following)
             return group
 
@@ -107,24 +107,28 @@ class Call:
 
     def _split(self, group: ThreadGroup, condition: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> ThreadGroup:
         # The arguments are needed once more, though no instruction of the caller reads them again.
-        passed = {argument.source.index for argument in self.arguments}
-        live = ({*group.batch.live[group.block]} - self._result_registers()) | passed
-        taken = group.select(np.flatnonzero(condition), group.block, live)
-        others = group.select(np.flatnonzero(~condition), group.block, live)
-        group.lanes, group.registers, group.frames = others.lanes, others.registers, others.frames
-        return taken
+        argument_registers = {argument.source.index for argument in self.arguments}
+        live = ({*group.batch.live[group.block]} - self._result_registers()) | argument_registers
+        part = group.select(np.flatnonzero(condition), group.block, live)
+        remaining_group = group.select(np.flatnonzero(~condition), group.block, live)
+        group.lanes, group.registers, group.frames = (
+            remaining_group.lanes,
+            remaining_group.registers,
+            remaining_group.frames,
+        )
+        return part
 
     def _enter(self, group: ThreadGroup, callee: FunctionCode, following: int) -> None:
-        old, written = group.registers, self._result_registers()
+        caller_registers, result_registers = group.registers, self._result_registers()
         live = group.batch.live[following]
-        saved = tuple((index, old[index]) for index in live if index not in written)
-        given, wanted = callee.results, self.results
+        saved_registers = tuple((index, caller_registers[index]) for index in live if index not in result_registers)
+        returned_values, result_targets = callee.results, self.results
 
         def hand_back(of_callee: Registers, of_caller: Registers) -> None:
-            for source, result in zip(given, wanted, strict=False):
+            for source, result in zip(returned_values, result_targets, strict=False):
                 result.take(of_caller, source.read(of_callee))
 
-        group.frames = (*group.frames, CallFrame(following, saved, hand_back, group.local_base))
+        group.frames = (*group.frames, CallFrame(following, saved_registers, hand_back, group.local_base))
         registers = group.batch.template.copy()
         for index, zero in callee.undefined:
             registers[index] = zero
@@ -141,25 +145,25 @@ def build_call(instruction: Instruction, bind: Binder, caller: FunctionCode) -> 
     """``call {(results),} function{, (arguments)};``; with a pointer in a register, a prototype follows."""
     operands = list(instruction.operands)
     results = operands.pop(0) if isinstance(operands[0], Parenthesised) else None
-    called = operands[0]
-    passed = operands[1] if len(operands) > 1 and isinstance(operands[1], Parenthesised) else None
+    callee = operands[0]
+    argument_list = operands[1] if len(operands) > 1 and isinstance(operands[1], Parenthesised) else None
     name, pointer, function = "", None, None
-    if isinstance(called, Register):
-        pointer = bind.source(called, TYPES["u64"])
+    if isinstance(callee, Register):
+        pointer = bind.source(callee, TYPES["u64"])
     else:
-        function = called_function(called, bind)
+        function = called_function(callee, bind)
         name = function.name
-    actual = passed.elements if passed else ()
-    wanted = results.elements if isinstance(results, Parenthesised) else ()
+    argument_operands = argument_list.elements if argument_list else ()
+    result_operands = results.elements if isinstance(results, Parenthesised) else ()
     arguments = tuple(
-        _passed(operand, kind, bind)
-        for operand, kind in _matched(actual, function.parameters if function else None, bind)
+        _bind_argument(operand, kind, bind)
+        for operand, kind in _matched(argument_operands, function.parameters if function else None, bind)
     )
-    received = tuple(
-        _received(operand, kind, bind)
-        for operand, kind in _matched(wanted, function.returns if function else None, bind)
+    call_results = tuple(
+        _bind_result(operand, kind, bind)
+        for operand, kind in _matched(result_operands, function.returns if function else None, bind)
     )
-    return Call(name, pointer, arguments, received, caller, instruction.span.line)
+    return Call(name, pointer, arguments, call_results, caller, instruction.span.line)
 
 
 def called_function(operand: Operand, bind: Binder) -> Function:
@@ -178,29 +182,29 @@ def _matched(
         return [(operand, None) for operand in operands]
     if len(operands) != len(formals):
         bind.unsupported()
-    matched: list[tuple[Operand, Variable | None]] = []
+    pairs: list[tuple[Operand, Variable | None]] = []
     for operand, formal in zip(operands, formals, strict=True):
         parts = operand.elements if isinstance(operand, Vector) and formal.space == "reg" else (operand,)
         if formal.space == "reg" and len(parts) != formal.vector:
             bind.unsupported()
-        matched += [(part, formal) for part in parts]
-    return matched
+        pairs += [(part, formal) for part in parts]
+    return pairs
 
 
-def _passed(operand: Operand, formal: Variable | None, bind: Binder) -> CallArgument:
-    held = _passed_bytes(operand, formal, bind)
-    if held is not None:
-        bind.effects.reads.add(held.index)
-        return CallArgument(SourceOperand(held.index))
+def _bind_argument(operand: Operand, formal: Variable | None, bind: Binder) -> CallArgument:
+    bytes_name = _passed_bytes(operand, formal, bind)
+    if bytes_name is not None:
+        bind.effects.reads.add(bytes_name.index)
+        return CallArgument(SourceOperand(bytes_name.index))
     kind = _scalar(formal, bind)
     return CallArgument(bind.source(operand, kind), kind.bytes if formal is not None and formal.space == "param" else 0)
 
 
-def _received(operand: Operand, formal: Variable | None, bind: Binder) -> CallResult:
-    held = _passed_bytes(operand, formal, bind)
-    if held is not None:
-        bind.effects.writes.add(held.index)
-        return CallResult(ResultOperand(held.index))
+def _bind_result(operand: Operand, formal: Variable | None, bind: Binder) -> CallResult:
+    bytes_name = _passed_bytes(operand, formal, bind)
+    if bytes_name is not None:
+        bind.effects.writes.add(bytes_name.index)
+        return CallResult(ResultOperand(bytes_name.index))
     kind = _scalar(formal, bind)
     return CallResult(bind.target(operand, kind), kind if formal is not None and formal.space == "param" else None)
 

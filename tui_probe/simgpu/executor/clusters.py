@@ -69,17 +69,17 @@ def _build_map(instruction: Instruction, bind: Binder) -> Operation:
     """``mapa{.shared::cluster}.type d, a, b``: where the block of rank b has what a names in the own block."""
     kind = last_type(instruction)
     target, address, rank = operands_of(instruction, 3)
-    written, source, chosen = bind.target(target, kind), bind.source(address, kind), bind.source(rank, TYPES["u32"])
+    result, source, rank_source = bind.target(target, kind), bind.source(address, kind), bind.source(rank, TYPES["u32"])
     window, line = kind.dtype.type(_window(instruction)), bind.line
 
     def run(group: ThreadGroup) -> None:
-        ranks = chosen.read(group.registers)
+        ranks = rank_source.read(group.registers)
         if (ranks >= group.batch.launch.cluster_size).any():
             raise SimulationError(f"mapa at line {line} names a block outside of its cluster")
         offset = (source.read(group.registers) - window) & kind.dtype.type(CTA_BYTES - 1)
         if group.batch.launch.cluster_size > 1:
             offset = offset + (ranks.astype(kind.dtype) + kind.dtype.type(1)) * kind.dtype.type(CTA_BYTES)
-        written.write(group.registers, offset + window)
+        result.write(group.registers, offset + window)
 
     return run
 
@@ -88,12 +88,12 @@ def _build_rank(instruction: Instruction, bind: Binder) -> Operation:
     """``getctarank{.shared::cluster}.type d, a``: the rank of the block whose shared memory a names."""
     kind = last_type(instruction)
     target, address = operands_of(instruction, 2)
-    written, source = bind.target(target, TYPES["u32"]), bind.source(address, kind)
+    result, source = bind.target(target, TYPES["u32"]), bind.source(address, kind)
     window = kind.dtype.type(_window(instruction))
 
     def run(group: ThreadGroup) -> None:
-        which = ((source.read(group.registers) - window) // kind.dtype.type(CTA_BYTES)).astype(np.int64)
-        written.write(group.registers, np.where(which > 0, which - 1, own_rank(group)).astype(U32))
+        window_number = ((source.read(group.registers) - window) // kind.dtype.type(CTA_BYTES)).astype(np.int64)
+        result.write(group.registers, np.where(window_number > 0, window_number - 1, own_rank(group)).astype(U32))
 
     return run
 
@@ -148,37 +148,37 @@ class ClusterBarriers:
         if not self._waiting:
             return []
         self._end_phases()
-        released, still = [], []
+        released_groups, remaining_groups = [], []
         for group, line in self._waiting:
-            over = self._phase[self._cluster(group)] > self._phase_of[group.lanes.places]
-            if not over.any():
-                still.append((group, line))
+            is_over = self._phase[self._cluster(group)] > self._phase_of[group.lanes.places]
+            if not is_over.any():
+                remaining_groups.append((group, line))
                 continue
-            going = group if over.all() else group.split(over, group.block)
-            if going is not group:
-                still.append((group, line))
-            counters, warps = self._batch.counters, going.lanes.warp
-            counters[warps] = np.maximum(counters[warps], self._ended[self._cluster(going)])
+            leaving_group = group if is_over.all() else group.split(is_over, group.block)
+            if leaving_group is not group:
+                remaining_groups.append((group, line))
+            counters, warps = self._batch.counters, leaving_group.lanes.warp
+            counters[warps] = np.maximum(counters[warps], self._ended[self._cluster(leaving_group)])
             if self._batch.checks is not None:
-                self._batch.checks.order.leave("cluster", self._cluster(going), going.lanes)
-            released.append(going)
-        self._waiting = still
-        return released
+                self._batch.checks.order.leave("cluster", self._cluster(leaving_group), leaving_group.lanes)
+            released_groups.append(leaving_group)
+        self._waiting = remaining_groups
+        return released_groups
 
     def _end_phases(self) -> None:
-        arrived = self._arrived.reshape(self._clusters, -1)
-        missing = self._batch.is_alive.reshape(self._clusters, -1) & ~arrived
-        ended = arrived.any(axis=1) & ~missing.any(axis=1)
-        self._phase[ended] += 1
-        self._ended[ended] = self._latest[ended]
-        self._latest[ended] = 0
-        arrived[ended] = False
+        has_arrived = self._arrived.reshape(self._clusters, -1)
+        is_missing = self._batch.is_alive.reshape(self._clusters, -1) & ~has_arrived
+        is_ended = has_arrived.any(axis=1) & ~is_missing.any(axis=1)
+        self._phase[is_ended] += 1
+        self._ended[is_ended] = self._latest[is_ended]
+        self._latest[is_ended] = 0
+        has_arrived[is_ended] = False
 
     def check_deadlock(self) -> None:
         """Raise DeadlockError if threads wait."""
         for group, line in self._waiting:
             cluster = int(self._cluster(group)[0])
-            alive = self._batch.is_alive.reshape(self._clusters, -1)[cluster]
-            arrived = np.count_nonzero(alive & self._arrived.reshape(self._clusters, -1)[cluster])
-            detail = f"{arrived} of {np.count_nonzero(alive)} threads of the cluster have arrived"
+            is_alive = self._batch.is_alive.reshape(self._clusters, -1)[cluster]
+            arrived_count = np.count_nonzero(is_alive & self._arrived.reshape(self._clusters, -1)[cluster])
+            detail = f"{arrived_count} of {np.count_nonzero(is_alive)} threads of the cluster have arrived"
             raise DeadlockError("barrier.cluster.wait", line, self._batch.describe(group.lanes, 0), detail)

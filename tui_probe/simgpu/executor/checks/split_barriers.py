@@ -84,7 +84,7 @@ class SplitBarrierSearch:
         for number, wait in enumerate(waits):
             for other in waits[number + 1 :]:
                 if other.line != wait.line and other.is_whole == wait.is_whole:
-                    yield from _elsewhere(wait, other, opened)
+                    yield from _waits_for_each_other(wait, other, opened)
             if wait.is_whole:
                 yield from self.bypassed(
                     wait.line, wait.lanes.select(np.flatnonzero(opened[wait.slots])), wait.following
@@ -93,43 +93,45 @@ class SplitBarrierSearch:
     def bypassed(self, line: int, lanes: Lanes, following: int) -> Iterator[SplitBarrier]:
         """Threads that bypassed the barrier at ``line`` and ended, in the blocks of ``lanes``, which pass it now."""
         size = lanes.places_per_block
-        ended = np.flatnonzero(self._has_ended)
-        ended = ended[np.isin(self._last[ended], self._beyond.get(following, ()))]
-        ended = ended[np.isin(ended // size, lanes.block)]
-        if len(ended):
-            place = int(ended[0])
-            waiting = lanes.places[lanes.block == place // size]
-            behind = self._code[int(self._last[place])].line
-            yield SplitBarrier(line, int(waiting[0]), behind, place, other_waits=False)
+        ended_places = np.flatnonzero(self._has_ended)
+        ended_places = ended_places[np.isin(self._last[ended_places], self._beyond.get(following, ()))]
+        ended_places = ended_places[np.isin(ended_places // size, lanes.block)]
+        if len(ended_places):
+            place = int(ended_places[0])
+            waiting_places = lanes.places[lanes.block == place // size]
+            last_line = self._code[int(self._last[place])].line
+            yield SplitBarrier(line, int(waiting_places[0]), last_line, place, other_waits=False)
 
 
 def _beyond(code: Sequence[CodeBlock], barrier: int) -> list[int]:
     """The basic blocks with operations that may be executed after the barrier, and after which it is not."""
-    before: dict[int, list[int]] = {}
+    predecessors: dict[int, list[int]] = {}
     for number, block in enumerate(code):
         for successor in block.successors:
-            before.setdefault(successor, []).append(number)
-    behind = _reached(barrier, lambda block: code[block].successors)
-    ahead = _reached(barrier, lambda block: before.get(block, ()))
-    return [block for block in sorted(behind - ahead) if code[block].line]
+            predecessors.setdefault(successor, []).append(number)
+    blocks_after = _reached(barrier, lambda block: code[block].successors)
+    blocks_before = _reached(barrier, lambda block: predecessors.get(block, ()))
+    return [block for block in sorted(blocks_after - blocks_before) if code[block].line]
 
 
 def _reached(start: int, following: Callable[[int], Sequence[int]]) -> set[int]:
     """A basic block and all to which ``following`` leads from it."""
-    reached, left = {start}, [start]
-    while left:
-        for block in following(left.pop()):
-            if block not in reached:
-                reached.add(block)
-                left.append(block)
-    return reached
+    blocks, open_blocks = {start}, [start]
+    while open_blocks:
+        for block in following(open_blocks.pop()):
+            if block not in blocks:
+                blocks.add(block)
+                open_blocks.append(block)
+    return blocks
 
 
-def _elsewhere(wait: WaitingLanes, other: WaitingLanes, opened: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
+def _waits_for_each_other(
+    wait: WaitingLanes, other_wait: WaitingLanes, is_opening: NDArray[np.bool_]
+) -> Iterator[SplitBarrier]:
     """Lanes of one block, or of one warp, that wait at two instructions for each other."""
-    keys, other_keys = wait.keys(opened), other.keys(opened)
+    keys, other_keys = wait.keys(is_opening), other_wait.keys(is_opening)
     common = np.intersect1d(keys[keys >= 0], other_keys[other_keys >= 0])
     if len(common):
         place = int(wait.lanes.places[np.argmax(keys == common[0])])
-        other_place = int(other.lanes.places[np.argmax(other_keys == common[0])])
-        yield SplitBarrier(wait.line, place, other.line, other_place, other_waits=True)
+        other_place = int(other_wait.lanes.places[np.argmax(other_keys == common[0])])
+        yield SplitBarrier(wait.line, place, other_wait.line, other_place, other_waits=True)
