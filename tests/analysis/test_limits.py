@@ -99,7 +99,7 @@ def test_more_than_a_unit_can_do_is_not_certain_but_goes_before_memory_behind_ca
     verdict = limiter_verdict(
         replace(NOTHING, instructions=issued, shared=requests, sectors=1.5 * 4.8e12 * 100e-6 / 32), H200
     )
-    assert {share.name: share.certain for share in verdict.shares} == {
+    assert {share.name: share.is_certain for share in verdict.shares} == {
         "memory": False,
         "issue": False,
         "memory (L1)": True,

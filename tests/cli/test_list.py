@@ -88,11 +88,11 @@ def test_a_verdict_is_read_once_until_the_log_changes(at: At, monkeypatch: pytes
     monkeypatch.setattr(run_verdict, "open_trace", lambda directory: read.append(directory) or real(directory))
     for _ in range(2):
         verdicts = VerdictCache()
-        assert verdicts.of(trace).sentence.startswith(FOUND)
+        assert verdicts.verdict_of(trace).sentence.startswith(FOUND)
         verdicts.keep()
     assert len(read) == 1
     os.utime(trace / "event.log", (1_700_000_001, 1_700_000_001))
-    assert VerdictCache().of(trace).sentence.startswith(FOUND)
+    assert VerdictCache().verdict_of(trace).sentence.startswith(FOUND)
     assert len(read) == 2
     assert str(trace) in read_state(run_verdict.VERDICTS_FILE)
     assert not list(trace.rglob(run_verdict.VERDICTS_FILE)), "nothing is put into a trace"
@@ -102,14 +102,14 @@ def test_a_verdict_is_read_once_until_the_log_changes(at: At, monkeypatch: pytes
 def test_damaged_verdict_cache_is_ignored(at: At, kept: str) -> None:
     trace = at("Nov01_101010_1", 1_700_000_000)
     write_state(run_verdict.VERDICTS_FILE, kept.replace("%s", str(trace)))
-    assert VerdictCache().of(trace).sentence.startswith(FOUND)
+    assert VerdictCache().verdict_of(trace).sentence.startswith(FOUND)
 
 
 @pytest.mark.parametrize("damage", ["result", "event.log"])
 def test_a_run_that_cannot_be_read_found_nothing(at: At, damage: str) -> None:
     trace = at("Nov01_101010_1", 1_700_000_000)
     shutil.rmtree(trace / damage) if (trace / damage).is_dir() else (trace / damage).unlink()
-    assert VerdictCache().of(trace).sentence == ""
+    assert VerdictCache().verdict_of(trace).sentence == ""
 
 
 def test_verdicts_before_interrupt_are_cached(at: At, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -109,8 +109,8 @@ def judged_log(folder: Path, status: str, reason: str, *metrics: str) -> list[Ju
 
 def test_kernel_that_lost_its_counts_is_not_the_same(tmp_path: Path) -> None:
     *launched, counts = judged_log(tmp_path, "skipped", "no PTX in image code no-ptx")
-    assert (counts.metric, counts.before, counts.verdict) == ("counts", "measured", "cannot tell")
-    assert counts.why == "no PTX in image"
+    assert (counts.metric, counts.baseline, counts.verdict) == ("counts", "measured", "cannot tell")
+    assert counts.reason == "no PTX in image"
     assert {judged.metric for judged in launched if judged.verdict == "same"} == {"launches"}
 
 
@@ -148,8 +148,8 @@ def test_interval_finds_a_slowdown_and_raises_no_false_alarm() -> None:
 def test_verdict_on_times_states_its_interval(ratio: float, noise: float, verdict: str) -> None:
     (judged,) = judge_times({"gemm": blocks(ratio, noise, 8, 1)}, 0.01)
     assert judged.verdict == verdict
-    assert judged.before.endswith("µs")
-    assert " to " in judged.why
+    assert judged.baseline.endswith("µs")
+    assert " to " in judged.reason
 
 
 def test_one_disturbed_run_decides_nothing() -> None:
@@ -161,7 +161,7 @@ def test_one_disturbed_run_decides_nothing() -> None:
 
 def test_too_few_blocks_give_no_verdict() -> None:
     (judged,) = judge_times({"gemm": blocks(2, 0, 3, 1)}, 0.01)
-    assert (judged.verdict, judged.before) == ("cannot tell", "–")
+    assert (judged.verdict, judged.baseline) == ("cannot tell", "–")
 
 
 class FakeNvml:

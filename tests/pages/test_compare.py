@@ -99,9 +99,9 @@ def test_the_largest_change_is_listed_first() -> None:
     listed = [change(10, 40), change(40, 20), change(10, 11), change(0, 5), change(1, 99, "neither"), change(None, 1),
               change(5, 5)]  # fmt: skip
     shuffled = listed[::-1]
-    assert sorted(shuffled, key=lambda each: each.place) == listed
-    assert [change.counts for change in listed] == [True, True, True, True, False, False, False]
-    assert not change(1000, 1001).counts, "less than a per cent"
+    assert sorted(shuffled, key=lambda each: each.sort_key) == listed
+    assert [change.is_notable for change in listed] == [True, True, True, True, False, False, False]
+    assert not change(1000, 1001).is_notable, "less than a per cent"
 
 
 SIDES = {
@@ -224,17 +224,17 @@ def test_a_script_can_fail_when_something_got_worse(capfd: pytest.CaptureFixture
 def launches(*values: float) -> KernelValue:
     """A time that several launches took."""
     return median_over_launches(
-        KernelValue("time_ms", "time", None, lambda number: f"{number:g} ms", leads=True), values
+        KernelValue("time_ms", "time", None, lambda number: f"{number:g} ms", is_leading=True), values
     )
 
 
 def test_a_change_within_what_launches_vary_is_none() -> None:
     noisy = ValueChange(launches(1.0, 1.2, 1.4, 1.6, 1.8), launches(1.1, 1.4, 1.5, 1.7, 1.9))
-    assert (noisy.within_noise, noisy.verdict, noisy.counts) == (True, "", False)
+    assert (noisy.is_within_noise, noisy.verdict, noisy.is_notable) == (True, "", False)
     clear = ValueChange(launches(1.0, 1.01, 1.02, 1.03), launches(1.5, 1.51, 1.52, 1.53))
-    assert (clear.within_noise, clear.verdict) == (False, "worse")
+    assert (clear.is_within_noise, clear.verdict) == (False, "worse")
     few = ValueChange(launches(1.0, 1.8), launches(1.2, 1.9))
-    assert (few.within_noise, few.before.spread, few.verdict) == (False, None, "worse")
+    assert (few.is_within_noise, few.baseline.spread, few.verdict) == (False, None, "worse")
     verdict = pair_verdict(KernelPair("", 0, "k", None, None, [noisy]))
     assert verdict.startswith("B is as fast as A: the difference is within launch-to-launch variation")
 
@@ -242,7 +242,7 @@ def test_a_change_within_what_launches_vary_is_none() -> None:
 def test_time_of_one_launch_has_no_verdict() -> None:
     """Its spread is not known. A count of one launch has a verdict: it is the same in each launch."""
     single = ValueChange(launches(1.0), launches(2.0, 2.0, 2.0, 2.0))
-    assert (single.verdict, single.direction, single.counts) == ("", "worse", False)
+    assert (single.verdict, single.direction, single.is_notable) == ("", "worse", False)
     pair = KernelPair("", 0, "k", None, None, [single])
     assert pair.verdict == "differs"
     assert pair_verdict(pair) == "no verdict on time (one launch, spread unknown): time 1 ms → 2 ms (+100.0%)"
@@ -269,7 +269,7 @@ def test_time_of_sampled_launches_has_their_quartiles(tmp_path: Path) -> None:
 
 def test_time_comes_before_counts_that_went_from_0() -> None:
     time = ValueChange(launches(1.0, 1.0), launches(2.0, 2.0))
-    pair = KernelPair("", 0, "k", None, None, sorted([change(0, 5), time], key=lambda each: each.place))
+    pair = KernelPair("", 0, "k", None, None, sorted([change(0, 5), time], key=lambda each: each.sort_key))
     assert pair.changes[0] is time
     assert pair_verdict(pair).startswith("B is slower: time 1 ms → 2 ms (+100.0%)")
 

@@ -20,7 +20,7 @@ from tui_probe.verdicts.kernel_values import metric_pages
 def leads(found: Comparison) -> dict[str, PageLink]:
     """By the key of the value."""
     known = ((change, change_link(pair, change)) for pair in found.pairs for change in pair.changes)
-    return {change.before.key: lead for change, lead in known if lead is not None}
+    return {change.baseline.key: lead for change, lead in known if lead is not None}
 
 
 def of_itself(trace: Path) -> dict[str, PageLink]:

@@ -57,14 +57,14 @@ def test_launch_that_did_not_end_is_seen(tmp_path: Path) -> None:
 
 def test_stuck_answer_without_watchdog_is_run_with_one(tmp_path: Path) -> None:
     trace = trace_with(tmp_path, stuck_line(4, 0, 12.3), stuck_line(7, 1, 12.3))
-    assert stuck_answer(trace, running=False) == StuckAnswer(rerun_option="--watchdog 10s")
-    while_running = stuck_answer(trace, running=True)
+    assert stuck_answer(trace, is_running=False) == StuckAnswer(rerun_option="--watchdog 10s")
+    while_running = stuck_answer(trace, is_running=True)
     assert while_running.message.startswith("launch 7 of second has run for over 12 s. End the program")
     assert while_running == StuckAnswer(while_running.message)
 
 
 def test_stuck_answer_without_unended_launch_has_limit(tmp_path: Path) -> None:
-    assert stuck_answer(trace_with(tmp_path, watchdog=2.5), running=True) == StuckAnswer(
+    assert stuck_answer(trace_with(tmp_path, watchdog=2.5), is_running=True) == StuckAnswer(
         "no launch has run longer than 2.5 s"
     )
 
@@ -72,6 +72,6 @@ def test_stuck_answer_without_unended_launch_has_limit(tmp_path: Path) -> None:
 def test_stuck_answer_is_about_last_unended_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unended_launches, "watchdog_page", lambda: "warps")
     unwatched = trace_with(tmp_path / "a", stuck_line(4, 0, 3, reason="-"), stuck_line(7, 1, 3), watchdog=2)
-    assert stuck_answer(unwatched, running=True) == StuckAnswer("launch 7 does not end: the run had no watchdog", 1)
+    assert stuck_answer(unwatched, is_running=True) == StuckAnswer("launch 7 does not end: the run had no watchdog", 1)
     watched = trace_with(tmp_path / "b", stuck_line(4, 0, 3), stuck_line(7, 1, 3, reason="-"), watchdog=2)
-    assert stuck_answer(watched, running=True) == StuckAnswer(kernel=1, page="warps")
+    assert stuck_answer(watched, is_running=True) == StuckAnswer(kernel=1, page="warps")

@@ -69,7 +69,7 @@ def test_waiting_kernel_leads_to_the_phases_of_its_warps(
     kernel = trace_of(tmp_path, code).kernels[0]
     own = kernel_limiter(kernel)
     assert own is not None
-    assert own.asked == ASKED
+    assert own.question_text == ASKED
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_no_question_of_a_busy_unit_independent_warps_or_what_is_known(
     demand(fp32=fp32)
     own = kernel_limiter(trace_of(tmp_path, code, probe).kernels[0])
     assert own is not None
-    assert own.asks == ""
+    assert own.next_question == ""
 
 
 def test_question_is_in_all_outputs(tmp_path: Path, demand: Callable[..., None]) -> None:
@@ -99,4 +99,4 @@ def test_question_is_in_all_outputs(tmp_path: Path, demand: Callable[..., None])
     assert open_questions(kernel, findings_by_probe(ViewSource(trace, kernel)))[0].option == "-p phases"
     (found,) = [finding for finding in kernel_findings(trace, kernel) if finding.finding.key == LIMITER_KEY]
     assert found.record()["next"] == ["tui-probe run -p phases -- ./saxpy 4"]
-    assert found.record()["next"][0] in [command.command for command in run_brief(trace).next]
+    assert found.record()["next"][0] in [command.command for command in run_brief(trace).next_commands]

@@ -535,7 +535,7 @@ def compared_sides(
     sides = iter([before] * launches + [after] * launches)
     probe = replace(known_probe(opened.kernels[0]), measured_waits=lambda _: next(sides), group=None)
     monkeypatch.setattr(wait_changes, "known_probe", lambda _: probe)
-    monkeypatch.setattr(wait_changes, "_rounds", lambda *_: iter([[None]] * launches))
+    monkeypatch.setattr(wait_changes, "_analysis_rounds", lambda *_: iter([[None]] * launches))
     source = ViewSource(opened, opened.kernels[0])
     return wait_changes.compare_waits(match_pair(source, source))
 
@@ -599,7 +599,7 @@ def test_absent_line_counts_as_none_only_if_all_was_measured(
     before = waits_of_side({0x10: ("FADD", "a.cu:4", 0.3), 0x40: ("BAR", "a.cu:9", 0.5)}, {})
     after = waits_of_side({0x10: ("FFMA", "a.cu:4", 0.2), 0x50: ("BAR", "a.cu:10", 0.4)}, unmeasured)
     comparison = compared_sides(trace, monkeypatch, before, after)
-    changes = {change.shown.place: change for change in comparison.changes}
+    changes = {change.latest.place: change for change in comparison.changes}
     shares = {place: changes[place].shares for place in ("a.cu:9", "a.cu:10")}
     missing = 0 if is_compared else None
     assert shares == {"a.cu:9": (0.5, missing), "a.cu:10": (missing, 0.4)}
@@ -614,7 +614,7 @@ def test_absent_line_counts_as_none_only_if_all_was_measured(
 def test_waits_without_source_lines_are_compared_by_offset(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     side = waits_of_side({0x10: ("FADD", "", 0.3), 0x20: ("FADD", "", 0.2)}, {0x30: ""})
     comparison = compared_sides(trace, monkeypatch, side, side)
-    assert [change.shown.place for change in comparison.changes] == ["0x0010 FADD", "0x0020 FADD"]
+    assert [change.latest.place for change in comparison.changes] == ["0x0010 FADD", "0x0020 FADD"]
     assert {change.difference for change in comparison.changes} == {0}
 
 

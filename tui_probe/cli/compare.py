@@ -110,7 +110,7 @@ def report_regressions(comparison: Comparison, limit: float) -> int:
     """Report what is worse by more than ``limit``, a share, and what is unknown. Return the exit status."""
     from tui_probe.verdicts.comparison_verdict import unsure_changes, worse_changes, worse_findings
 
-    unknown = [change for change in comparison.rows if change.change is None and not change.before.of_probe]
+    unknown = [change for change in comparison.rows if change.change is None and not change.baseline.of_probe]
     for change in unknown:
         inform(f"not compared: {change.text} (measured in one trace only)")
     if len(unknown) == len(comparison.rows):

@@ -162,7 +162,7 @@ def verdict_reader() -> Callable[[Path], RunVerdict]:
     verdicts = VerdictCache()
 
     def verdict(trace: Path) -> RunVerdict:
-        verdict_of_run = verdicts.of(trace)
+        verdict_of_run = verdicts.verdict_of(trace)
         verdicts.keep()
         return verdict_of_run
 

@@ -79,7 +79,7 @@ def verdicts_of(traces: Sequence[Brief]) -> dict[Path, RunVerdict]:
         try:
             for number, directory in enumerate(ended):
                 reading(number / len(ended))
-                verdicts[directory] = cache.of(directory)
+                verdicts[directory] = cache.verdict_of(directory)
         finally:
             cache.keep()
     return verdicts

@@ -246,7 +246,7 @@ class SweepPage(Document):
         for blocks in sweep.blocks:
             spans: list[tuple[str, str]] = [(f"{units.count(blocks):>8}", "head")]
             for flight in sweep.flights:
-                rate = sweep.at(blocks, flight)
+                rate = sweep.rate_for(blocks, flight)
                 text = NOT_MEASURED if rate is None else units.count(round(rate.bytes_per_second / 1e9))
                 role = "dim" if rate is None else f"ramp{round(_MAX_RAMP * sweep.share(rate))}"
                 spans.append((pad(text, _CELL_WIDTH, right=True), role))
@@ -272,7 +272,7 @@ class SweepPage(Document):
             column = _AXIS_CELLS + place * step + step // 2
             canvas.text(column - len(units.count(blocks)) + 1, rows + 1, units.count(blocks), "dim")
             for sign, flight in reversed([*zip(_SIGNS, sweep.flights, strict=False)]):
-                rate = sweep.at(blocks, flight)
+                rate = sweep.rate_for(blocks, flight)
                 if rate is not None:
                     row = round((1 - rate.bytes_per_second / maximum) * (rows - 1))
                     canvas.text(column, row, sign, f"hue{_SIGNS.index(sign) % 6}")

@@ -39,7 +39,7 @@ from tui_probe.verdicts.comparison_verdict import (
     measured_on_both,
     pair_verdict,
     traces_verdict,
-    unmeasured,
+    unmeasured_sides,
     unmeasured_text,
     worst_change,
 )
@@ -74,12 +74,12 @@ class Comparison(Document):
     ) -> None:
         self.title = "A and B"
         self.sides = sides
-        self.pairs = sorted(pairs, key=lambda pair: pair.place)
+        self.pairs = sorted(pairs, key=lambda pair: pair.sort_key)
         self.unmatched = unmatched
         """Kernels that only one of two traces has, by its letter."""
         self.of_traces = compares_traces
         self.unmeasured_note = unmeasured_text(
-            unmeasured(pairs),
+            unmeasured_sides(pairs),
             [letter for letter, kernels in unmatched.items() if kernels],
             traces=compares_traces,
             unread=any(pair.problems for pair in pairs),
@@ -100,7 +100,7 @@ class Comparison(Document):
 
     def keep_only(self, keys: Collection[str]) -> None:
         """Compare these values only. ChoiceError for one that there is not."""
-        known_keys = list(dict.fromkeys(change.before.key for change in self.rows))
+        known_keys = list(dict.fromkeys(change.baseline.key for change in self.rows))
         unknown_keys = [key for key in keys if key not in known_keys]
         if unknown_keys:
             raise ChoiceError(f"no value is named {', '.join(unknown_keys)}; values: {', '.join(known_keys) or 'none'}")
@@ -109,7 +109,7 @@ class Comparison(Document):
             replace(pair, changes=[*map(_judged_change, _changes_of_keys(pair.changes, keys))], findings=())
             for pair in self.pairs
         ]
-        self.pairs = sorted(pairs, key=lambda pair: pair.place)
+        self.pairs = sorted(pairs, key=lambda pair: pair.sort_key)
 
     @property
     def findings(self) -> list[FindingChange]:
@@ -130,9 +130,9 @@ class Comparison(Document):
             return self.warning.partition(";")[0]
         if not self._has_chosen_values and not any(map(measured_on_both, self.rows)):
             return self.unmeasured_note or "A and B have no measured value in common"
-        if any(pair.different for pair in self.pairs):
+        if any(pair.is_of_different_kernels for pair in self.pairs):
             return "A and B are different kernels"
-        has_time_changes = any(change.before.is_time and change.change for change in self.rows)
+        has_time_changes = any(change.baseline.is_time and change.change for change in self.rows)
         if has_time_changes and any(side.simulated for side in self.sides):
             return "times of a simulated GPU come from a model; to judge only counts, use --figures KEY,..."
         return ""
@@ -187,7 +187,7 @@ class Comparison(Document):
         """Return the note on kernels that may do another amount of work; for a single one it is in the verdict."""
         sizes = ("blocks", "threads")
         resized_count = sum(
-            any(change.before.key in sizes and change.change for change in pair.changes) for pair in self.pairs
+            any(change.baseline.key in sizes and change.change for change in pair.changes) for pair in self.pairs
         )
         if not resized_count or len(self.pairs) < 2:
             return []
@@ -375,13 +375,13 @@ def wait_lines(pair: KernelPair, width: int) -> Iterator[Line]:
 
 
 def _changes_of_keys(changes: Iterable[ValueChange], keys: Collection[str]) -> Iterator[ValueChange]:
-    return (change for change in changes if change.before.key in keys)
+    return (change for change in changes if change.baseline.key in keys)
 
 
 def _judged_change(change: ValueChange) -> ValueChange:
     """Return the change of a value that was asked for by name, which is judged even if it is an amount of work."""
-    baseline, candidate = (replace(side, of_work=False) for side in (change.before, change.after))
-    return replace(change, before=baseline, after=candidate)
+    baseline, candidate = (replace(side, of_work=False) for side in (change.baseline, change.candidate))
+    return replace(change, baseline=baseline, candidate=candidate)
 
 
 def compare_sources(baseline: ViewSource, candidate: ViewSource, progress: Progress) -> Comparison:
@@ -417,7 +417,7 @@ def _kernel_pair(match: KernelMatch, progress: Progress, *, only_pair: bool = Fa
     changes = value_changes(match, progress, problems, kernel_name)
     if waits.values:
         total = ValueChange(*waits.values, kernel_name, match.grid, match.block)
-        changes = sorted([*changes, total], key=lambda change: change.place)
+        changes = sorted([*changes, total], key=lambda change: change.sort_key)
     findings = finding_changes(match, kernel_name)
     return KernelPair(
         title,

@@ -143,7 +143,7 @@ class PageLink:
 
 def change_link(pair: KernelPair, change: ValueChange) -> PageLink | None:
     """Return the link of a row: to the second side, which is the result of the change."""
-    return pair.sides and PageLink("B", pair.sides[1], change.before.pages, change.before.label)
+    return pair.sides and PageLink("B", pair.sides[1], change.baseline.pages, change.baseline.label)
 
 
 def pair_link(pair: KernelPair) -> PageLink | None:
@@ -187,25 +187,25 @@ def _leading_text(pair: KernelPair, text: Callable[[ValueChange], str]) -> str:
 
 def _is_judged_by_findings(pair: KernelPair) -> bool:
     """Return whether its verdict follows from findings only."""
-    return any(change.trend for change in pair.findings) and (pair.lead is None or not pair.lead.counts)
+    return any(change.trend for change in pair.findings) and (pair.lead is None or not pair.lead.is_notable)
 
 
 def _subject_text(pair: KernelPair) -> str:
     """Return the metric that a kernel is judged by, else its largest finding."""
-    return pair.findings[0].label if _is_judged_by_findings(pair) else _leading_text(pair, lambda c: c.before.label)
+    return pair.findings[0].label if _is_judged_by_findings(pair) else _leading_text(pair, lambda c: c.baseline.label)
 
 
 OVERVIEW_COLUMNS: Final[tuple[Column[KernelPair], ...]] = (
     Column("kernel", lambda p: p.kernel, "kernel", lambda p: p.kernel, right=False, narrow=14, shorten=shorten),
-    Column("grid", lambda p: p.grid, "grid", lambda p: p.launched[0], rank=2),
-    Column("block", lambda p: p.block, "block", lambda p: p.launched[1], rank=3),
+    Column("grid", lambda p: p.grid, "grid", lambda p: p.shape_texts[0], rank=2),
+    Column("block", lambda p: p.block, "block", lambda p: p.shape_texts[1], rank=3),
     Column("verdict", lambda p: p.verdict),
     Column(
-        "figure", lambda p: None if p.lead is None else p.lead.before.key,
+        "figure", lambda p: None if p.lead is None else p.lead.baseline.key,
         "metric", _subject_text, right=False, narrow=12,
     ),
-    Column("before", None, "A", lambda p: _leading_text(p, lambda c: c.before.text), rank=1),
-    Column("after", None, "B", lambda p: _leading_text(p, lambda c: c.after.text), rank=1),
+    Column("before", None, "A", lambda p: _leading_text(p, lambda c: c.baseline.text), rank=1),
+    Column("after", None, "B", lambda p: _leading_text(p, lambda c: c.candidate.text), rank=1),
     Column("change", None, "change", lambda p: _leading_text(p, lambda c: c.change_text), rank=4),
     Column("share", None, "", lambda p: _leading_text(p, lambda c: c.share_text)),
     Column("judged", None, "", lambda p: p.verdict, right=False),
@@ -244,7 +244,7 @@ def overview_columns(shorten_name: Callable[[str, int], str]) -> Sequence[Column
 
 def _heading(pair: KernelPair, cells: int, shorten_name: Callable[[str, int], str]) -> str:
     """Index, name, grid and block in that many cells: only the name is shortened."""
-    index, shape = f"#{pair.index} ", ", grid {}, block {}".format(*pair.launched)
+    index, shape = f"#{pair.index} ", ", grid {}, block {}".format(*pair.shape_texts)
     room = cells - cells_of(index) - cells_of(shape)
     return cut_middle(index + shorten_name(pair.kernel, max(room, _MIN_NAME_WIDTH)) + shape, cells)
 
@@ -260,16 +260,16 @@ def pair_lines(
     sentences.
     """
     changed = changed_values(pair, order)
-    equal_values = [change.before for change in pair.changes if change.change == 0]
+    equal_values = [change.baseline for change in pair.changes if change.change == 0]
     one_sided = [change for change in pair.changes if change.change is None]
-    baseline_values = [change.before for change in one_sided if change.before.value is not None]
-    candidate_values = [change.after for change in one_sided if change.after.value is not None]
+    baseline_values = [change.baseline for change in one_sided if change.baseline.value is not None]
+    candidate_values = [change.candidate for change in one_sided if change.candidate.value is not None]
     if pair.name and not (changed or baseline_values or candidate_values):
         return
     yield ()
     if pair.name:
         yield ((f" {_heading(pair, width - 2, shorten_name)}", "title"),)
-    has_spread = any(change.before.spread is not None or change.after.spread is not None for change in changed)
+    has_spread = any(change.baseline.spread is not None or change.candidate.spread is not None for change in changed)
     has_ideals = any(change.ideal_text for change in changed)
     hidden_keys = {key for key, has_values in (("spread", has_spread), ("ideal", has_ideals)) if not has_values}
     columns = [column for column in CHANGE_COLUMNS if column.key not in hidden_keys]
@@ -289,8 +289,8 @@ def finding_rows(
     sides = {id(change): pair.sides for pair in pairs for change in pair.findings}
     for change in changes:
         pair_sides = sides.get(id(change))
-        at_end = change.after is not None or change.outcome == "fixed"
-        page = change.shown.finding.page or "summary"
+        at_end = change.candidate is not None or change.outcome == "fixed"
+        page = change.latest.finding.page or "summary"
         link = (
             PageLink("B" if at_end else "A", pair_sides[int(at_end)], (page, *_SUMMARY_PAGES), "finding")
             if pair_sides

@@ -122,7 +122,7 @@ def open_questions(
     if kernel.status != "probed":
         return []
     limiter = kernel_limiter(kernel) if results else None
-    raised_keys = [limiter.asks] if limiter and limiter.asks else []
+    raised_keys = [limiter.next_question] if limiter and limiter.next_question else []
     raised_keys += [finding.next_question for result in results for finding in result.findings if finding.next_question]
     answered_keys = answered_questions(kernel)
     questions = [

@@ -27,13 +27,13 @@ COLUMNS: Final[Sequence[Column[Judgement]]] = (
     Column("kernel", lambda judged: judged.kernel, "kernel", lambda judged: judged.kernel, right=False, narrow=24),
     Column("metric", lambda judged: judged.metric),
     Column("label", lambda judged: judged.label, "metric", lambda judged: judged.label, right=False),
-    Column("before", lambda judged: judged.before, "baseline", lambda judged: judged.before),
-    Column("after", lambda judged: judged.after, "now", lambda judged: judged.after),
+    Column("before", lambda judged: judged.baseline, "baseline", lambda judged: judged.baseline),
+    Column("after", lambda judged: judged.candidate, "now", lambda judged: judged.candidate),
     Column(
         "why",
-        lambda judged: judged.why or judged.place,
+        lambda judged: judged.reason or judged.place,
         "note",
-        lambda judged: judged.why or judged.place,
+        lambda judged: judged.reason or judged.place,
         right=False,
         rank=1,
     ),
@@ -87,8 +87,8 @@ def gate_json(judgements: Sequence[Judgement], name: str, head: dict[str, Any]) 
     rows = [
         {
             "kernel": judgement.kernel, "metric": judgement.metric,
-            "before": judgement.before, "after": judgement.after,
-            "verdict": judgement.verdict, "why": judgement.why, "place": judgement.place,
+            "before": judgement.baseline, "after": judgement.candidate,
+            "verdict": judgement.verdict, "why": judgement.reason, "place": judgement.place,
         }
         for judgement in by_severity(judgements)
     ]  # fmt: skip
@@ -102,7 +102,9 @@ def gate_junit(judgements: Sequence[Judgement], name: str) -> str:
     suite.set("skipped", str(sum(judged.verdict == "cannot tell" for judged in judgements)))
     for judged in judgements:
         case = ElementTree.SubElement(suite, "testcase", classname=printable(judged.kernel), name=judged.metric)
-        text = printable(f"{judged.label}: {judged.before} -> {judged.after} {judged.why} {judged.place}".rstrip())
+        text = printable(
+            f"{judged.label}: {judged.baseline} -> {judged.candidate} {judged.reason} {judged.place}".rstrip()
+        )
         if judged.verdict == "worse":
             ElementTree.SubElement(case, "failure", message=text)
         elif judged.verdict == "cannot tell":
@@ -122,7 +124,7 @@ def gate_sarif(judgements: Sequence[Judgement]) -> str:
 
 
 def _sarif_result(judgement: Judgement) -> dict[str, Any]:
-    message = f"{judgement.kernel}: {judgement.label} {judgement.before} -> {judgement.after}"
+    message = f"{judgement.kernel}: {judgement.label} {judgement.baseline} -> {judgement.candidate}"
     result: dict[str, Any] = {"ruleId": judgement.metric, "level": "error", "message": {"text": printable(message)}}
     if place := _PLACE.search(judgement.place):
         location = {"artifactLocation": {"uri": place["file"]}, "region": {"startLine": int(place["line"])}}

@@ -169,12 +169,12 @@ def roofline_chart(
     plot = _Plot(canvas, cells - _AXIS_CELLS, rows - 3, min_x, max_x, min_y, max_y)
     plot.draw_axes()
     for column in range(plot.cells):
-        limit = roof.at(10 ** plot.x_of(column))
+        limit = roof.rate_at(10 ** plot.x_of(column))
         if limit:
             plot.draw_sign(column, math.log10(limit), "─" if limit == roof.peak else "∙", "rule")
     for _, point, x, _ in placed_kernels:
         if point is selected_point:
-            plot.draw_drop_line(plot.column_of(math.log10(x)), math.log10(roof.at(x) or roof.peak))
+            plot.draw_drop_line(plot.column_of(math.log10(x)), math.log10(roof.rate_at(x) or roof.peak))
     for sign, point, x, y in placed_kernels:
         plot.draw_sign(
             plot.column_of(math.log10(x)), math.log10(y), sign, "select" if point is selected_point else "accent"
@@ -414,7 +414,7 @@ class RooflineChart(Drawing):
         min_intensity = min(self.roof.ridge, *(placed.intensity for placed in self.placed)) / 4
         max_intensity = max(self.roof.ridge, *(placed.intensity for placed in self.placed)) * 4
         intensities = [min_intensity, self.roof.ridge, max_intensity]
-        axes.plot(intensities, [self.roof.at(x) for x in intensities])
+        axes.plot(intensities, [self.roof.rate_at(x) for x in intensities])
         for sign, _, x, y in self.placed:
             axes.plot([x], [y], "o")
             axes.annotate(sign, (x, y))

@@ -105,9 +105,9 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seco
     if losses := first_look(trace, bounds.kernels, width - 2):
         lines += ["", LOSSES_TITLE, *(f"  {line}" for line in losses)]
     bounds_lines = bounds_section(trace, bounds, width - 2)
-    if losses and not bounds_lines and not bounds.of and (reason := _truncated_share_reason(trace)):
+    if losses and not bounds_lines and not bounds.share_of and (reason := _truncated_share_reason(trace)):
         lines.append(f"  no shares: {reason}")
-    lines += _section(limiter_title(trace, bounds.of), bounds_lines)
+    lines += _section(limiter_title(trace, bounds.share_of), bounds_lines)
     lines += ["", *(kernel_table(trace, width) if len(trace.kernels) else [_no_kernel_text(trace)])]
     for title, section in (
         ("Values of the probe", list(run_results_lines(trace, width - 2, seconds))),
@@ -174,14 +174,14 @@ def bounds_section(trace: Trace, bounds: RunBounds, cells: int) -> list[str]:
         return []
     unused_names = {probe.probe for probe in unused_probes(trace)}  # the head of the report names them
     lines = [line for bound in bounds.kernels for line in _bound_lines(bound, cells, unused_names)]
-    sources = dict.fromkeys(bound.limited.source for bound in bounds.kernels if bound.limited is not None)
+    sources = dict.fromkeys(bound.limiter.source for bound in bounds.kernels if bound.limiter is not None)
     lines += [f"limits: {source}" for source in sources if source]
-    if bounds.kernels and not bounds.of:
+    if bounds.kernels and not bounds.share_of:
         lines.append(f"no shares: {_truncated_share_reason(trace) or _no_shares_reason(trace)}")
-    elif bounds.of == GPU_TIME:
+    elif bounds.share_of == GPU_TIME:
         graphs = " and graph replays" if trace.graph_ns else ""
         lines.append(f"shares are relative to the GPU time of all timed kernels{graphs}")
-    elif bounds.of:
+    elif bounds.share_of:
         model = " (modeled)" if trace.state.simulated else ""
         lines.append(
             f"shares are relative to the cycles of all launches{model}, estimated from probed launches; only kernels"
@@ -222,8 +222,8 @@ def _bound_lines(bound: KernelBound, cells: int, unused_names: Collection[str]) 
     head = f"{share:>4}  #{kernel.index} "
     tail = f"  {units.counted(kernel.launches, 'launch')}"
     yield head + shorten(printable(kernel.demangled), cells - len(head) - len(tail)) + tail
-    if bound.limited is not None:
-        texts = (text for text in limiter_texts(bound.limited) if text != bound.limited.source)
+    if bound.limiter is not None:
+        texts = (text for text in limiter_texts(bound.limiter) if text != bound.limiter.source)
         for place, words in enumerate(texts):
             yield from hang_line(("      limited by: " if not place else "        ") + words, cells)
     if not kernel.result_rows:

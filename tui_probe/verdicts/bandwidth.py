@@ -20,7 +20,7 @@ _SWEEP_NAME: Final = "to_shared"
 _MAX_NUMBER: Final = 1e18
 _MIN_NUMBER: Final = 1e-18
 """Range of plausible values: others, apart from 0, were never measured, and would overflow in a ratio."""
-ENOUGH: Final = 0.9
+SUFFICIENT_SHARE: Final = 0.9
 """The part of the best from which on there are enough bytes in flight."""
 _NO_LOSS: Final = 0.01
 """Part of the best bandwidth: a smaller loss is not distinguished from noise."""
@@ -136,7 +136,7 @@ class Sweep:
     def best(self) -> Rate:
         return max(self.rates, key=lambda rate: rate.bytes_per_second)
 
-    def at(self, blocks: int, in_flight: int) -> Rate | None:
+    def rate_for(self, blocks: int, in_flight: int) -> Rate | None:
         """Return the rate measured with that many blocks and bytes, if it was."""
         return next((rate for rate in self.rates if (rate.blocks, rate.in_flight) == (blocks, in_flight)), None)
 
@@ -153,14 +153,14 @@ class Sweep:
     @property
     def most_crowded(self) -> Rate | None:
         """The slowest of those with more bytes in flight than the best; None if none has."""
-        most = bytes_on_card(self.best)
-        crowded = (rate for rate in self.rates if bytes_on_card(rate) > most)
+        best_bytes = bytes_on_card(self.best)
+        crowded = (rate for rate in self.rates if bytes_on_card(rate) > best_bytes)
         return min(crowded, key=lambda rate: rate.bytes_per_second, default=None)
 
     @property
-    def enough(self) -> Rate:
+    def sufficient_rate(self) -> Rate:
         """Rate with the fewest bytes in flight on the GPU that reaches ``ENOUGH`` of the best."""
-        return min((rate for rate in self.rates if self.share(rate) >= ENOUGH), key=bytes_on_card)
+        return min((rate for rate in self.rates if self.share(rate) >= SUFFICIENT_SHARE), key=bytes_on_card)
 
 
 def bytes_on_card(rate: Rate) -> int:
@@ -174,9 +174,9 @@ def sweep_from_rates(rates: Sequence[Rate]) -> Sweep | None:
     return Sweep(tried) if tried else None
 
 
-def cache_findings(measured: Bandwidth) -> Iterator[str]:
+def cache_findings(bandwidth: Bandwidth) -> Iterator[str]:
     """Return the error of a test that L2 serves."""
-    memory, cache, card = measured.rate("memory_read"), measured.rate("l2_read"), measured.card
+    memory, cache, card = bandwidth.rate("memory_read"), bandwidth.rate("l2_read"), bandwidth.card
     if memory is not None and cache is not None and card is not None:
         times = cache.bytes_per_second / memory.bytes_per_second
         yield (
@@ -194,11 +194,12 @@ def sweep_findings(sweep: Sweep, card: GpuCard | None) -> Iterator[str]:
     one_each = None if card is None else sweep.best_of(card.sms)
     if one_each is not None and one_each not in (best, fewest):
         yield f"one block per SM: {_reached_text(sweep, one_each)}"
-    enough = sweep.enough
-    latency = bytes_on_card(enough) / enough.bytes_per_second
+    sufficient = sweep.sufficient_rate
+    latency = bytes_on_card(sufficient) / sufficient.bytes_per_second
     yield (
-        f"bytes in flight on the whole GPU: {units.size(bytes_on_card(enough))} are enough for {ENOUGH:.0%} of the best"
-        f" bandwidth; by Little's law, this is a memory latency of {units.duration(latency)}"
+        f"bytes in flight on the whole GPU: {units.size(bytes_on_card(sufficient))} are enough for"
+        f" {SUFFICIENT_SHARE:.0%} of the best bandwidth; by Little's law, this is a memory latency of"
+        f" {units.duration(latency)}"
     )
     worst = sweep.most_crowded
     if worst is not None:

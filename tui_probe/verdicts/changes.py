@@ -34,8 +34,8 @@ TIME_KEY: Final = "time_ms"
 class ValueChange:
     """A value of both sides. ``kernel`` names it where several kernels are compared; ``grid`` is that of both."""
 
-    before: KernelValue
-    after: KernelValue
+    baseline: KernelValue
+    candidate: KernelValue
     kernel: str = ""
     grid: Dim3 | None = None
     block: Dim3 | None = None
@@ -43,32 +43,35 @@ class ValueChange:
     @property
     def change(self) -> float | None:
         """Return after minus before; None if one of them was not measured."""
-        before, after = self.before.value, self.after.value
-        return None if before is None or after is None else after - before
+        baseline_value, candidate_value = self.baseline.value, self.candidate.value
+        return None if baseline_value is None or candidate_value is None else candidate_value - baseline_value
 
     @property
     def share(self) -> float | None:
         """The change in parts of the first; None where that is 0."""
-        return None if self.change is None or not self.before.value else self.change / self.before.value
+        return None if self.change is None or not self.baseline.value else self.change / self.baseline.value
 
     @property
-    def compared(self) -> tuple[float | None, float | None]:
+    def judged_values(self) -> tuple[float | None, float | None]:
         """The numbers that are judged: in parts of their ideals where both have one, else as they are."""
-        excess = self.before.excess, self.after.excess
-        return (self.before.value, self.after.value) if None in excess else excess
+        excess = self.baseline.excess, self.candidate.excess
+        return (self.baseline.value, self.candidate.value) if None in excess else excess
 
     @property
     def has_ideals(self) -> bool:
         """True if it is judged by its ideals."""
-        return None not in (self.before.excess, self.after.excess) or self.before.ideal == self.after.ideal == 0
+        return (
+            None not in (self.baseline.excess, self.candidate.excess)
+            or self.baseline.ideal == self.candidate.ideal == 0
+        )
 
     @property
     def size(self) -> float:
         """Size in powers of two, alike for twice and half; infinite from or to 0, 0 if it is not known."""
-        before, after = self.compared
-        if before is None or after is None or before == after:
+        baseline_value, candidate_value = self.judged_values
+        if baseline_value is None or candidate_value is None or baseline_value == candidate_value:
             return 0.0
-        return abs(log2(after / before)) if before > 0 and after > 0 else inf
+        return abs(log2(candidate_value / baseline_value)) if baseline_value > 0 and candidate_value > 0 else inf
 
     @property
     def weight(self) -> float:
@@ -76,42 +79,51 @@ class ValueChange:
         return self.size if isfinite(self.size) else _NOTABLE_SIZE
 
     @property
-    def within_noise(self) -> bool:
+    def is_within_noise(self) -> bool:
         """True if the middle halves of the launches of both sides overlap; False where too few show how they vary."""
-        before, after = self.before, self.after
-        if before.low is None or before.high is None or after.low is None or after.high is None:
+        baseline_value, candidate_value = self.baseline, self.candidate
+        if (
+            baseline_value.low is None
+            or baseline_value.high is None
+            or candidate_value.low is None
+            or candidate_value.high is None
+        ):
             return False
-        return bool(self.change) and before.low <= after.high and after.low <= before.high
+        return (
+            bool(self.change)
+            and baseline_value.low <= candidate_value.high
+            and candidate_value.low <= baseline_value.high
+        )
 
     @property
     def is_of_one_launch(self) -> bool:
         """True if it is a time that differs and is of a single launch on one side, so that its noise is not known."""
-        is_time = self.before.is_time or self.before.leads
-        return is_time and bool(self.change) and 1 in (self.before.launches, self.after.launches)
+        is_time = self.baseline.is_time or self.baseline.is_leading
+        return is_time and bool(self.change) and 1 in (self.baseline.launches, self.candidate.launches)
 
     @property
     def direction(self) -> str:
         """``better`` or ``worse`` by the numbers alone; "" where neither is."""
-        before, after = self.compared
-        if before is None or after is None or before == after or not self.judged:
+        baseline_value, candidate_value = self.judged_values
+        if baseline_value is None or candidate_value is None or baseline_value == candidate_value or not self.is_judged:
             return ""
-        return "better" if (after < before) == (self.before.better == "lower") else "worse"
+        return "better" if (candidate_value < baseline_value) == (self.baseline.better == "lower") else "worse"
 
     @property
-    def judged(self) -> bool:
+    def is_judged(self) -> bool:
         """True if it was measured on both sides, and less or more of it is better: of an amount of work neither."""
-        known = self.change is not None and "neither" not in (self.before.better, self.after.better)
-        return known and (self.has_ideals or not self.before.of_work)
+        has_direction = self.change is not None and "neither" not in (self.baseline.better, self.candidate.better)
+        return has_direction and (self.has_ideals or not self.baseline.of_work)
 
     @property
     def verdict(self) -> str:
         """``better`` or ``worse``; "" where it is neither, or changed by no more than launches vary or may vary."""
-        return "" if self.within_noise or self.is_of_one_launch else self.direction
+        return "" if self.is_within_noise or self.is_of_one_launch else self.direction
 
     @property
-    def counts(self) -> bool:
+    def is_notable(self) -> bool:
         """True if it says something about the program: for better or worse, by a per cent, and not the probe's cost."""
-        return bool(self.verdict) and not self.before.of_probe and self.size >= _NOTABLE_SIZE
+        return bool(self.verdict) and not self.baseline.of_probe and self.size >= _NOTABLE_SIZE
 
     @property
     def change_text(self) -> str:
@@ -120,7 +132,7 @@ class ValueChange:
             return ""
         if not self.change:
             return "same"
-        size = self.before.show(abs(self.change))
+        size = self.baseline.format_value(abs(self.change))
         size = f"{size.removesuffix('%')} pp" if size.endswith("%") else size
         return f"▲ +{size}" if self.change > 0 else f"▼ -{size}"
 
@@ -130,36 +142,40 @@ class ValueChange:
         return "" if not self.share else f"{100 * self.share:+.1f}%"
 
     @property
-    def words(self) -> str:
+    def value_text(self) -> str:
         """``registers per thread 32 → 15 (-53.1%)``."""
         share = f" ({self.share_text})" if self.share_text else ""
-        return f"{self.before.label} {self.before.text} → {self.after.text}{share}{self._ideal_words}"
+        return f"{self.baseline.label} {self.baseline.text} → {self.candidate.text}{share}{self._ideal_suffix}"
 
     @property
     def ideal_text(self) -> str:
         """``4``, ``4 → 8`` where the ideals differ; "" if they are not known."""
-        before, after = self.before.ideal_text, self.after.ideal_text
-        return before if before == after or not after else f"{before or NOT_MEASURED} → {after}"
+        baseline_text, candidate_text = self.baseline.ideal_text, self.candidate.ideal_text
+        return (
+            baseline_text
+            if baseline_text == candidate_text or not candidate_text
+            else f"{baseline_text or NOT_MEASURED} → {candidate_text}"
+        )
 
     @property
-    def _ideal_words(self) -> str:
+    def _ideal_suffix(self) -> str:
         return f", ideal {self.ideal_text}" if self.ideal_text else ""
 
     @property
     def text(self) -> str:
         """Return the change as text, with the kernel where several are compared."""
-        return f"{shorten(self.kernel, _NAME_WIDTH)}: {self.words}" if self.kernel else self.words
+        return f"{shorten(self.kernel, _NAME_WIDTH)}: {self.value_text}" if self.kernel else self.value_text
 
     @property
-    def place(self) -> tuple[int, float]:
+    def sort_key(self) -> tuple[int, float]:
         """Sort key: first what counts, the largest change before the others; last what stayed the same."""
         if self.change == 0:
             return 4, 0.0
         if self.change is None:
             return 3, 0.0
-        if self.before.leads and self.judged:
+        if self.baseline.is_leading and self.is_judged:
             return -1, -self.weight
-        return (2 if self.before.of_probe else 0 if self.verdict else 1), -self.weight
+        return (2 if self.baseline.of_probe else 0 if self.verdict else 1), -self.weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +190,11 @@ class KernelPair:
     grid: Dim3 | None
     block: Dim3 | None
     changes: Sequence[ValueChange]
-    launched: tuple[str, str] = ("", "")
+    shape_texts: tuple[str, str] = ("", "")
     """Grid and block in words, where they vary or differ too."""
     problems: tuple[str, ...] = ()
     """Reason why results have no values."""
-    different: bool = False
+    is_of_different_kernels: bool = False
     """True if the two are not the same kernel, so that neither is better."""
     sides: tuple[ViewSource, ViewSource] | None = field(default=None, repr=False, compare=False)
     """The kernel or launch of each side, to continue from."""
@@ -188,33 +204,33 @@ class KernelPair:
     """Waits by line."""
 
     @property
-    def _of_program(self) -> list[ValueChange]:
+    def _program_changes(self) -> list[ValueChange]:
         """Changes, without the cost of the probe."""
-        return [change for change in self.changes if change.change and not change.before.of_probe]
+        return [change for change in self.changes if change.change and not change.baseline.of_probe]
 
     @property
     def lead(self) -> ValueChange | None:
         """The change that it is judged by: time or cycles, else the largest that counts, else the largest."""
-        timed = (
+        leading = (
             change
-            for change in sorted(self.changes, key=lambda change: change.before.key != TIME_KEY)
+            for change in sorted(self.changes, key=lambda change: change.baseline.key != TIME_KEY)
             if _is_leading(change)
         )
-        return next(timed, None) or next(iter(self._of_program), None)
+        return next(leading, None) or next(iter(self._program_changes), None)
 
     @property
-    def place(self) -> tuple[int, float, int, float]:
+    def sort_key(self) -> tuple[int, float, int, float]:
         """Sort key: the largest loss first, then the largest change."""
         losses = [change.loss_order[1] for change in self.findings if change.trend]
-        return int(not losses), min(losses, default=0.0), *self.lead_place
+        return int(not losses), min(losses, default=0.0), *self.lead_sort_key
 
     @property
-    def lead_place(self) -> tuple[int, float]:
+    def lead_sort_key(self) -> tuple[int, float]:
         """Sort key by the value that it is judged by."""
         lead = self.lead
         if lead is None or self.verdict == "same":
             return 3, 0.0
-        return (0 if lead.counts and lead.before.leads else 1 if lead.counts else 2), -lead.weight
+        return (0 if lead.is_notable and lead.baseline.is_leading else 1 if lead.is_notable else 2), -lead.weight
 
     @property
     def verdict(self) -> str:
@@ -222,42 +238,47 @@ class KernelPair:
         disagree, or others change and time does not; ``differs``, ``about the same``, ``same``.
         """
         lead = self.lead
-        timed = lead is not None and _is_leading(lead)
-        speed = lead.verdict if lead is not None and timed and lead.counts else ""
+        has_time = lead is not None and _is_leading(lead)
+        speed = lead.verdict if lead is not None and has_time and lead.is_notable else ""
         judging = (finding for finding in self.findings if not speed or finding.outcome in ("fixed", "new"))
         if verdicts := {speed, *(finding.trend for finding in judging)} - {""}:
             return "mixed" if len(verdicts) > 1 else next(iter(verdicts))
-        if lead is None or not self._of_program:
+        if lead is None or not self._program_changes:
             return "same"
-        verdicts = {change.verdict for change in self.changes if change.counts and not change.before.leads}
+        verdicts = {change.verdict for change in self.changes if change.is_notable and not change.baseline.is_leading}
         if lead.is_of_one_launch and lead.size >= _NOTABLE_SIZE:
             return "mixed" if len(verdicts) > 1 else next(iter(verdicts), "differs")
-        if timed:
+        if has_time:
             return "mixed" if verdicts else "about the same"
         return "mixed" if len(verdicts) > 1 else next(iter(verdicts), "differs")
 
 
 def _is_leading(change: ValueChange) -> bool:
-    return change.before.leads and change.judged
+    return change.baseline.is_leading and change.is_judged
 
 
 CHANGE_COLUMNS: Final[tuple[Column[ValueChange], ...]] = (
     Column("kernel", lambda c: c.kernel or None),
     Column("grid", lambda c: c.grid),
     Column("block", lambda c: c.block),
-    Column("figure", lambda c: c.before.key, "metric", lambda c: c.before.label, right=False, narrow=20),
-    Column("before", lambda c: c.before.value, "A", lambda c: c.before.text),
-    Column("after", lambda c: c.after.value, "B", lambda c: c.after.text),
+    Column("figure", lambda c: c.baseline.key, "metric", lambda c: c.baseline.label, right=False, narrow=20),
+    Column("before", lambda c: c.baseline.value, "A", lambda c: c.baseline.text),
+    Column("after", lambda c: c.candidate.value, "B", lambda c: c.candidate.text),
     Column("change", lambda c: c.change, "change", lambda c: c.change_text, rank=1),  # A and B tell it, too
     Column("share", lambda c: c.share, "", lambda c: c.share_text),
     Column(
-        "spread", lambda c: [c.before.spread, c.after.spread], "spread", lambda c: _spread_text(c), rank=2, nested=True
+        "spread",
+        lambda c: [c.baseline.spread, c.candidate.spread],
+        "spread",
+        lambda c: _spread_text(c),
+        rank=2,
+        nested=True,
     ),
-    Column("launches", lambda c: [c.before.launches, c.after.launches], nested=True),
-    Column("within_noise", lambda c: c.within_noise),
+    Column("launches", lambda c: [c.baseline.launches, c.candidate.launches], nested=True),
+    Column("within_noise", lambda c: c.is_within_noise),
     Column("ideal", None, "ideal", lambda c: c.ideal_text, rank=3),
     Column("verdict", lambda c: c.verdict or None, "", lambda c: _verdict_text(c), right=False),
-    Column("ideals", lambda c: [c.before.ideal, c.after.ideal], nested=True),
+    Column("ideals", lambda c: [c.baseline.ideal, c.candidate.ideal], nested=True),
 )
 """``share`` is the change in parts of the first; ``verdict`` is null where neither is better; ``ideals`` are the values
 without any loss, by which a metric that has them is judged.
@@ -266,17 +287,17 @@ without any loss, by which a metric that has them is judged.
 
 def _verdict_text(change: ValueChange) -> str:
     """``noise``, ``1 launch`` for a time without a known spread, else the verdict."""
-    if change.within_noise:
+    if change.is_within_noise:
         return "noise"
     return "1 launch" if change.is_of_one_launch and change.direction else change.verdict
 
 
 def _spread_text(change: ValueChange) -> str:
     """``±2%, ±3%``: half the distance of the quartiles on both sides; "" where too few launches tell."""
-    if change.before.spread is None and change.after.spread is None:
+    if change.baseline.spread is None and change.candidate.spread is None:
         return ""
     return ", ".join(
-        "–" if side.spread is None else f"±{100 * side.spread:.0f}%" for side in (change.before, change.after)
+        "–" if side.spread is None else f"±{100 * side.spread:.0f}%" for side in (change.baseline, change.candidate)
     )
 
 
@@ -284,34 +305,42 @@ def value_changes(
     match: KernelMatch, progress: Progress, problems: dict[str, None], kernel: str = ""
 ) -> list[ValueChange]:
     """The values that at least one of the two has, the largest change first; why results have none in ``problems``."""
-    before = _values_by_key(match, match.baseline, lambda share: progress(share / 2), problems)
-    after = _values_by_key(match, match.candidate, lambda share: progress(0.5 + share / 2), problems)
+    baseline_values = _values_by_key(match, match.baseline, lambda share: progress(share / 2), problems)
+    candidate_values = _values_by_key(match, match.candidate, lambda share: progress(0.5 + share / 2), problems)
     changes = []
-    for key in dict.fromkeys([*before, *after]):
-        baseline, candidate = before.get(key), after.get(key)
+    for key in dict.fromkeys([*baseline_values, *candidate_values]):
+        baseline, candidate = baseline_values.get(key), candidate_values.get(key)
         if baseline is None or candidate is None:
             baseline, candidate = (
-                baseline or replace(after[key], value=None),
-                candidate or replace(before[key], value=None),
+                baseline or replace(candidate_values[key], value=None),
+                candidate or replace(baseline_values[key], value=None),
             )
         if baseline.value is not None or candidate.value is not None:
             changes.append(ValueChange(baseline, candidate, kernel, match.grid, match.block))
-    changes = [_fair_change(change, before, after, match) for change in changes]
-    return sorted(changes, key=lambda change: change.place)
+    changes = [_unjudged_if_unfair(change, baseline_values, candidate_values, match) for change in changes]
+    return sorted(changes, key=lambda change: change.sort_key)
 
 
-def _fair_change(
-    change: ValueChange, before: Mapping[str, KernelValue], after: Mapping[str, KernelValue], match: KernelMatch
+def _unjudged_if_unfair(
+    change: ValueChange,
+    baseline_values: Mapping[str, KernelValue],
+    candidate_values: Mapping[str, KernelValue],
+    match: KernelMatch,
 ) -> ValueChange:
     """Return the change without a judgement where none is possible: different kernels, costs of different probes,
     and registers where as many warps fit.
     """
-    filled = [value.value for side in (before, after) for value in side.values() if value.key == _OCCUPANCY]
-    as_full = len(filled) == 2 and None not in filled and filled[0] == filled[1]
-    of_others = change.before.of_probe and match.probes_differ
-    if match.names_differ or of_others or (change.before.key == _REGISTERS and as_full):
-        neither = replace(change.before, better="neither"), replace(change.after, better="neither")
-        return replace(change, before=neither[0], after=neither[1])
+    occupancies = [
+        value.value
+        for side in (baseline_values, candidate_values)
+        for value in side.values()
+        if value.key == _OCCUPANCY
+    ]
+    same_occupancy = len(occupancies) == 2 and None not in occupancies and occupancies[0] == occupancies[1]
+    differs_in_probe = change.baseline.of_probe and match.probes_differ
+    if match.names_differ or differs_in_probe or (change.baseline.key == _REGISTERS and same_occupancy):
+        unjudged = replace(change.baseline, better="neither"), replace(change.candidate, better="neither")
+        return replace(change, baseline=unjudged[0], candidate=unjudged[1])
     return change
 
 

@@ -30,19 +30,19 @@ _NAME_WIDTH: Final = 40
 _PTX_LINE: Final = re.compile(r" at line (\d{1,9})\b")
 
 
-def located_failures(kernel: KernelFacts) -> tuple[str, ...]:
+def located_failure_texts(kernel: KernelFacts) -> tuple[str, ...]:
     """The failures of a kernel; a bad access with the line of source. Reads the kernel's PTX."""
     return tuple(printable(_locate(kernel, text)) for text in kernel.failures)
 
 
 def failure_lines(kernels: Iterable[Kernel]) -> Iterator[str]:
     """A line per kernel with failures, up to ``_MAX_LINES``."""
-    failed = [kernel for kernel in kernels if kernel.failures]
-    for kernel in failed[:_MAX_LINES]:
-        text = "; ".join(located_failures(kernel))
+    failed_kernels = [kernel for kernel in kernels if kernel.failures]
+    for kernel in failed_kernels[:_MAX_LINES]:
+        text = "; ".join(located_failure_texts(kernel))
         yield f"✘ #{kernel.index} {shorten(printable(kernel.demangled), _NAME_WIDTH)}: {text}"
-    if len(failed) > _MAX_LINES:
-        yield f"✘ {len(failed) - _MAX_LINES} more failed kernels: see the column status"
+    if len(failed_kernels) > _MAX_LINES:
+        yield f"✘ {len(failed_kernels) - _MAX_LINES} more failed kernels: see the column status"
 
 
 def _locate(kernel: KernelFacts, text: str) -> str:
@@ -53,10 +53,10 @@ def _locate(kernel: KernelFacts, text: str) -> str:
     sign = "[" if "address" in text else ""
     names: dict[str, str] = {}
     for name, path in _executed_ptx(kernel):
-        place = _source_location(path, int(match[1]), sign)
-        if place is not None:
-            names.setdefault(place, name)
-    locations = " or".join(f" of {name}{place}" for place, name in names.items())
+        location = _source_location(path, int(match[1]), sign)
+        if location is not None:
+            names.setdefault(location, name)
+    locations = " or".join(f" of {name}{location}" for location, name in names.items())
     return text[: match.end()] + locations + text[match.end() :]
 
 
@@ -103,14 +103,14 @@ def worst_spill(kernel: KernelFacts) -> SpillLine | None:
 
 
 @lru_cache(maxsize=64)
-def _spill_lines(path: Path, changed: int, kernel: str) -> list[SpillLine]:
+def _spill_lines(path: Path, mtime_ns: int, kernel: str) -> list[SpillLine]:
     # The model of SASS; most kernels spill no registers.
     from tui_probe.binaries.cubin import Cubin
     from tui_probe.binaries.line_tables import source_locations
     from tui_probe.sass.accesses import spills_by_line, stack_accesses
     from tui_probe.sass.target import GraftTarget
 
-    del changed
+    del mtime_ns
     target = GraftTarget.from_cubin(Cubin.read(read_within(path, CUBIN)), kernel)
     return spills_by_line(stack_accesses(target), source_locations(target.cubin.image, target.name, target.code.size))
 

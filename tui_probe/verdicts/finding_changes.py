@@ -37,33 +37,33 @@ _NAME_WIDTH: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class FindingChange:
-    """A finding of one kernel on both sides. ``before`` or ``after`` is None where that side has no such finding.
+    """A finding of one kernel on both sides. ``baseline`` or ``candidate`` is None where that side has no such finding.
 
     ``unknown`` is the outcome where the probe of the finding has no result on the other side: absence is not a fix.
     ``kernel`` names it where several kernels are compared.
     """
 
     outcome: Outcome
-    before: KernelFinding | None
-    after: KernelFinding | None
+    baseline: KernelFinding | None
+    candidate: KernelFinding | None
     kernel: str = ""
 
     @property
-    def shown(self) -> KernelFinding:
+    def latest(self) -> KernelFinding:
         """The finding as the candidate has it, else as the baseline had it."""
-        finding = self.after or self.before
+        finding = self.candidate or self.baseline
         assert finding is not None
         return finding
 
     @property
     def label(self) -> str:
         """The kind of the finding, of the side on which it is flagged."""
-        return (self.shown if self.outcome == "new" else self.before or self.shown).finding.label
+        return (self.latest if self.outcome == "new" else self.baseline or self.latest).finding.label
 
     @property
     def position(self) -> str:
         """``a.cu:4``, ``a.cu:4 → a.cu:6`` where the line moved; "" for the whole kernel."""
-        places = [side.position for side in (self.before, self.after) if side is not None]
+        places = [side.position for side in (self.baseline, self.candidate) if side is not None]
         return " → ".join(dict.fromkeys(filter(None, places)))
 
     @property
@@ -82,36 +82,49 @@ class FindingChange:
         """
         growths = [growth for loss in (_lost_share, _lost_amount) if (growth := self._growth_of(loss)) is not None]
         if not growths:
-            return self._growth_of(_distance)
+            return self._growth_of(_distance_from_ideal)
         return min(growths, key=abs) if min(growths) * max(growths) > 0 else 0.0
 
     def _growth_of(self, loss: Callable[[KernelFinding], float | None]) -> float | None:
-        before, after = (None if side is None else loss(side) for side in (self.before, self.after))
-        return after / before - 1 if before and after is not None else None
+        baseline_loss, candidate_loss = (
+            None if side is None else loss(side) for side in (self.baseline, self.candidate)
+        )
+        return candidate_loss / baseline_loss - 1 if baseline_loss and candidate_loss is not None else None
 
     @property
-    def words(self) -> str:
+    def metric_text(self) -> str:
         """``sectors per request 32.0 → 4.0 (ideal 4.0)``; "" if the finding has no number."""
         metric = self._metric
-        before, after = (
-            None if side is None else side.finding.evidence.get(metric) for side in (self.before, self.after)
+        baseline_evidence, candidate_evidence = (
+            None if side is None else side.finding.evidence.get(metric) for side in (self.baseline, self.candidate)
         )
-        known = before or after
-        if known is None:
+        evidence = baseline_evidence or candidate_evidence
+        if evidence is None:
             return ""
-        absent = NOT_MEASURED if self.outcome == "unknown" else "none"
-        values = [absent if value is None else number_text(value.value, value.unit) for value in (before, after)]
-        ideals = dict.fromkeys(number_text(value.ideal, value.unit) for value in (before, after) if value is not None)
-        ideal = f" (ideal {' → '.join(ideals)})" if known.ideal is not None else ""
-        unit = "" if known.unit in ("", SHARE, "B") or known.unit.lower() in metric.split("_") else f" {known.unit}"
-        last = 0 if after is None else 1
-        values[last] += unit
+        missing_text = NOT_MEASURED if self.outcome == "unknown" else "none"
+        values = [
+            missing_text if value is None else number_text(value.value, value.unit)
+            for value in (baseline_evidence, candidate_evidence)
+        ]
+        ideals = dict.fromkeys(
+            number_text(value.ideal, value.unit)
+            for value in (baseline_evidence, candidate_evidence)
+            if value is not None
+        )
+        ideal = f" (ideal {' → '.join(ideals)})" if evidence.ideal is not None else ""
+        unit = (
+            ""
+            if evidence.unit in ("", SHARE, "B") or evidence.unit.lower() in metric.split("_")
+            else f" {evidence.unit}"
+        )
+        last_index = 0 if candidate_evidence is None else 1
+        values[last_index] += unit
         return f"{self._metric_name}{values[0]} → {values[1]}{ideal}"
 
     @property
     def _metric(self) -> str:
         """The key of the metric that the finding is about; "" for none."""
-        return next((name for side in (self.before, self.after) if side and (name := _main_metric(side))), "")
+        return next((name for side in (self.baseline, self.candidate) if side and (name := _main_metric(side))), "")
 
     @property
     def _metric_name(self) -> str:
@@ -125,13 +138,13 @@ class FindingChange:
         kernel = f"{shorten(printable(self.kernel), _NAME_WIDTH)}: " if self.kernel else ""
         place = f" at {self.position}" if self.position else ""
         joint = ", " if self._metric_name or place else " "
-        suffix = f"{joint}{self.words}" if self.words else ""
+        suffix = f"{joint}{self.metric_text}" if self.metric_text else ""
         return f"{kernel}{self.label}{place}{suffix}"
 
     @property
     def loss_order(self) -> FindingOrder:
         """Sort key: that of the worse side."""
-        return min(side.order for side in (self.before, self.after) if side is not None)
+        return min(side.order for side in (self.baseline, self.candidate) if side is not None)
 
     @property
     def order(self) -> tuple[bool, bool, FindingOrder]:
@@ -146,8 +159,8 @@ class FindingChange:
             "kernel": self.kernel or None,
             "text": self.text,
             "growth": self.growth,
-            "before": None if self.before is None else self.before.record(),
-            "after": None if self.after is None else self.after.record(),
+            "before": None if self.baseline is None else self.baseline.record(),
+            "after": None if self.candidate is None else self.candidate.record(),
         }
 
 
@@ -169,33 +182,39 @@ def finding_changes(match: KernelMatch, kernel: str = "") -> list[FindingChange]
     """
     if match.names_differ or match.shape is not None:
         return []
-    before, after = _measured_findings(match.baseline), _measured_findings(match.candidate)
+    baseline_side, candidate_side = _measured_findings(match.baseline), _measured_findings(match.candidate)
     changes = []
-    for key in _keys([*before.findings, *after.findings]):
-        baseline, candidate = (_of_key(side.findings, key) for side in (before, after))
-        for former, latter in _paired(baseline, candidate):
-            outcome = _outcome(former, latter, baseline, known_before=key in before, known_after=key in after)
+    for key in _finding_keys([*baseline_side.findings, *candidate_side.findings]):
+        baseline, candidate = (_findings_of_key(side.findings, key) for side in (baseline_side, candidate_side))
+        for baseline_finding, candidate_finding in _pairs(baseline, candidate):
+            outcome = _outcome(
+                baseline_finding,
+                candidate_finding,
+                baseline,
+                known_before=key in baseline_side,
+                known_after=key in candidate_side,
+            )
             if outcome is not None:
-                changes.append(FindingChange(outcome, former, latter, kernel))
+                changes.append(FindingChange(outcome, baseline_finding, candidate_finding, kernel))
     return sorted(changes, key=lambda change: change.order)
 
 
-def _keys(findings: Sequence[KernelFinding]) -> list[tuple[str, str]]:
+def _finding_keys(findings: Sequence[KernelFinding]) -> list[tuple[str, str]]:
     """Return probe and key of the findings of both sides, each loss once: a line stands for its kernel, the grid for
     the SMs that it leaves idle.
     """
-    flagged = [noted for noted in findings if noted.finding.stands_out]
-    located = {noted.probe for noted in flagged if noted.finding.line}
-    by_grid = any(noted.finding.key == GRID_KEY for noted in flagged)
+    flagged = [finding for finding in findings if finding.finding.stands_out]
+    located_probes = {finding.probe for finding in flagged if finding.finding.line}
+    has_grid_finding = any(finding.finding.key == GRID_KEY for finding in flagged)
     return list(dict.fromkeys(
-        (noted.probe, noted.finding.key) for noted in findings
-        if not (by_grid and noted.finding.key == IDLE_SMS_KEY)
-        and (noted.finding.line or noted.finding.wrong_result or noted.probe not in located)
+        (finding.probe, finding.finding.key) for finding in findings
+        if not (has_grid_finding and finding.finding.key == IDLE_SMS_KEY)
+        and (finding.finding.line or finding.finding.wrong_result or finding.probe not in located_probes)
     ))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
+class _MeasuredSide:
     """Findings of one side, and the probes that have a readable result there."""
 
     source: ViewSource
@@ -208,14 +227,14 @@ class _Measured:
         if probe:
             return probe in self.probes
         kernel = self.source.kernel
-        known = {GRID_KEY: next(grid_fills(kernel), None) is not None, SPILLS_KEY: kernel.spills_pruned is not None}
-        return known.get(name, True)
+        is_known = {GRID_KEY: next(grid_fills(kernel), None) is not None, SPILLS_KEY: kernel.spills_pruned is not None}
+        return is_known.get(name, True)
 
 
-def _measured_findings(source: ViewSource) -> _Measured:
+def _measured_findings(source: ViewSource) -> _MeasuredSide:
     results = [found for found in findings_by_probe(source) if not _measures_waits(found.probe)]
     probes = frozenset(result.probe for result in results if not result.problem and result.probe != NO_PROBE)
-    return _Measured(
+    return _MeasuredSide(
         source, [noted for result in results for noted in findings_of_result(source.kernel, result)], probes
     )
 
@@ -226,31 +245,33 @@ def _measures_waits(name: str) -> bool:
     return probe is not None and probe.measured_waits is not None
 
 
-def _of_key(findings: Sequence[KernelFinding], key: tuple[str, str]) -> list[KernelFinding]:
-    return [noted for noted in findings if (noted.probe, noted.finding.key) == key]
+def _findings_of_key(findings: Sequence[KernelFinding], key: tuple[str, str]) -> list[KernelFinding]:
+    return [finding for finding in findings if (finding.probe, finding.finding.key) == key]
 
 
-def _paired(
-    before: Sequence[KernelFinding], after: Sequence[KernelFinding]
+def _pairs(
+    baseline: Sequence[KernelFinding], candidates: Sequence[KernelFinding]
 ) -> Iterator[tuple[KernelFinding | None, KernelFinding | None]]:
     """Yield the findings of one key that are the same on both sides: those at one line, then those of one opcode in one
     file, since an edit moves lines, then those of whole kernels.
     """
-    left = list(after)
+    unmatched_candidates = list(candidates)
     unmatched = []
-    for former in before:
-        match = next((latter for latter in left if latter.position == former.position), None)
+    for finding in baseline:
+        match = next((candidate for candidate in unmatched_candidates if candidate.position == finding.position), None)
         if match is None:
-            unmatched.append(former)
+            unmatched.append(finding)
         else:
-            left.remove(match)
-            yield former, match
-    for former in unmatched:
-        moved = next((latter for latter in left if _instruction(latter) == _instruction(former)), None)
-        if moved is not None:
-            left.remove(moved)
-        yield former, moved
-    yield from ((None, latter) for latter in left)
+            unmatched_candidates.remove(match)
+            yield finding, match
+    for finding in unmatched:
+        moved_finding = next(
+            (candidate for candidate in unmatched_candidates if _instruction(candidate) == _instruction(finding)), None
+        )
+        if moved_finding is not None:
+            unmatched_candidates.remove(moved_finding)
+        yield finding, moved_finding
+    yield from ((None, candidate) for candidate in unmatched_candidates)
 
 
 def _instruction(finding: KernelFinding) -> tuple[str, str]:
@@ -260,8 +281,8 @@ def _instruction(finding: KernelFinding) -> tuple[str, str]:
 
 
 def _outcome(
-    before: KernelFinding | None,
-    after: KernelFinding | None,
+    baseline_finding: KernelFinding | None,
+    candidate_finding: KernelFinding | None,
     baseline: Sequence[KernelFinding],
     *,
     known_before: bool,
@@ -271,25 +292,39 @@ def _outcome(
 
     A side is known if it would have the finding: its probe has a result there.
     """
-    was_flagged, is_flagged = (side is not None and side.finding.stands_out for side in (before, after))
+    was_flagged, is_flagged = (
+        side is not None and side.finding.stands_out for side in (baseline_finding, candidate_finding)
+    )
     if was_flagged and not is_flagged:
         if not known_after:
             return "unknown"
-        part = None if before is None or after is None else FindingChange("remaining", before, after).growth
+        part = (
+            None
+            if baseline_finding is None or candidate_finding is None
+            else FindingChange("remaining", baseline_finding, candidate_finding).growth
+        )
         return "remaining" if part is not None and 1 + part > _FIXED_PART else "fixed"
     if is_flagged and not was_flagged:
         if not known_before:
             return "unknown"
-        growth = None if before is None or after is None else FindingChange("remaining", before, after).growth
-        small = growth is not None and 1 + growth < _NEW_TIMES
-        return "remaining" if small or (after is not None and _was_hidden(after, baseline)) else "new"
+        growth = (
+            None
+            if baseline_finding is None or candidate_finding is None
+            else FindingChange("remaining", baseline_finding, candidate_finding).growth
+        )
+        is_small = growth is not None and 1 + growth < _NEW_TIMES
+        return (
+            "remaining"
+            if is_small or (candidate_finding is not None and _was_hidden(candidate_finding, baseline))
+            else "new"
+        )
     return "remaining" if was_flagged else None
 
 
-def _was_hidden(after: KernelFinding, baseline: Sequence[KernelFinding]) -> bool:
+def _was_hidden(candidate: KernelFinding, baseline: Sequence[KernelFinding]) -> bool:
     """Return whether a loss at a line is so small a part of all of A that A would not have flagged it."""
-    gain = after.finding.gain
-    if gain is None or after.finding.line is None:
+    gain = candidate.finding.gain
+    if gain is None or candidate.finding.line is None:
         return False
     gains = (noted.finding.gain for noted in baseline if noted.finding.stands_out)
     totals = (flagged.total for flagged in gains if flagged is not None and flagged.total)
@@ -317,7 +352,7 @@ def _lost_amount(finding: KernelFinding) -> float | None:
     return None if finding.finding.gain is None else finding.finding.gain.amount
 
 
-def _distance(finding: KernelFinding) -> float | None:
+def _distance_from_ideal(finding: KernelFinding) -> float | None:
     """Return the distance of the main number of a finding from its ideal; None without one."""
     main: Evidence | None = finding.finding.evidence.get(_main_metric(finding))
     if main is None or main.ideal is None or not isinstance(main.value, (int, float)):

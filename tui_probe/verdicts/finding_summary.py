@@ -84,7 +84,7 @@ def summarize_findings(trace: Trace, kernel: Kernel) -> FindingSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class _Noted:
+class _ProbeFinding:
     finding: Finding
     probe: str
 
@@ -96,9 +96,9 @@ class _Noted:
 def ranked_losses(results: Sequence[ResultFindings]) -> list[Finding]:
     """Return the losses of a kernel that all outputs name, in their order: see ``losses_of``."""
     best = (
-        _Noted(finding, "" if found.probe == NO_PROBE else found.probe)
-        for found in results
-        for finding in best_findings(found)
+        _ProbeFinding(finding, "" if result.probe == NO_PROBE else result.probe)
+        for result in results
+        for finding in best_findings(result)
     )
     return [loss.finding for loss in losses_of(list(best))]
 
@@ -115,8 +115,8 @@ def _table_text(kernel: KernelFacts, first: Finding | None, results: Sequence[Re
         (finding for found in results for finding in best_findings(found)),
         key=lambda finding: finding.key == UNMATCHED_KEY,
     )
-    shown = [finding for finding in best if not finding.values or any(finding.numbers.values())] or best[:1]
-    return "; ".join(finding_text(kernel, finding) for finding in shown)
+    notable = [finding for finding in best if not finding.values or any(finding.numbers.values())] or best[:1]
+    return "; ".join(finding_text(kernel, finding) for finding in notable)
 
 
 def _problems(results: Sequence[ResultFindings]) -> list[str]:
@@ -153,10 +153,10 @@ def hotspot_text(kernel: KernelFacts, finding: Finding) -> str:
     if finding.line is None or source is None:
         return finding_text(kernel, finding)
     name, position = f"{PurePath(source.file).name}:{source.line}", short_position(finding.line)
-    opcode, place, others = finding.words.partition(f" {position} {name}")
+    opcode, place, remainder = finding.words.partition(f" {position} {name}")
     if not place:
         return finding_text(kernel, finding)
-    return printable(f"{name} {opcode_class(opcode)}{others}")
+    return printable(f"{name} {opcode_class(opcode)}{remainder}")
 
 
 def limiter_text(kernel: KernelFacts) -> str:
@@ -164,4 +164,4 @@ def limiter_text(kernel: KernelFacts) -> str:
     limit = kernel_limiter(kernel) if has_limiter_counts(kernel) else None
     if limit is None:
         return "too small" if runs_on_few_sms(kernel) else ""
-    return limit.short if limit.limit is not None else ""
+    return limit.short_text if limit.limit is not None else ""

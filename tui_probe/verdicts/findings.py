@@ -85,7 +85,7 @@ class ResultFindings:
         }
 
     @property
-    def sampled(self) -> bool:
+    def is_sampled(self) -> bool:
         """True if it is of some blocks only."""
         return any(finding.key == _SAMPLE_KEY for finding in self.findings)
 
@@ -94,17 +94,20 @@ class ResultFindings:
         sample = next((other.numbers for other in self.findings if other.key == _SAMPLE_KEY), None)
         if sample is None or finding.key == _SAMPLE_KEY:
             return finding
-        blocks, measured = (sample[name] for name in ("blocks", "blocks_measured"))
+        blocks, measured_blocks = (sample[name] for name in ("blocks", "blocks_measured"))
         assert isinstance(blocks, int)
-        assert isinstance(measured, int)
-        return replace(finding, words=f"{finding.words} (measured in {extent_text((measured, blocks))})")
+        assert isinstance(measured_blocks, int)
+        return replace(finding, words=f"{finding.words} (measured in {extent_text((measured_blocks, blocks))})")
 
     @property
     def worst(self) -> Finding | None:
         """The first finding with a page: a flagged one, else one at a line, else one on a drawing; None without."""
-        placed = [finding for finding in self.findings if finding.page]
-        wanted = (finding for finding in placed if finding.stands_out), (finding for finding in placed if finding.line)
-        return next(chain(*wanted, (finding for finding in placed if is_drawn(finding.page))), None)
+        page_findings = [finding for finding in self.findings if finding.page]
+        groups = (
+            (finding for finding in page_findings if finding.stands_out),
+            (finding for finding in page_findings if finding.line),
+        )
+        return next(chain(*groups, (finding for finding in page_findings if is_drawn(finding.page))), None)
 
 
 def launch_findings(source: ViewSource) -> ResultFindings | None:
@@ -113,11 +116,11 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
     Those of probes that measure parts of one thing are of all parts. Reads the results, which may take a moment for one
     of hundreds of megabytes; the last ones are remembered.
     """
-    shown = find_shown_result(source)
-    if shown.row is None or source.kernel.status != "probed":
+    shown_result = find_shown_result(source)
+    if shown_result.row is None or source.kernel.status != "probed":
         return None
-    kernel = source.kernel.kernel_of_result(shown.row)
-    parts = _joined_parts(replace(source, kernel=kernel), shown.row)
+    kernel = source.kernel.kernel_of_result(shown_result.row)
+    parts = _joined_parts(replace(source, kernel=kernel), shown_result.row)
     launches = _launch_numbers(parts)
     result = ResultFindings(
         analysis_name(kernel) or line_range_probe(kernel) if len(parts) == 1 else joined_name(kernel),
@@ -126,9 +129,9 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
         launches=launches,
     )
     try:
-        read = _with_findings(result, kernel, parts)
-        named = _with_other_launches(read, kernel, shown.unchecked)
-        return _unflag_negligible(_without_replaced(named, source.kernel), kernel.time_share)
+        result_findings = _with_findings(result, kernel, parts)
+        named_findings = _with_other_launches(result_findings, kernel, shown_result.unchecked)
+        return _unflag_negligible(_without_replaced(named_findings, source.kernel), kernel.time_share)
     except (TraceError, OSError) as error:
         problem = str(error).replace(f"{source.trace.directory}/", "")
         return replace(result, problem=problem, unread=True)
@@ -142,8 +145,8 @@ def _with_findings(
     if key not in _cache:
         findings = tuple(_read_findings(parts))
         _cache[key] = replace(result, findings=findings, problem=unknown_probe_advice(kernel))
-        for oldest in list(_cache)[:-_CACHE_SIZE]:
-            _cache.pop(oldest, None)  # another thread may have removed it
+        for oldest_key in list(_cache)[:-_CACHE_SIZE]:
+            _cache.pop(oldest_key, None)  # another thread may have removed it
     return _cache[key]
 
 
@@ -178,8 +181,8 @@ def _with_other_launches(result: ResultFindings, kernel: ProbedKernel, unchecked
 def _launch_numbers(parts: Iterable[tuple[ViewSource, int | None]]) -> tuple[int, ...]:
     """Return the numbers of the launches whose results are read, if the log names them."""
     rows = ((source, row) for source, row in parts if row is not None)
-    known = ((source, launch) for source, row in rows if (launch := source.trace.results.launch(row)) is not None)
-    numbers = (source.trace.launches[launch].number for source, launch in known)
+    launch_rows = ((source, launch) for source, row in rows if (launch := source.trace.results.launch(row)) is not None)
+    numbers = (source.trace.launches[launch].number for source, launch in launch_rows)
     return tuple(sorted(number for number in numbers if number is not None))
 
 
@@ -240,13 +243,13 @@ def _read_findings(parts: Sequence[tuple[ViewSource, int | None]]) -> list[Findi
 
     A probe without findings has the first of its values, and the number of its records.
     """
-    joined = read_joined_rows(parts)
-    result = joined.results[0]
+    joined_result = read_joined_rows(parts)
+    result = joined_result.results[0]
     if result.kernel.matched_nothing:
         return [Finding(UNMATCHED_KEY, "not measured", _unmatched_text(result.kernel.reason or ""))]
     probe = probe_named(result.probe)
     if probe is not None and probe.findings is not None:
-        findings = list(probe.findings(result, joined.analysis))
+        findings = list(probe.findings(result, joined_result.analysis))
         _check_pages(result, findings)
         return [*sorted(findings, key=lambda finding: finding.order), *_sample_finding(result)]
     notes = (("first_value", "values", first_value(result)), ("kept", "records", record_counts_text(result.result)))
@@ -255,8 +258,8 @@ def _read_findings(parts: Sequence[tuple[ViewSource, int | None]]) -> list[Findi
 
 def _unmatched_text(reason: str) -> str:
     """``the kernel has no global store``, from the reason of a probe that matched nothing."""
-    _, _, missing = reason.partition(", which has ")
-    return printable(f"the kernel has {missing}" if missing else reason or NOT_MEASURED)
+    _, _, missing_part = reason.partition(", which has ")
+    return printable(f"the kernel has {missing_part}" if missing_part else reason or NOT_MEASURED)
 
 
 def _check_pages(result: ProbeResult, findings: Iterable[Finding]) -> None:

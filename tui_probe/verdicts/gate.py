@@ -33,27 +33,27 @@ Verdict = Literal["worse", "better", "same", "changed", "cannot tell"]
 Counts = dict[str, dict[str, float]]
 """Counts by the name of a kernel and the key of a metric."""
 MIN_BLOCKS: Final = 4
-_TRIMMED: Final = 0.2
+_TRIMMED_SHARE: Final = 0.2
 """Share of the blocks that the mean leaves out at each end."""
 _T_99: Final = {
     3: 5.841, 4: 4.604, 5: 4.032, 6: 3.707, 7: 3.499, 8: 3.355, 9: 3.250, 11: 3.106, 14: 2.977, 19: 2.861, 29: 2.756,
 }  # fmt: skip
 """Two-sided 99 % points of Student's t by degrees of freedom; between two of them the larger point counts."""
-_ASSEMBLED: Final = frozenset({"registers", "spills", "occupancy", "blocks_per_sm", "instructions"})
+_PTXAS_METRICS: Final = frozenset({"registers", "spills", "occupancy", "blocks_per_sm", "instructions"})
 """Metrics that another version of ptxas changes."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on one metric of a kernel. ``before`` is None for a metric that the baseline does not have."""
+    """The verdict on one metric of a kernel. ``baseline`` is None for a metric that the baseline does not have."""
 
     kernel: str
     metric: str
     label: str
-    before: str
-    after: str
+    baseline: str
+    candidate: str
     verdict: Verdict
-    why: str = ""
+    reason: str = ""
     place: str = ""
     """The worst line of the kernel, of a metric that is worse."""
 
@@ -106,22 +106,26 @@ def judge_counts(
     for name in dict.fromkeys([*(name for counts in baseline for name in counts), *kernels]):
         if name in excluded:
             continue
-        before = [counts[name] for counts in baseline if name in counts]
-        if not before or name not in kernels:
-            state = ("–", "launched") if not before else ("launched", "–")
+        baseline_counts = [counts[name] for counts in baseline if name in counts]
+        if not baseline_counts or name not in kernels:
+            state = ("–", "launched") if not baseline_counts else ("launched", "–")
             yield Judgement(name, "launches", "kernel", *state, "changed", "only one of the runs has this kernel")
             continue
-        lines = [kernel for kernel in trace.kernels if kernel.demangled == name]
+        kernels_of_name = [kernel for kernel in trace.kernels if kernel.demangled == name]
         for key, value in kernels[name].items():
             if metrics and key not in metrics:
                 continue
-            judged = _judge(name, value, [counts[key] for counts in before if key in counts], same_tools=same_tools)
-            if judged.verdict == "worse":
-                judged = replace(judged, place=worst_line_text(lines[0]))
-            yield judged
-        lost = {key for counts in before for key in counts} - kernels[name].keys()
-        if lost and not any(kernel.launches_saved for kernel in lines):
-            reason = next((kernel.reason for kernel in lines if kernel.reason), "no probed launch has a result")
+            judgement = _judge(
+                name, value, [counts[key] for counts in baseline_counts if key in counts], same_tools=same_tools
+            )
+            if judgement.verdict == "worse":
+                judgement = replace(judgement, place=worst_line_text(kernels_of_name[0]))
+            yield judgement
+        lost_metrics = {key for counts in baseline_counts for key in counts} - kernels[name].keys()
+        if lost_metrics and not any(kernel.launches_saved for kernel in kernels_of_name):
+            reason = next(
+                (kernel.reason for kernel in kernels_of_name if kernel.reason), "no probed launch has a result"
+            )
             yield Judgement(name, "counts", "counts of probes", "measured", "–", "cannot tell", reason)
 
 
@@ -129,33 +133,37 @@ def _check_metrics(
     metrics: Sequence[str], baseline: Sequence[Counts], kernels: Mapping[str, Mapping[str, KernelValue]]
 ) -> None:
     """Raise UsageError for a key that neither the baseline nor the run has."""
-    known = [key for run in (*baseline, kernels) for of_kernel in run.values() for key in of_kernel]
+    known_metrics = [key for counts in (*baseline, kernels) for of_kernel in counts.values() for key in of_kernel]
     for metric in metrics:
-        if metric not in known:
-            hint = did_you_mean(metric, dict.fromkeys(known)) or ": tui-probe gate --format json lists the metrics"
+        if metric not in known_metrics:
+            hint = (
+                did_you_mean(metric, dict.fromkeys(known_metrics)) or ": tui-probe gate --format json lists the metrics"
+            )
             raise UsageError(f"no kernel has a metric {metric}{hint}")
 
 
-def _judge(kernel: str, value: KernelValue, before: Sequence[float], *, same_tools: bool) -> Judgement:
+def _judge(kernel: str, value: KernelValue, baseline: Sequence[float], *, same_tools: bool) -> Judgement:
     """Return the verdict on one count."""
     assert value.value is not None
-    shown, text = [value.show(number) for number in sorted(set(before))], value.text
-    known = " to ".join([shown[0], shown[-1]] if len(shown) > 1 else shown) or "–"
+    baseline_texts, candidate_text = [value.format_value(number) for number in sorted(set(baseline))], value.text
+    baseline_text = (
+        " to ".join([baseline_texts[0], baseline_texts[-1]] if len(baseline_texts) > 1 else baseline_texts) or "–"
+    )
 
-    def judged(verdict: Verdict, why: str = "") -> Judgement:
-        return Judgement(kernel, value.key, value.label, known, text, verdict, why)
+    def judgement(verdict: Verdict, reason: str = "") -> Judgement:
+        return Judgement(kernel, value.key, value.label, baseline_text, candidate_text, verdict, reason)
 
-    if not before:
-        return judged("cannot tell", "the baseline does not have this metric")
-    if min(before) <= value.value <= max(before):
-        return judged("same")
-    if len(set(before)) > 1:
-        return judged("cannot tell", "the metric varied between the baseline runs")
-    if value.key in _ASSEMBLED and not same_tools:
-        return judged("cannot tell", "the baseline comes from another version of ptxas or another GPU")
+    if not baseline:
+        return judgement("cannot tell", "the baseline does not have this metric")
+    if min(baseline) <= value.value <= max(baseline):
+        return judgement("same")
+    if len(set(baseline)) > 1:
+        return judgement("cannot tell", "the metric varied between the baseline runs")
+    if value.key in _PTXAS_METRICS and not same_tools:
+        return judgement("cannot tell", "the baseline comes from another version of ptxas or another GPU")
     if value.better == "neither":
-        return judged("changed")
-    return judged("better" if (value.value < before[0]) == (value.better == "lower") else "worse")
+        return judgement("changed")
+    return judgement("better" if (value.value < baseline[0]) == (value.better == "lower") else "worse")
 
 
 @dataclass(frozen=True)
@@ -172,37 +180,39 @@ def time_interval(blocks: Sequence[tuple[float, float]]) -> TimeInterval | None:
     """Return the 99 % interval of the ratio of times from blocks (A, B); None for fewer than ``MIN_BLOCKS``."""
     if len(blocks) < MIN_BLOCKS:
         return None
-    logs = np.sort(np.log(np.array([after / before for before, after in blocks])))
-    cut = int(_TRIMMED * len(logs))
-    middle = logs[cut : len(logs) - cut]
-    deviation = float(np.clip(logs, middle[0], middle[-1]).std(ddof=1))
-    freedom = len(middle) - 1
-    error = deviation * math.sqrt((len(logs) - 1) / (freedom * len(middle)))
-    reach = _T_99[max(known for known in _T_99 if known <= freedom)] * error
-    mean = float(middle.mean())
-    return TimeInterval(math.exp(mean), math.exp(mean - reach), math.exp(mean + reach), math.exp(2 * reach))
+    logs = np.sort(np.log(np.array([candidate / baseline for baseline, candidate in blocks])))
+    trimmed = int(_TRIMMED_SHARE * len(logs))
+    kept_logs = logs[trimmed : len(logs) - trimmed]
+    deviation = float(np.clip(logs, kept_logs[0], kept_logs[-1]).std(ddof=1))
+    freedom = len(kept_logs) - 1
+    error = deviation * math.sqrt((len(logs) - 1) / (freedom * len(kept_logs)))
+    half_width = _T_99[max(degrees for degrees in _T_99 if degrees <= freedom)] * error
+    mean = float(kept_logs.mean())
+    return TimeInterval(
+        math.exp(mean), math.exp(mean - half_width), math.exp(mean + half_width), math.exp(2 * half_width)
+    )
 
 
-def judge_times(blocks: Mapping[str, Sequence[tuple[float, float]]], within: float) -> Iterator[Judgement]:
-    """Judge the times (s) of kernels from blocks (A, B); a difference of ``within``, e.g. 0.01, is none."""
-    for kernel, of_kernel in blocks.items():
-        interval = time_interval(of_kernel)
+def judge_times(blocks: Mapping[str, Sequence[tuple[float, float]]], tolerance: float) -> Iterator[Judgement]:
+    """Judge the times (s) of kernels from blocks (A, B); a difference of ``tolerance``, e.g. 0.01, is none."""
+    for kernel, kernel_blocks in blocks.items():
+        interval = time_interval(kernel_blocks)
         if interval is None:
             yield Judgement(kernel, "time", "time", "–", "–", "cannot tell", f"fewer than {MIN_BLOCKS} timed blocks")
             continue
-        before = math.exp(float(np.mean(np.log([before for before, _ in of_kernel]))))
+        baseline_time = math.exp(float(np.mean(np.log([baseline_time for baseline_time, _ in kernel_blocks]))))
         yield Judgement(
-            kernel, "time", "time", f"{before * 1e6:.4g} µs", f"{before * interval.ratio * 1e6:.4g} µs",
-            time_verdict(interval, within),
+            kernel, "time", "time", f"{baseline_time * 1e6:.4g} µs", f"{baseline_time * interval.ratio * 1e6:.4g} µs",
+            time_verdict(interval, tolerance),
             f"{interval.ratio - 1:+.2%} ({interval.low - 1:+.2%} to {interval.high - 1:+.2%}); the smallest"
             f" detectable change is {interval.detectable - 1:.2%}",
         )  # fmt: skip
 
 
-def time_verdict(interval: TimeInterval, within: float) -> Verdict:
-    """Return the verdict for an interval of ratios: a whole interval beyond ``within`` is a change."""
-    if interval.low > 1 + within:
+def time_verdict(interval: TimeInterval, tolerance: float) -> Verdict:
+    """Return the verdict for an interval of ratios: a whole interval beyond ``tolerance`` is a change."""
+    if interval.low > 1 + tolerance:
         return "worse"
-    if interval.high < 1 / (1 + within):
+    if interval.high < 1 / (1 + tolerance):
         return "better"
-    return "same" if 1 / (1 + within) <= interval.low and interval.high <= 1 + within else "cannot tell"
+    return "same" if 1 / (1 + tolerance) <= interval.low and interval.high <= 1 + tolerance else "cannot tell"

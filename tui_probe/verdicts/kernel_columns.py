@@ -46,12 +46,12 @@ def share_text(kernel: KernelFacts) -> str:
     return f"{share:.1%}" if standard_error < _MIN_ERROR_SHOWN else f"{100 * share:.1f} ±{standard_error:.1%}"
 
 
-def _in_milliseconds(read: Callable[[GpuTime], float | None]) -> Callable[[KernelFacts], float | None]:
+def _in_milliseconds(read_ns: Callable[[GpuTime], float | None]) -> Callable[[KernelFacts], float | None]:
     """A value in ns of a kernel's times, as milliseconds."""
 
     def value(kernel: KernelFacts) -> float | None:
         time = kernel.gpu_time
-        ns = None if time is None else read(time)
+        ns = None if time is None else read_ns(time)
         return None if ns is None else ns / 1e6
 
     return value
@@ -71,8 +71,8 @@ def _timed_variant(kernel: KernelFacts) -> str | None:
     return None if time is None else "probed" if time.only_probed else "original"
 
 
-def _sample_count(read: Callable[[GpuTime], int]) -> Callable[[KernelFacts], int | None]:
-    return lambda kernel: None if kernel.gpu_time is None else read(kernel.gpu_time)
+def _sample_count(read_count: Callable[[GpuTime], int]) -> Callable[[KernelFacts], int | None]:
+    return lambda kernel: None if kernel.gpu_time is None else read_count(kernel.gpu_time)
 
 
 _MEDIAN: Final = _in_milliseconds(lambda time: time.preferred_variant.median_ns)
@@ -107,9 +107,9 @@ def shown_columns(columns: Sequence[Column[KernelFacts]], kernels: Collection[Ke
     """Return the columns for a table of such kernels: where no launch was timed those of times are in data only, and
     where all probes are in PTX that of the mode.
     """
-    hidden = set(_REPLACED_KEYS if any(kernel.gpu_time is not None for kernel in kernels) else _TIME_KEYS)
-    hidden |= set() if any(kernel.mode == "graft" for kernel in kernels) else {"way"}
-    return [replace(column, text=None) if column.key in hidden else column for column in columns]
+    hidden_keys = set(_REPLACED_KEYS if any(kernel.gpu_time is not None for kernel in kernels) else _TIME_KEYS)
+    hidden_keys |= set() if any(kernel.mode == "graft" for kernel in kernels) else {"way"}
+    return [replace(column, text=None) if column.key in hidden_keys else column for column in columns]
 
 
 def by_time_share(kernels: Iterable[Kernel]) -> list[Kernel]:
@@ -122,10 +122,10 @@ def shape_text(dim: Dim3 | None, *, varies: bool) -> str:
     return units.extent(dim) + ("*" if varies else "")
 
 
-def before_after_text(before: int | None, after: int | None) -> str:
+def before_after_text(original: int | None, probed: int | None) -> str:
     """``18→24``; only ``18`` where there is nothing to compare with."""
-    first = NOT_MEASURED if before is None else str(before)
-    return first if after is None else f"{first}→{after}"
+    original_text = NOT_MEASURED if original is None else str(original)
+    return original_text if probed is None else f"{original_text}→{probed}"
 
 
 def ratio_text(ratio: float | None) -> str:
@@ -170,9 +170,9 @@ def _reason(kernel: KernelFacts | KernelSnapshot) -> tuple[str | None, str | Non
 
 def _failures(kernel: KernelFacts) -> str | None:
     """Failures with their places in the code; None without any."""
-    from tui_probe.verdicts.code_places import located_failures
+    from tui_probe.verdicts.code_places import located_failure_texts
 
-    return "; ".join(located_failures(kernel)) or None
+    return "; ".join(located_failure_texts(kernel)) or None
 
 
 def limiter_of(kernel: KernelFacts | KernelSnapshot) -> str | None:

@@ -156,11 +156,13 @@ class KernelFinding:
             launch = "" if self.launch is None else f"@{self.launch}"
             address = shell_word(f"{trace.directory}:{self.kernel.index}{launch}")
             commands.append(f"tui-probe show {self.finding.page} {address}")
-        probe = next((probe.name for probe in all_probes() if probe.question and probe.question.key == self._asks), "")
+        probe = next(
+            (probe.name for probe in all_probes() if probe.question and probe.question.key == self._next_question), ""
+        )
         return (*commands, *([probing_command(trace, probe)] if probe else []))
 
     @property
-    def _asks(self) -> str | None:
+    def _next_question(self) -> str | None:
         return self.finding.next_question or None
 
     @property
@@ -203,7 +205,7 @@ def findings_of_result(
 ) -> list[KernelFinding]:
     """Return the ``findings`` of one result; by default all of them."""
     probe = "" if result.probe == NO_PROBE else result.probe
-    sampled = result.sampled
+    sampled = result.is_sampled
     return [
         KernelFinding(kernel, finding, probe, result.launch, sampled, share, _absent_values(finding) if probe else ())
         for finding in (result.findings if findings is None else findings)
@@ -243,10 +245,10 @@ def key_findings(trace: Trace, kernel: KernelFacts, share: float | None = None) 
         for source in unjoined_sources(ViewSource(trace, kernel))
         if result_bytes(source) <= MAX_UNASKED_BYTES
     )
-    read = (result for result in results if result is not None)
+    readable = (result for result in results if result is not None)
     return tuple(
         finding
-        for result in (*read, *unprobed_findings(kernel))
+        for result in (*readable, *unprobed_findings(kernel))
         for finding in findings_of_result(kernel, result, share, best_findings(result))
     )
 
@@ -270,16 +272,19 @@ def losses_of(findings: Sequence[Loss]) -> list[Loss]:
 
     One about a line stands for those about the kernel as a whole.
     """
-    notable = [noted for noted in findings if noted.finding.stands_out or noted.finding.line]
-    located = {noted.probe for noted in notable if noted.finding.line}
-    probes = filter(None, map(probe_named, located))
-    answered = {probe.question.key for probe in probes if probe.question is not None}
-    by_grid = any(noted.finding.key == GRID_KEY for noted in notable)
+    notable = [finding for finding in findings if finding.finding.stands_out or finding.finding.line]
+    located_probes = {finding.probe for finding in notable if finding.finding.line}
+    probes = filter(None, map(probe_named, located_probes))
+    answered_questions = {probe.question.key for probe in probes if probe.question is not None}
+    has_grid_finding = any(finding.finding.key == GRID_KEY for finding in notable)
     losses = [
-        noted
-        for noted in notable
-        if not (by_grid and noted.finding.key == IDLE_SMS_KEY)
-        and (noted.finding.line or (noted.probe not in located and noted.finding.next_question not in answered))
+        finding
+        for finding in notable
+        if not (has_grid_finding and finding.finding.key == IDLE_SMS_KEY)
+        and (
+            finding.finding.line
+            or (finding.probe not in located_probes and finding.finding.next_question not in answered_questions)
+        )
     ]
     return sorted(losses, key=lambda loss: loss.order)
 
@@ -289,14 +294,14 @@ def _unread_finding(source: ViewSource, share: float | None) -> KernelFinding:
     probe = source.kernel.probe or ""
     command = f"tui-probe show summary {shell_word(f'{source.trace.directory}:{source.kernel.index}')}"
     finding = Finding(UNMEASURED_KEY, "not read", f"the result has {size}")
-    missing = Unmeasured("findings", _TOO_LARGE, command)
-    return KernelFinding(source.kernel.kernel, finding, probe, share=share, not_measured=(missing,))
+    unmeasured = Unmeasured("findings", _TOO_LARGE, command)
+    return KernelFinding(source.kernel.kernel, finding, probe, share=share, not_measured=(unmeasured,))
 
 
 def _problem_finding(kernel: KernelFacts, result: ResultFindings, share: float | None) -> KernelFinding:
     finding = Finding(UNMEASURED_KEY, "problem", printable(result.problem or ""))
-    missing = Unmeasured("findings", "result-unreadable" if result.unread else "probe-unknown")
-    return KernelFinding(kernel, finding, result.probe, result.launch, share=share, not_measured=(missing,))
+    unmeasured = Unmeasured("findings", "result-unreadable" if result.unread else "probe-unknown")
+    return KernelFinding(kernel, finding, result.probe, result.launch, share=share, not_measured=(unmeasured,))
 
 
 def _verdict_findings(kernel: KernelFacts) -> Iterator[KernelFinding]:
@@ -327,5 +332,5 @@ def _limiter_finding(kernel: KernelFacts, limiter: KernelLimiter) -> KernelFindi
     }
     unknown = ", ".join(limiter.verdict.unknown)
     absent = (Unmeasured(unknown, _NOT_COUNTED, limiter.command),) if unknown else ()
-    finding = Finding(LIMITER_KEY, "limited by", limiter.words, values=values, next_question=limiter.asks)
+    finding = Finding(LIMITER_KEY, "limited by", limiter.words, values=values, next_question=limiter.next_question)
     return KernelFinding(kernel, finding, not_measured=absent)

@@ -44,16 +44,22 @@ class KernelMatch:
     @property
     def probes_differ(self) -> bool:
         """Return whether the two ran under different probes, if known: then their costs differ."""
-        before, after = (side.trace.run_info for side in (self.baseline, self.candidate))
-        return bool(before and after and before.probe and after.probe and before.probe != after.probe)
+        baseline_run, candidate_run = (side.trace.run_info for side in (self.baseline, self.candidate))
+        return bool(
+            baseline_run
+            and candidate_run
+            and baseline_run.probe
+            and candidate_run.probe
+            and baseline_run.probe != candidate_run.probe
+        )
 
     @property
     def shape_texts(self) -> tuple[str, str]:
         """Grid and block: ``8``, ``8→16`` where they differ, ``several`` where launches vary."""
         if self.grid is not None and self.block is not None:
             return units.extent(self.grid), units.extent(self.block)
-        (grid, block), (later_grid, later_block) = _shape_texts(self.baseline), _shape_texts(self.candidate)
-        return _before_after_text(grid, later_grid), _before_after_text(block, later_block)
+        (grid, block), (candidate_grid, candidate_block) = _shape_texts(self.baseline), _shape_texts(self.candidate)
+        return _change_text(grid, candidate_grid), _change_text(block, candidate_block)
 
 
 def result_shape(trace: Trace, row: int) -> LaunchShape | None:
@@ -64,11 +70,17 @@ def result_shape(trace: Trace, row: int) -> LaunchShape | None:
 
 def match_pair(baseline: ViewSource, candidate: ViewSource) -> KernelMatch:
     """Two kernels or launches that are said to be the same."""
-    before, after = baseline.launch or baseline.kernel, candidate.launch or candidate.kernel
+    baseline_launch, candidate_launch = baseline.launch or baseline.kernel, candidate.launch or candidate.kernel
     varies = any(side.launch is None and _varies(side.kernel) for side in (baseline, candidate))
-    has_one_shape = not varies and (before.grid, before.block) == (after.grid, after.block)
+    has_one_shape = not varies and (baseline_launch.grid, baseline_launch.block) == (
+        candidate_launch.grid,
+        candidate_launch.block,
+    )
     return KernelMatch(
-        baseline, candidate, before.grid if has_one_shape else None, before.block if has_one_shape else None
+        baseline,
+        candidate,
+        baseline_launch.grid if has_one_shape else None,
+        baseline_launch.block if has_one_shape else None,
     )
 
 
@@ -77,9 +89,12 @@ def match_shapes(baseline: ViewSource, candidate: ViewSource) -> list[KernelMatc
     match = match_pair(baseline, candidate)
     if baseline.launch or candidate.launch or not (_varies(baseline.kernel) or _varies(candidate.kernel)):
         return [match]
-    before, after = _shape_counts(baseline), _shape_counts(candidate)
-    both = [shape for shape, _ in before.most_common() if shape in after][:MAX_SHAPES]
-    return [replace(match, has_results=not both), *(KernelMatch(baseline, candidate, *shape, shape) for shape in both)]
+    baseline_shapes, candidate_shapes = _shape_counts(baseline), _shape_counts(candidate)
+    common_shapes = [shape for shape, _ in baseline_shapes.most_common() if shape in candidate_shapes][:MAX_SHAPES]
+    return [
+        replace(match, has_results=not common_shapes),
+        *(KernelMatch(baseline, candidate, *shape, shape) for shape in common_shapes),
+    ]
 
 
 def _varies(kernel: KernelFacts) -> bool:
@@ -87,16 +102,16 @@ def _varies(kernel: KernelFacts) -> bool:
 
 
 def _shape_texts(source: ViewSource) -> tuple[str, str]:
-    launched, kernel = source.launch or source.kernel, source.kernel
-    several = source.launch is None
+    launch, kernel = source.launch or source.kernel, source.kernel
+    may_vary = source.launch is None
     return (
-        "several" if several and kernel.grid_varies else units.extent(launched.grid),
-        "several" if several and kernel.block_varies else units.extent(launched.block),
+        "several" if may_vary and kernel.grid_varies else units.extent(launch.grid),
+        "several" if may_vary and kernel.block_varies else units.extent(launch.block),
     )
 
 
-def _before_after_text(before: str, after: str) -> str:
-    return before if before == after else f"{before}→{after}"
+def _change_text(baseline: str, candidate: str) -> str:
+    return baseline if baseline == candidate else f"{baseline}→{candidate}"
 
 
 def _shape_counts(source: ViewSource) -> Counter[LaunchShape]:
@@ -113,14 +128,14 @@ def match_traces(baseline: Trace, candidate: Trace) -> tuple[list[KernelMatch], 
     matches: dict[int, KernelMatch] = {}
     candidate_kernels = _kernels_by_name(candidate)
     for name, kernels in _kernels_by_name(baseline).items():
-        for kernel, partner in _pair_kernels(kernels, candidate_kernels.get(name, [])):
-            matches[kernel.index] = match_pair(ViewSource(baseline, kernel), ViewSource(candidate, partner))
-    taken = {match.candidate.kernel.index for match in matches.values()}
+        for kernel, candidate_kernel in _pair_kernels(kernels, candidate_kernels.get(name, [])):
+            matches[kernel.index] = match_pair(ViewSource(baseline, kernel), ViewSource(candidate, candidate_kernel))
+    matched_candidates = {match.candidate.kernel.index for match in matches.values()}
     unmatched = [kernel for kernel in baseline.kernels if kernel.index not in matches]
     return (
         [matches[index] for index in sorted(matches)],
         unmatched,
-        [k for k in candidate.kernels if k.index not in taken],
+        [k for k in candidate.kernels if k.index not in matched_candidates],
     )
 
 
@@ -133,13 +148,15 @@ def _kernels_by_name(trace: Trace) -> dict[str, list[Kernel]]:
 
 def _pair_kernels(kernels: list[Kernel], candidates: list[Kernel]) -> Iterator[tuple[Kernel, Kernel]]:
     """Yield pairs of kernels of one name: first those of the same shape, each at most once, then others in order."""
-    left, unmatched = [], list(candidates)
+    unmatched_kernels, unmatched_candidates = [], list(candidates)
     for kernel in kernels:
         shape = kernel.grid, kernel.block
-        partner = next((other for other in unmatched if (other.grid, other.block) == shape), None)
-        if partner is None:
-            left.append(kernel)
+        match = next(
+            (candidate for candidate in unmatched_candidates if (candidate.grid, candidate.block) == shape), None
+        )
+        if match is None:
+            unmatched_kernels.append(kernel)
         else:
-            unmatched.remove(partner)
-            yield kernel, partner
-    yield from zip(left, unmatched, strict=False)
+            unmatched_candidates.remove(match)
+            yield kernel, match
+    yield from zip(unmatched_kernels, unmatched_candidates, strict=False)

@@ -153,10 +153,10 @@ _LOG_FIELDS: Final = [name for name in _COPIED_FIELDS if name not in _FOLDER_FIE
 def kernel_snapshot(kernel: KernelFacts, device: Device | None) -> KernelSnapshot:
     """Return a copy of ``kernel`` as it is now. Reads its ``process.log`` once, and the PTX of a bad access."""
     values = {name: getattr(kernel, name) for name in _COPIED_FIELDS}
-    from tui_probe.verdicts.code_places import located_failures  # reads code, by which the first frame would wait
+    from tui_probe.verdicts.code_places import located_failure_texts  # reads code, by which the first frame would wait
     from tui_probe.verdicts.probe_coverage import missing_reason
 
-    values["failures"] = located_failures(kernel)
+    values["failures"] = located_failure_texts(kernel)
     values["probe_reason"] = missing_reason(kernel)
     return KernelSnapshot(
         **values,

@@ -58,10 +58,10 @@ def warps_per_block(block: Dim3) -> int:
 
 def occupancy(blocks_per_sm: int | None, block: Dim3 | None, capability: str | None) -> float | None:
     """Resident warps of a kernel over the most an SM of this compute capability holds, in 0…1; None if unknown."""
-    most = _MAX_WARPS.get(capability or "")
-    if blocks_per_sm is None or block is None or most is None:
+    max_warps = _MAX_WARPS.get(capability or "")
+    if blocks_per_sm is None or block is None or max_warps is None:
         return None
-    return min(1.0, blocks_per_sm * warps_per_block(block) / most)
+    return min(1.0, blocks_per_sm * warps_per_block(block) / max_warps)
 
 
 def metric_pages(probe: Probe, metric: Metric) -> tuple[str, ...]:
@@ -69,29 +69,29 @@ def metric_pages(probe: Probe, metric: Metric) -> tuple[str, ...]:
 
     In the end the launches; each has its numbers there.
     """
-    named = [metric.page] if metric.page else []
+    named_pages = [metric.page] if metric.page else []
     lines = ["lines"] if probe.lines is not None else []
-    drawn = [kind.name for kind in probe.views]
-    drawn += ["timeline"] if probe.timeline is not None else []
-    drawn += ["latency"] if probe.waits is not None else []
-    both = [*drawn, *lines] if metric.is_time else [*lines, *drawn]
-    return tuple(dict.fromkeys([*named, *both, "launches"]))
+    drawings = [kind.name for kind in probe.views]
+    drawings += ["timeline"] if probe.timeline is not None else []
+    drawings += ["latency"] if probe.waits is not None else []
+    value_pages = [*drawings, *lines] if metric.is_time else [*lines, *drawings]
+    return tuple(dict.fromkeys([*named_pages, *value_pages, "launches"]))
 
 
 @dataclass(frozen=True, slots=True)
 class KernelValue:
-    """One number; ``value`` is None where it was not measured. ``show`` writes a value with its unit."""
+    """One number; ``value`` is None where it was not measured. ``format_value`` writes a value with its unit."""
 
     key: str
     label: str
     value: float | None
-    show: Callable[[float], str]
+    format_value: Callable[[float], str]
     better: Better = "lower"
     of_probe: bool = False
     """True if it is the cost of the probe, and says nothing of the program."""
     is_time: bool = False
     """True if it is a duration, or made of some."""
-    leads: bool = False
+    is_leading: bool = False
     """True if a kernel is judged by it where it was measured."""
     launches: int = 1
     """Number of launches; the value is their median, a number of faults their sum."""
@@ -120,12 +120,12 @@ class KernelValue:
     @property
     def ideal_text(self) -> str:
         """The ideal as it is shown; "" if it is not known."""
-        return "" if self.ideal is None else self.show(self.ideal)
+        return "" if self.ideal is None else self.format_value(self.ideal)
 
     @property
     def text(self) -> str:
         """The value as it is shown."""
-        return units.NOT_MEASURED if self.value is None else self.show(self.value)
+        return units.NOT_MEASURED if self.value is None else self.format_value(self.value)
 
 
 def launch_values(source: ViewSource) -> list[KernelValue]:
@@ -155,17 +155,17 @@ def _product(dim: Dim3 | None) -> int | None:
 
 
 def _shape_values(source: ViewSource) -> Iterator[KernelValue]:
-    at = source.launch or source.kernel
+    launch = source.launch or source.kernel
     if source.launch is None:
         yield KernelValue("launches", "launches", source.kernel.launches, _count_text, "neither")
-    yield KernelValue("blocks", "blocks", _product(at.grid), _count_text, "neither")
-    yield KernelValue("threads", "threads per block", _product(at.block), _count_text, "neither")
+    yield KernelValue("blocks", "blocks", _product(launch.grid), _count_text, "neither")
+    yield KernelValue("threads", "threads per block", _product(launch.block), _count_text, "neither")
 
 
 def _resource_values(source: ViewSource) -> Iterator[KernelValue]:
     kernel = source.kernel
     device = source.trace.state.device
-    filled = occupancy(kernel.blocks_per_sm, kernel.block, device.capability if device else None)
+    occupancy_share = occupancy(kernel.blocks_per_sm, kernel.block, device.capability if device else None)
     yield KernelValue("registers", "registers per thread", kernel.registers_pruned, _count_text)
     yield KernelValue("registers_probed", "registers, probed", kernel.registers_probed, _count_text, of_probe=True)
     yield KernelValue("spills", "spilled bytes", kernel.spills_pruned, _count_text)
@@ -174,13 +174,13 @@ def _resource_values(source: ViewSource) -> Iterator[KernelValue]:
     yield KernelValue(
         "blocks_per_sm", "blocks per SM", kernel.blocks_per_sm, _count_text, "neither"
     )  # occupancy judges
-    yield KernelValue("occupancy", "occupancy", filled, lambda share: f"{share:.0%}", "higher")
+    yield KernelValue("occupancy", "occupancy", occupancy_share, lambda share: f"{share:.0%}", "higher")
     yield KernelValue("probe_bytes", "probe memory", kernel.probe_bytes, units.size, "neither", of_probe=True)
 
 
 def _time_values(source: ViewSource) -> Iterator[KernelValue]:
     kernel = source.kernel
-    time = KernelValue("time_ms", "time", kernel.time_ms, _milliseconds_text, leads=True)
+    time = KernelValue("time_ms", "time", kernel.time_ms, _milliseconds_text, is_leading=True)
     originals = [] if source.trace.state.simulated else list(kernel.times.originals_ms)
     yield median_over_launches(time, originals) if originals else _sampled_time(time, kernel)
     yield KernelValue("time_probed_ms", "time, probed", kernel.time_probed_ms, _milliseconds_text, of_probe=True)
@@ -194,8 +194,8 @@ def _sampled_time(time: KernelValue, kernel: KernelFacts) -> KernelValue:
     of_launches = kernel.gpu_time.original if kernel.gpu_time else None
     if of_launches is None or of_launches.samples < MIN_FOR_QUARTILES:
         return replace(time, launches=of_launches.samples if of_launches else 1)
-    taken, weight = weighted_times(kernel.samples, probed=False)
-    low, high = (weighted_quantile(taken, weight, part) / 1e6 for part in (0.25, 0.75))
+    times, weight = weighted_times(kernel.samples, probed=False)
+    low, high = (weighted_quantile(times, weight, part) / 1e6 for part in (0.25, 0.75))
     return replace(time, launches=of_launches.samples, low=low, high=high)
 
 
@@ -210,9 +210,11 @@ def probe_values(
     each once.
     """
     values: dict[str, KernelValue] = {}
-    sources = [of_probe for of_probe in source.by_probe() if known_probe(of_probe.kernel).measured_waits is None]
-    for place, probed in enumerate(sources):
-        for kernel_value in _values_of_probe(probed, _part_of_progress(progress, place, len(sources)), problems, shape):
+    sources = [candidate for candidate in source.by_probe() if known_probe(candidate.kernel).measured_waits is None]
+    for place, probe_source in enumerate(sources):
+        for kernel_value in _values_of_probe(
+            probe_source, _part_of_progress(progress, place, len(sources)), problems, shape
+        ):
             # Of several probes that count the same, the first.
             values.setdefault(f"{kernel_value.key} {kernel_value.label}", kernel_value)
     yield from values.values()
@@ -229,23 +231,25 @@ def _values_of_probe(
     rows, left_out = _rows_to_read(source, shape, all_rows=sums_faults)
     if left_out:
         problems[f"{units.counted(left_out, 'older result')} are not part of the sums"] = None
-    seen: dict[str, tuple[KernelValue, list[float], list[float]]] = {}
+    values_by_key: dict[str, tuple[KernelValue, list[float], list[float]]] = {}
     results = []
     for place, row in enumerate(rows):
         progress(place / len(rows))
         results.append(analyse_result(source.trace, source.kernel, row))
     problems |= dict.fromkeys(result.problem for result in results if result.problem is not None)
-    extent, taken = comparable_results(results)
-    if problem := _excluded_text(len(taken), sum(result.analysis is not None for result in results), extent):
+    extent, comparable = comparable_results(results)
+    if problem := _excluded_text(len(comparable), sum(result.analysis is not None for result in results), extent):
         problems[problem] = None
-    summed = {value.key for result in taken for value in result.metric_values if value.metric.over_launches == "sum"}
-    for result in taken:
+    summed = {
+        value.key for result in comparable for value in result.metric_values if value.metric.over_launches == "sum"
+    }
+    for result in comparable:
         for kernel_value in _values_of_result(source, result):
             if kernel_value.value is not None:
-                _, values, ideals = seen.setdefault(kernel_value.key, (kernel_value, [], []))
+                _, values, ideals = values_by_key.setdefault(kernel_value.key, (kernel_value, [], []))
                 values.append(kernel_value.value)
                 ideals += [] if kernel_value.ideal is None else [kernel_value.ideal]
-    for kernel_value, values, ideals in seen.values():
+    for kernel_value, values, ideals in values_by_key.values():
         ideal = median(ideals) if len(ideals) == len(values) else None
         of_launches = replace(kernel_value, ideal=ideal)
         if sums_faults and kernel_value.key in summed:
@@ -262,16 +266,16 @@ def _rows_to_read(source: ViewSource, shape: LaunchShape | None, *, all_rows: bo
     rows = [row for row in source.kernel.result_rows if shape in (None, result_shape(source.trace, row))]
     if not all_rows:
         return rows[: -MAX_RESULTS - 1 : -1], 0
-    newest = [row for row, _ in newest_results(source.trace, rows)]
-    return newest, len(rows) - len(newest)
+    newest_rows = [row for row, _ in newest_results(source.trace, rows)]
+    return newest_rows, len(rows) - len(newest_rows)
 
 
-def _excluded_text(taken: int, known: int, extent: BlockExtent) -> str:
+def _excluded_text(used: int, analysed: int, extent: BlockExtent) -> str:
     """Return the note where not all results may be taken together."""
-    if taken == known:
+    if used == analysed:
         return ""
-    which = f"the results of {extent_text(extent)}" if extent else "the results of all blocks"
-    return f"results of different block samples are not combined: only {which} are used ({taken} of {known})"
+    subject = f"the results of {extent_text(extent)}" if extent else "the results of all blocks"
+    return f"results of different block samples are not combined: only {subject} are used ({used} of {analysed})"
 
 
 def _values_of_result(source: ViewSource, result: AnalysedResult) -> Iterator[KernelValue]:
@@ -298,6 +302,6 @@ def _value_of_metric(measurement: Measurement, *, simulated: bool) -> KernelValu
     better: Better = "neither" if simulated and metric.is_time else metric.better
     leads = metric.quantity == "launch cycles"
     return KernelValue(
-        metric.key, label, measurement.value, show, better, is_time=metric.is_time, leads=leads,
+        metric.key, label, measurement.value, show, better, is_time=metric.is_time, is_leading=leads,
         of_work=metric.of_work, ideal=measurement.ideal,
     )  # fmt: skip

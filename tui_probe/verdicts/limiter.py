@@ -68,7 +68,7 @@ def kernel_limiter(kernel: KernelFacts) -> KernelLimiter | None:
     question = latency_question(kernel)
     if question is None:
         return limiter
-    return replace(limiter, asks=question.key, asked=f"{question.text} run {question.option}")
+    return replace(limiter, next_question=question.key, question_text=f"{question.text} run {question.option}")
 
 
 def limiter_from_results(
@@ -152,40 +152,42 @@ def limiter_summary(kernel: KernelFacts, limiter: KernelLimiter | None) -> tuple
 
 
 def _newest_results(kernel: KernelFacts) -> Iterator[AnalysedResult]:
-    for probed in kernel.by_probe():
-        if any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(probed).metrics):
-            newest = (
-                analyse_result(probed.trace, probed, row)
-                for row in islice(reversed(probed.result_rows), RESULTS_AVERAGED)
+    for probed_kernel in kernel.by_probe():
+        if any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(probed_kernel).metrics):
+            newest_results = (
+                analyse_result(probed_kernel.trace, probed_kernel, row)
+                for row in islice(reversed(probed_kernel.result_rows), RESULTS_AVERAGED)
             )
-            yield from (result for result in newest if result.analysis is not None and result.sample is None)
+            yield from (result for result in newest_results if result.analysis is not None and result.sample is None)
 
 
 def _has_counts(demand: Demand) -> bool:
-    counted = (demand.size, demand.sectors, demand.tensor, demand.instructions, demand.fp32, demand.dram)
-    return any(count is not None for count in counted)
+    counts = (demand.size, demand.sectors, demand.tensor, demand.instructions, demand.fp32, demand.dram)
+    return any(count is not None for count in counts)
 
 
 def _demand(results: Sequence[AnalysedResult], kernels: Sequence[KernelFacts]) -> Demand:
-    means = quantity_means(results)
+    mean_of = quantity_means(results)
     milliseconds = [kernel.time_ms for kernel in kernels if _timed_without_probe(kernel) and kernel.time_ms is not None]
     grids = [kernel.grid for kernel in kernels if kernel.grid is not None and not kernel.grid_varies]
     return Demand(
         seconds=fmean(milliseconds) / 1e3 if milliseconds else None,
         blocks=prod(grids[0]) if grids else None,
-        size=_sum_if_known(means, "bytes read", "bytes written"),
-        sectors=first_known(means.get("sectors"), _sum_if_known(means, "load sectors", "store sectors")),
-        shared=max((means[name] for name in ("shared requests", "shared wavefronts") if name in means), default=None),
-        memory=means.get("memory instructions"),
-        instructions=means.get("instructions"),
-        fp32=means.get("fp32 instructions"),
-        fp64=means.get("fp64 instructions"),
-        fp16=first_known(
-            means.get("half instructions"), _sum_if_known(means, "fp16 instructions", "bf16 instructions")
+        size=_sum_if_known(mean_of, "bytes read", "bytes written"),
+        sectors=first_known(mean_of.get("sectors"), _sum_if_known(mean_of, "load sectors", "store sectors")),
+        shared=max(
+            (mean_of[name] for name in ("shared requests", "shared wavefronts") if name in mean_of), default=None
         ),
-        tensor=first_known(means.get("tensor operations as half"), means.get("tensor operations")),
-        wgmma=means.get("wgmma instructions"),
-        footprint=means.get("footprint"),
+        memory=mean_of.get("memory instructions"),
+        instructions=mean_of.get("instructions"),
+        fp32=mean_of.get("fp32 instructions"),
+        fp64=mean_of.get("fp64 instructions"),
+        fp16=first_known(
+            mean_of.get("half instructions"), _sum_if_known(mean_of, "fp16 instructions", "bf16 instructions")
+        ),
+        tensor=first_known(mean_of.get("tensor operations as half"), mean_of.get("tensor operations")),
+        wgmma=mean_of.get("wgmma instructions"),
+        footprint=mean_of.get("footprint"),
     )
 
 
@@ -204,8 +206,8 @@ def quantity_means(results: Iterable[AnalysedResult]) -> dict[str, float]:
 
 
 def _sum_if_known(demand: Mapping[str, float], *quantities: Quantity) -> float | None:
-    known = [demand[quantity] for quantity in quantities if quantity in demand]
-    return sum(known) if len(known) == len(quantities) else None
+    known_values = [demand[quantity] for quantity in quantities if quantity in demand]
+    return sum(known_values) if len(known_values) == len(quantities) else None
 
 
 def _reachable_bytes(kernel: KernelFacts) -> float | None:

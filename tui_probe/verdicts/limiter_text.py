@@ -41,9 +41,9 @@ class KernelLimiter:
     """Unit of the counts of instructions: PTX, SASS, or some in each."""
     cause: str = ""
     """Reason why warps wait, from a probe of waits; "" for other limiters and without such a probe."""
-    asks: str = ""
+    next_question: str = ""
     """Key of the question that tells more where no unit is near its peak, or none is known to be; "" for none."""
-    asked: str = ""
+    question_text: str = ""
     """The question with the option of a run that answers it."""
 
     @property
@@ -56,7 +56,7 @@ class KernelLimiter:
         return f"instructions counted in {' and '.join(codes)}{note}"
 
     @property
-    def short(self) -> str:
+    def short_text(self) -> str:
         """Text for a column, ``memory (L2) 83%``; ``–`` if unknown."""
         verdict = self.verdict
         if verdict.limit is None:
@@ -97,7 +97,7 @@ class KernelLimiter:
             "share": verdict.share,
             "words": self.words,
             "units": [
-                {"unit": share.unit, "level": share.level or None, "share": share.share, "certain": share.certain}
+                {"unit": share.unit, "level": share.level or None, "share": share.share, "certain": share.is_certain}
                 for share in verdict.shares
             ],
             "counted_in": list(self.counted_in),
@@ -118,7 +118,7 @@ def limiter_texts(limiter: KernelLimiter) -> tuple[str, ...]:
                 limiter.level,
                 _unmeasured_text(limiter),
                 f"to measure: {limiter.command}" if limiter.command else "",
-                limiter.asked,
+                limiter.question_text,
             ),
         )
     )
@@ -177,10 +177,10 @@ def _unknown_limiter_text(limiter: KernelLimiter) -> str:
 
 def _longest_unit_text(limiter: KernelLimiter) -> str:
     """Return the unit that would take longest; "" if only one of several units was counted."""
-    demands, missing = limiter.relative, uncounted(limiter.verdict)
-    if not demands or (missing and len(demands) == 1):
+    demands, missing_counts = limiter.relative, uncounted(limiter.verdict)
+    if not demands or (missing_counts and len(demands) == 1):
         return ""
-    counts = "incomplete counts" if missing else "counts"
+    counts = "incomplete counts" if missing_counts else "counts"
     return f"; from {counts}, {_unit_text(demands[0])} would be the busiest unit of an A100"
 
 
@@ -199,7 +199,9 @@ def _utilization_text(limiter: KernelLimiter) -> str:
     shares = [share for share in limiter.verdict.shares if share.share >= _MIN_UTILIZATION_SHOWN] or list(
         limiter.verdict.shares[:1]
     )
-    parts = [f"{share.name} {'' if share.certain else '≤ '}{_percent(share.share)}" for share in shares[:_UNITS_SHOWN]]
+    parts = [
+        f"{share.name} {'' if share.is_certain else '≤ '}{_percent(share.share)}" for share in shares[:_UNITS_SHOWN]
+    ]
     return f"utilization: {', '.join(parts)}" if parts else ""
 
 

@@ -85,8 +85,8 @@ class ProbeCoverage:
             recorded = f"{self.graphs.probed} of {units.counted(self.graphs.kernels, 'kernel')} recorded"
             sentence += f", {percent(self.graphs.share)} in graph replays ({recorded})"
         unprobed = [_part_text(text, part) for text, part in self.left_out[:_MAX_REASONS]]
-        if more := sum(part.kernels for _, part in self.left_out[_MAX_REASONS:]):
-            unprobed.append(units.counted(more, "more kernel"))
+        if unlisted := sum(part.kernels for _, part in self.left_out[_MAX_REASONS:]):
+            unprobed.append(units.counted(unlisted, "more kernel"))
         return f"{sentence}; not probed: {'; '.join(unprobed)}" if unprobed else sentence
 
     def record(self) -> dict[str, Any]:
@@ -171,16 +171,16 @@ def missing_reason(kernel: KernelFacts) -> Reason | None:
 
 def library_name(reason: Reason) -> str:
     """Return the usual name of a reason's closed library: ``cuDNN`` for ``libcudnn_cnn.so.9``."""
-    listed = listed_reasons().get(_CLOSED_LIBRARY)
-    match = None if listed is None else listed.pattern.fullmatch(reason.text)
+    reason_kind = listed_reasons().get(_CLOSED_LIBRARY)
+    match = None if reason_kind is None else reason_kind.pattern.fullmatch(reason.text)
     name = match["library"] if match else "a closed library"
-    plain = name.removeprefix("lib")
-    return next((known for start, known in _LIBRARIES.items() if plain.startswith(start)), printable(name))
+    stem = name.removeprefix("lib")
+    return next((usual_name for start, usual_name in _LIBRARIES.items() if stem.startswith(start)), printable(name))
 
 
 def _part_text(reason: str, part: CoveragePart) -> str:
-    counted = units.counted(part.kernels, "kernel")
-    return f"{counted} {reason}" if reason.startswith(_OF_LIBRARY) else f"{counted} ({reason})"
+    kernel_count = units.counted(part.kernels, "kernel")
+    return f"{kernel_count} {reason}" if reason.startswith(_OF_LIBRARY) else f"{kernel_count} ({reason})"
 
 
 def percent(share: float) -> str:
@@ -235,10 +235,16 @@ def unused_probes(trace: Trace) -> list[UnmeasuredProbe]:
     kernels = [kernel for kernel in trace.kernels if kernel.launches]
     if not kernels or trace.state.is_running or not _saves_results(trace):
         return []
-    named = tuple(dict.fromkeys(name for kernel in kernels for name in kernel.named_probes))
-    asked = (trace.run_info.probes if trace.run_info is not None else ()) or named
-    unused = [(name, _kernels_with_sites(kernels, name)) for name in asked if not _has_result(kernels, name)]
-    return [UnmeasuredProbe(name, _run_reason(left, name)) for name, left in unused if left]
+    kernel_probes = tuple(dict.fromkeys(name for kernel in kernels for name in kernel.named_probes))
+    requested_probes = (trace.run_info.probes if trace.run_info is not None else ()) or kernel_probes
+    unused_names = [
+        (name, _kernels_with_sites(kernels, name)) for name in requested_probes if not _has_result(kernels, name)
+    ]
+    return [
+        UnmeasuredProbe(name, _run_reason(kernels_with_sites, name))
+        for name, kernels_with_sites in unused_names
+        if kernels_with_sites
+    ]
 
 
 def unmeasured_texts(probes: Iterable[UnmeasuredProbe]) -> Iterator[str]:
@@ -248,9 +254,9 @@ def unmeasured_texts(probes: Iterable[UnmeasuredProbe]) -> Iterator[str]:
     by_reason: dict[str, list[UnmeasuredProbe]] = {}
     for unmeasured in probes:
         by_reason.setdefault(unmeasured.reason.replace(unmeasured.probe, ""), []).append(unmeasured)
-    for same in by_reason.values():
-        names = ", ".join(printable(unmeasured.probe) for unmeasured in same)
-        yield f"not measured by -p {names}: {printable(same[0].reason)}"
+    for same_reason in by_reason.values():
+        names = ", ".join(printable(unmeasured.probe) for unmeasured in same_reason)
+        yield f"not measured by -p {names}: {printable(same_reason[0].reason)}"
 
 
 def _saves_results(trace: Run) -> bool:
@@ -275,8 +281,8 @@ def _kernels_with_sites(kernels: Iterable[Kernel], name: str) -> list[Kernel]:
 
 def _run_reason(kernels: Iterable[Kernel], name: str) -> str:
     """The usual reason of the kernels."""
-    (reason, number), *others = Counter(_kernel_reason(kernel, name) for kernel in kernels).most_common()
-    return f"{units.counted(number, 'kernel')} {reason}" if others else f"every kernel {reason}"
+    (reason, number), *other_reasons = Counter(_kernel_reason(kernel, name) for kernel in kernels).most_common()
+    return f"{units.counted(number, 'kernel')} {reason}" if other_reasons else f"every kernel {reason}"
 
 
 def _kernel_reason(kernel: Kernel, name: str) -> str:
@@ -302,8 +308,8 @@ def _unserved_reason(probed: ProbedKernel) -> str:
     launches, stated = probed.launches, _stated_reason(probed)
     if stated is None and not probed.kernel.launches_probed:
         stated = usual_launch_reason(probed.kernel)
-    why = f": {stated.text}" if stated else ""
+    cause = f": {stated.text}" if stated else ""
     if launches < len(probed.kernel.named_probes):
         times = "once" if launches == 1 else f"{launches} times"
-        return f"ran {times}, with other probes{why}"
-    return f"ran without the probe{why}"
+        return f"ran {times}, with other probes{cause}"
+    return f"ran without the probe{cause}"

@@ -44,7 +44,7 @@ class Roof:
     fp32: float | None = None
     """Operations on fp32 that are not matrix instructions."""
 
-    def at(self, intensity: float) -> float | None:
+    def rate_at(self, intensity: float) -> float | None:
         """The most operations per second at an intensity; None where a limit is not known."""
         if self.peak is None or self.bandwidth is None:
             return None
@@ -98,7 +98,7 @@ class RooflinePoint:
         """Achieved, as a share of the roof above it; None without operations."""
         if not self.intensity or self.operations_per_second is None:
             return None
-        limit = roof.at(self.intensity)
+        limit = roof.rate_at(self.intensity)
         return None if not limit else self.operations_per_second / limit
 
 
@@ -125,8 +125,8 @@ def roofline_points(
 def device_roof(traces: Sequence[Trace], bandwidth: Bandwidth | float | None, peak: float | None) -> Roof:
     """The limits of the first device that the traces report; as measured or given, else by its data sheet."""
     device = next((trace.state.device for trace in traces if trace.state.device), None)
-    known = None if isinstance(bandwidth, float) else bandwidth
-    machine = None if device is None else peak_rates(device, known)
+    measurements = None if isinstance(bandwidth, float) else bandwidth
+    machine = None if device is None else peak_rates(device, measurements)
     rate = bandwidth if isinstance(bandwidth, float) else None if machine is None else machine.memory
     if machine is None:
         return Roof(peak, rate)
@@ -137,21 +137,22 @@ def _kernel_point(
     kernels: Sequence[Kernel], bandwidth: Bandwidth | float | None, counters: NcuBytes | None
 ) -> RooflinePoint | None:
     results = list(chain.from_iterable(_unsampled_results(kernel) for kernel in kernels))
-    means = quantity_means(results)
-    limited = limiter_from_results(results, kernels, bandwidth, counters)
-    read, written = means.get("bytes read"), means.get("bytes written")
-    sizes = None if read is None or written is None else read + written
-    operations = _operations(means)
-    if sizes is None and operations is None and limited is None:
+    mean_of = quantity_means(results)
+    limiter = limiter_from_results(results, kernels, bandwidth, counters)
+    bytes_read, bytes_written = mean_of.get("bytes read"), mean_of.get("bytes written")
+    sizes = None if bytes_read is None or bytes_written is None else bytes_read + bytes_written
+    operations = _operations(mean_of)
+    if sizes is None and operations is None and limiter is None:
         return None
-    seconds = None if limited is None else limited.demand.seconds
+    seconds = None if limiter is None else limiter.demand.seconds
     problem = _missing_values(kernels, sizes, operations, seconds)
-    first = kernels[0]
+    first_kernel = kernels[0]
     return RooflinePoint(
-        first.name, first.demangled, sizes, operations, seconds, problem, (first.trace.directory, first.index),
-        None if limited is None else limited.verdict,
-        () if limited is None else limiter_texts(limited),
-        None if limited is None else limited.limit,
+        first_kernel.name, first_kernel.demangled, sizes, operations, seconds, problem,
+        (first_kernel.trace.directory, first_kernel.index),
+        None if limiter is None else limiter.verdict,
+        () if limiter is None else limiter_texts(limiter),
+        None if limiter is None else limiter.limit,
     )  # fmt: skip
 
 
@@ -168,12 +169,14 @@ def _operations(quantities: Mapping[str, float]) -> float | None:
 def _missing_values(
     kernels: Sequence[Kernel], sizes: float | None, operations: float | None, seconds: float | None
 ) -> str | None:
-    both = probe_measuring_all(("bytes read", "tensor operations"))
+    common_probe = probe_measuring_all(("bytes read", "tensor operations"))
+    bytes_option = probe_option_for("bytes read") if common_probe is None else f"-p {common_probe}"
+    operations_option = probe_option_for("tensor operations") if common_probe is None else f"-p {common_probe}"
     lacking = [
         text
         for text, value in (
-            (f"bytes ({probe_option_for('bytes read') if both is None else f'-p {both}'})", sizes),
-            (f"operations ({probe_option_for('tensor operations') if both is None else f'-p {both}'})", operations),
+            (f"bytes ({bytes_option})", sizes),
+            (f"operations ({operations_option})", operations),
             ("time (--benchmark)", seconds),
         )
         if value is None

@@ -38,7 +38,7 @@ SCHEMA_VERSION: Final = 1
 MAX_CHARS: Final = 4000
 """Characters of a brief, if no number is given."""
 _MAX_KERNELS: Final = 8
-_MANY: Final = 100
+_MAX_RANKED_KERNELS: Final = 100
 """Kernels above which shares are estimated without reading results."""
 _MAX_FINDINGS: Final = 3
 """Findings of a kernel."""
@@ -67,13 +67,15 @@ class KernelBrief:
         name = shorten(printable(self.kernel.demangled), _NAME_CELLS)
         launches = units.counted(self.kernel.launches, "launch")
         verdict = self.verdict.removeprefix(f"{NO_TIMES}; ")  # the head of the brief says so
-        yield _cut(f"{share:>4}  #{self.kernel.index} {name}, {launches}: {verdict}")
+        yield _shortened(f"{share:>4}  #{self.kernel.index} {name}, {launches}: {verdict}")
         for loss in self.losses:
             mark = "!" if loss.finding.stands_out else "-"
-            yield _cut(f"    {mark} {loss.finding.label}: {finding_text(self.kernel, loss.finding)}{_gain_text(loss)}")
+            yield _shortened(
+                f"    {mark} {loss.finding.label}: {finding_text(self.kernel, loss.finding)}{_gain_text(loss)}"
+            )
             if loss.finding.stands_out and loss.finding.advice and loss.finding.advice not in advice:
                 advice.add(loss.finding.advice)
-                yield _cut(f"      fix: {loss.finding.advice}")
+                yield _shortened(f"      fix: {loss.finding.advice}")
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record; its findings are in a list of the document."""
@@ -100,15 +102,15 @@ class NextCommand:
 
 @dataclass(frozen=True, slots=True)
 class RunBrief:
-    """The kernels with the largest shares, ``others`` that are left out, and what to run next."""
+    """The kernels with the largest shares, ``omitted`` that are left out, and what to run next."""
 
     trace: Trace
     share_of: str
     kernels: Sequence[KernelBrief]
-    others: int
+    omitted: int
     others_share: float | None
     coverage: str
-    next: Sequence[NextCommand]
+    next_commands: Sequence[NextCommand]
     failures: Sequence[str] = ()
     """A line per kernel that failed."""
 
@@ -119,14 +121,16 @@ class RunBrief:
 
     def text(self, max_chars: int = MAX_CHARS, *, ascii_only: bool = False) -> str:
         """Return the brief as lines of at most ``max_chars`` characters together."""
-        shown = to_ascii if ascii_only else str
-        lines, after = [*map(shown, self._head())], [*map(shown, self._next_lines())]
-        room = max_chars - sum(len(line) + 1 for line in [*lines, *after])
+        encode = to_ascii if ascii_only else str
+        lines, last_lines = [*map(encode, self._head())], [*map(encode, self._next_lines())]
+        room = max_chars - sum(len(line) + 1 for line in [*lines, *last_lines])
         advice: set[str] = set()
-        kernels = [shown(line) for brief in self.kernels for line in brief.lines(advice)]
+        kernels = [encode(line) for brief in self.kernels for line in brief.lines(advice)]
         if kernels:
             kernels = ["", *fit_lines(kernels, max(room - 1, 0), self.report_command)]
-        return "".join(f"{line}\n" for line in fit_lines([*lines, *kernels, *after], max_chars, self.report_command))
+        return "".join(
+            f"{line}\n" for line in fit_lines([*lines, *kernels, *last_lines], max_chars, self.report_command)
+        )
 
     def record(self) -> dict[str, Any]:
         """Return the brief as data, without a limit."""
@@ -144,8 +148,8 @@ class RunBrief:
             "covered": self.coverage or None,
             "share_of": self.share_of or None,
             "kernels": [brief.record() for brief in self.kernels],
-            "kernels_omitted": self.others,
-            "next": [command.record() for command in self.next],
+            "kernels_omitted": self.omitted,
+            "next": [command.record() for command in self.next_commands],
             "findings": [finding.record() for finding in findings],
         }
 
@@ -156,30 +160,30 @@ class RunBrief:
 
     def _head(self) -> Iterator[str]:
         state = self.trace.state
-        yield _cut(f"{printable(state.command) or 'unknown command'}: {exit_text(self.trace)}", _TEXT_CELLS // 2)
+        yield _shortened(f"{printable(state.command) or 'unknown command'}: {exit_text(self.trace)}", _TEXT_CELLS // 2)
         kernels = f"{units.counted(state.kernels, 'kernel')}, {units.counted(state.launches, 'launch')}"
         device = "" if state.device is None else f"{printable(state.device.name)}; "
-        yield _cut(f"{device}{kernels}, {units.count(state.launches_probed)} probed")
+        yield _shortened(f"{device}{kernels}, {units.count(state.launches_probed)} probed")
         if state.simulated:
             yield "simulated GPU: counts are exact, clocks and cycles come from a model"
-        yield from (_cut(failure) for failure in self.failures)
+        yield from (_shortened(failure) for failure in self.failures)
         if self.coverage:
-            yield _cut(f"probed: {self.coverage}")
+            yield _shortened(f"probed: {self.coverage}")
         basis = f"; shares are of {self.share_of}" if self.share_of else ""
         yield f"{units.counted(len(self.kernels), 'kernel')}{self._others_text()}{basis}"
 
     def _others_text(self) -> str:
-        if not self.others:
+        if not self.omitted:
             return ""
         share = "" if self.others_share is None else f" with {self.others_share:.0%} of {self.share_of}"
-        return f" of {units.count(len(self.kernels) + self.others)}; the others{share}: {self.report_command}"
+        return f" of {units.count(len(self.kernels) + self.omitted)}; the others{share}: {self.report_command}"
 
     def _next_lines(self) -> list[str]:
-        lines = [line for command in self.next for line in (f"  {command.question}", f"    {command.command}")]
+        lines = [line for command in self.next_commands for line in (f"  {command.question}", f"    {command.command}")]
         return ["", "next:", *lines] if lines else []
 
 
-def _cut(text: str, cells: int = _TEXT_CELLS) -> str:
+def _shortened(text: str, cells: int = _TEXT_CELLS) -> str:
     return cut_middle(text, cells)[:cells]
 
 
@@ -190,10 +194,10 @@ def _gain_text(loss: KernelFinding) -> str:
 
 def run_brief(trace: Trace) -> RunBrief:
     """Return the brief of a trace. Reads the newest results of a few kernels."""
-    many = len(trace.kernels) > _MANY
-    ranked = many_ranked_kernels(trace) if many else ranked_kernels(trace)
-    known = {kernel.index for kernel, _ in ranked.kernels}
-    unranked = [(kernel, None) for kernel in trace.kernels if kernel.index not in known]
+    has_many = len(trace.kernels) > _MAX_RANKED_KERNELS
+    ranked = many_ranked_kernels(trace) if has_many else ranked_kernels(trace)
+    ranked_indices = {kernel.index for kernel, _ in ranked.kernels}
+    unranked = [(kernel, None) for kernel in trace.kernels if kernel.index not in ranked_indices]
     pairs = [*ranked.kernels, *unranked]
     briefs, findings = [], []
     for kernel, share in pairs[:_MAX_KERNELS]:
@@ -203,28 +207,28 @@ def run_brief(trace: Trace) -> RunBrief:
     shares = [share for _, share in pairs[_MAX_KERNELS:] if share is not None]
     return RunBrief(
         trace,
-        ranked.of,
+        ranked.share_of,
         briefs,
         len(pairs) - len(briefs),
         sum(shares) if shares else None,
-        _coverage_text(trace, many=many),
+        _coverage_text(trace, has_many=has_many),
         list(_next_commands(trace, findings))[:_MAX_COMMANDS],
         list(failure_lines(trace.kernels)),
     )
 
 
-def _coverage_text(trace: Trace, *, many: bool) -> str:
+def _coverage_text(trace: Trace, *, has_many: bool) -> str:
     """Return the probed share in words, with the reasons unless there are too many kernels to ask each."""
-    if many:
-        probed = sum(kernel.launches_probed > 0 for kernel in trace.kernels)
-        return f"{units.count(probed)} of {units.counted(len(trace.kernels), 'kernel')}"
+    if has_many:
+        probed_count = sum(kernel.launches_probed > 0 for kernel in trace.kernels)
+        return f"{units.count(probed_count)} of {units.counted(len(trace.kernels), 'kernel')}"
     coverage = probe_coverage(trace)
     return "" if coverage is None else coverage.sentence
 
 
 def _verdict(kernel: Kernel, findings: Sequence[KernelFinding]) -> str:
     """Return the limiter in words, else why it is not known."""
-    by_key = {found.finding.key: found.finding.words for found in findings}
+    by_key = {finding.finding.key: finding.finding.words for finding in findings}
     if LIMITER_KEY in by_key:
         return by_key[LIMITER_KEY]
     if UNPROBED_KEY in by_key:
@@ -248,15 +252,15 @@ def _all_commands(trace: Trace, findings: Sequence[KernelFinding]) -> Iterator[N
         yield NextCommand("all lines of the kernel with the largest loss", f"tui-probe show {page} {address}")
     questions = {probe.question.key: (probe.question.text, probe.name) for probe in all_probes() if probe.question}
     for finding in ranked:
-        leads = finding.finding.stands_out or finding.finding.key == LIMITER_KEY
-        if leads and finding.finding.next_question in questions:
+        is_leading = finding.finding.stands_out or finding.finding.key == LIMITER_KEY
+        if is_leading and finding.finding.next_question in questions:
             question, probe = questions[finding.finding.next_question]
             yield NextCommand(question, probing_command(trace, probe))
     if command := measuring_command(trace):
         yield NextCommand("results of every probe of the run", command)
-    for missing in (missing for finding in findings for missing in finding.not_measured):
-        if missing.command:
-            yield NextCommand(f"not measured: {missing.what}", missing.command)
+    for unmeasured in (unmeasured for finding in findings for unmeasured in finding.not_measured):
+        if unmeasured.command:
+            yield NextCommand(f"not measured: {unmeasured.what}", unmeasured.command)
     limiter = probe_measuring_all(LIMITER_QUANTITIES)
     if limiter and not any(finding.finding.key == LIMITER_KEY for finding in findings):
         yield NextCommand("what limits each kernel", probing_command(trace, limiter))

@@ -44,14 +44,14 @@ _RESULTS_AVERAGED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class RankedKernels:
-    """Kernels with their shares, the largest first. ``of`` is what the shares are of, "" where there are none."""
+    """Kernels with their shares, the largest first. ``share_of`` is what the shares are of, "" where there are none."""
 
-    of: str
+    share_of: str
     kernels: list[tuple[Kernel, float | None]]
 
     def title(self, *, simulated: bool) -> str:
         """Return the words by which every table of them is headed."""
-        return sorting_title(self.of, simulated=simulated)
+        return sorting_title(self.share_of, simulated=simulated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,19 @@ class RunFindings:
         return {"findings": [finding.record() for finding in self.findings], "findings_omitted": omitted}
 
 
-def run_findings(trace: Trace, most: int = MAX_KERNELS) -> RunFindings:
-    """Return the losses of the ``most`` kernels with the largest shares, with the limiter of each and what was not
-    measured. Reads their newest results.
+def run_findings(trace: Trace, max_kernels: int = MAX_KERNELS) -> RunFindings:
+    """Return the losses of the ``max_kernels`` kernels with the largest shares, with the limiter of each and what was
+    not measured. Reads their newest results.
     """
     ranked = ranked_kernels(trace).kernels
-    known = {kernel.index for kernel, _ in ranked}
-    kernels = [*ranked, *((kernel, None) for kernel in trace.kernels if kernel.index not in known)]
-    findings = [finding for kernel, share in kernels[:most] for finding in notable_findings(trace, kernel, share)]
-    return RunFindings(trace, sorted(findings, key=lambda finding: finding.order), len(kernels) - len(kernels[:most]))
+    ranked_indices = {kernel.index for kernel, _ in ranked}
+    kernels = [*ranked, *((kernel, None) for kernel in trace.kernels if kernel.index not in ranked_indices)]
+    findings = [
+        finding for kernel, share in kernels[:max_kernels] for finding in notable_findings(trace, kernel, share)
+    ]
+    return RunFindings(
+        trace, sorted(findings, key=lambda finding: finding.order), len(kernels) - len(kernels[:max_kernels])
+    )
 
 
 def whole_run_record(trace: Trace) -> dict[str, Any]:
@@ -92,8 +96,8 @@ def whole_run_record(trace: Trace) -> dict[str, Any]:
 def notable_findings(trace: Trace, kernel: Kernel, share: float | None) -> list[KernelFinding]:
     """Return the losses of a kernel, then its limiter and what was not measured."""
     findings = kernel_findings(trace, kernel, share)
-    about = [noted for noted in findings if noted.finding.key in (LIMITER_KEY, UNMEASURED_KEY, UNPROBED_KEY)]
-    return [*losses_of(findings), *about]
+    verdicts = [noted for noted in findings if noted.finding.key in (LIMITER_KEY, UNMEASURED_KEY, UNPROBED_KEY)]
+    return [*losses_of(findings), *verdicts]
 
 
 def ranked_kernels(trace: Trace, latest: float | None = None) -> RankedKernels:
@@ -104,13 +108,13 @@ def ranked_kernels(trace: Trace, latest: float | None = None) -> RankedKernels:
     """
     if any(kernel.time_share is not None for kernel in trace.kernels):
         kernels = [kernel for kernel in trace.kernels if kernel.result_rows or kernel.time_share is not None]
-        of, shares = GPU_TIME, [kernel.time_share for kernel in kernels]
+        basis, shares = GPU_TIME, [kernel.time_share for kernel in kernels]
     else:
         kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
-        of, shares = _shares_of_cycles(kernels, latest)
+        basis, shares = _shares_of_cycles(kernels, latest)
     faulty, ranked = faulty_kernels(trace), {kernel.index for kernel in kernels}
-    others = [(kernel, None) for kernel in trace.kernels if kernel.name in faulty and kernel.index not in ranked]
-    return RankedKernels(of, [*_by_share(kernels, shares), *others])
+    faulty_only = [(kernel, None) for kernel in trace.kernels if kernel.name in faulty and kernel.index not in ranked]
+    return RankedKernels(basis, [*_by_share(kernels, shares), *faulty_only])
 
 
 def cycle_shares(trace: Trace) -> dict[int, float]:
@@ -157,17 +161,17 @@ def _shares_of_cycles(kernels: Sequence[Kernel], latest: float | None) -> tuple[
 
 def mean_cycles(kernel: Kernel) -> float | None:
     """Return the mean cycles of its newest launches, where one of its probes counts them in all blocks."""
-    for probed in kernel.by_probe():
-        if any(metric.quantity == LAUNCH_CYCLES for metric in known_probe(probed).metrics):
-            newest = (
-                analyse_result(probed.trace, probed, row)
-                for row in islice(reversed(probed.result_rows), _RESULTS_AVERAGED)
+    for probed_kernel in kernel.by_probe():
+        if any(metric.quantity == LAUNCH_CYCLES for metric in known_probe(probed_kernel).metrics):
+            newest_results = (
+                analyse_result(probed_kernel.trace, probed_kernel, row)
+                for row in islice(reversed(probed_kernel.result_rows), _RESULTS_AVERAGED)
             )
-            counted = (value for result in newest for value in _unsampled_values(result))
-            cycles = [value.value for value in counted if value.metric.quantity == LAUNCH_CYCLES]
-            known = [value for value in cycles if value is not None]
-            if known:
-                return fmean(known)
+            values = (value for result in newest_results for value in _unsampled_values(result))
+            cycles = [value.value for value in values if value.metric.quantity == LAUNCH_CYCLES]
+            known_cycles = [value for value in cycles if value is not None]
+            if known_cycles:
+                return fmean(known_cycles)
     return None
 
 
@@ -184,7 +188,7 @@ class KernelBound:
     share: float | None
     findings: tuple[KernelFinding, ...]
     """Findings of each probe: the flagged ones, else the first."""
-    limited: KernelLimiter | None = None
+    limiter: KernelLimiter | None = None
     """The unit that limits it; None where nothing was counted that tells."""
 
     def record(self) -> dict[str, Any]:
@@ -192,7 +196,7 @@ class KernelBound:
         return {
             "kernel": self.kernel.index,
             "share": self.share,
-            "limited_by": None if self.limited is None else self.limited.record(),
+            "limited_by": None if self.limiter is None else self.limiter.record(),
             "findings": [{"probe": of_probe.probe or None, **of_probe.finding.record()} for of_probe in self.findings],
             "not_measured_by": [probe.record() for probe in unmeasured_probes(self.kernel)],
         }
@@ -200,12 +204,12 @@ class KernelBound:
 
 @dataclass(frozen=True, slots=True)
 class RunBounds:
-    """The kernels of a run, the largest share first. ``of`` is what the shares are of, "" where there are none.
+    """The kernels of a run, the largest share first. ``share_of`` is what the shares are of, "" where there are none.
 
     ``unread`` kernels have results that were not read.
     """
 
-    of: str
+    share_of: str
     kernels: list[KernelBound]
     unread: int = 0
 
@@ -224,11 +228,11 @@ def kernel_bounds(trace: Trace, seconds: float | None = None) -> RunBounds:
         for kernel, share in faulty_first[:_MAX_BOUNDS]
         if latest is None or time.monotonic() < latest
     ]
-    if ranked.of:
+    if ranked.share_of:
         bounds.sort(key=lambda bound: -(bound.share or 0.0))
     else:
         bounds.sort(key=_first_loss_order)
-    return RunBounds(ranked.of, bounds, len(ranked.kernels) - len(bounds))
+    return RunBounds(ranked.share_of, bounds, len(ranked.kernels) - len(bounds))
 
 
 def _first_loss_order(bound: KernelBound) -> FindingOrder:

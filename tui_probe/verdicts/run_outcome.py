@@ -91,16 +91,16 @@ def measuring_options(trace: Trace) -> list[str]:
     run = trace.run_info
     if unmeasured is None or run is None or run.probe is None or trace.state.is_running or unended_numbers(trace):
         return []
-    named = [word for probe in run.probe.split(", ") for word in ("-p", probe)]
-    return ["-p", unmeasured.probe] if run.options.get("replay") else ["--replay", *named]
+    probe_options = [word for probe in run.probe.split(", ") for word in ("-p", probe)]
+    return ["-p", unmeasured.probe] if run.options.get("replay") else ["--replay", *probe_options]
 
 
 def budget_lines(trace: Trace) -> Iterator[str]:
     """A sentence for each budget that refused something."""
     for budget in _known_budgets(trace):
         yield f"{_budget_text(budget)}; raise with {BUDGET_OPTIONS[budget.name]}"
-    if trace.state.budgets.keys() - {"log-bytes"} and (kept := _trace_loss_text(trace)):
-        yield kept
+    if trace.state.budgets.keys() - {"log-bytes"} and (loss_text := _trace_loss_text(trace)):
+        yield loss_text
 
 
 def budget_record(trace: Trace) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def budget_record(trace: Trace) -> dict[str, Any]:
     ``kept`` is that of the kernel that lost most launches, and in how many ``other_kernels`` not all were kept; None
     where no budget left launches out.
     """
-    reached = [
+    reached_budgets = [
         {
             "name": budget.name,
             "reached": budget.is_reached,
@@ -119,23 +119,23 @@ def budget_record(trace: Trace) -> dict[str, Any]:
         }
         for budget in _known_budgets(trace)
     ]
-    cut = _kernels_with_losses(trace) if trace.state.budgets.keys() - {"log-bytes"} else []
-    worst = max(cut, key=_lost_launches, default=None)
+    cut_kernels = _kernels_with_losses(trace) if trace.state.budgets.keys() - {"log-bytes"} else []
+    worst = max(cut_kernels, key=_lost_launches, default=None)
     largest_loss = worst and {
         "kernel": worst.name,
         "results": worst.launches_saved,
         "launches": worst.launches,
-        "other_kernels": len(cut) - 1,
+        "other_kernels": len(cut_kernels) - 1,
     }
-    return {"reached": reached, "kept": largest_loss}
+    return {"reached": reached_budgets, "kept": largest_loss}
 
 
 def largest_loss_text(rows: Iterable[KernelSnapshot]) -> str:
     """Return the loss of the probed kernel that lost most launches, ``kept 64 of 20 000 launches of saxpy``; "" for
     none.
     """
-    probed = (row for row in rows if row.status == "probed" and row.launches > row.results)
-    worst = max(probed, key=lambda row: row.launches - row.results, default=None)
+    candidates = (row for row in rows if row.status == "probed" and row.launches > row.results)
+    worst = max(candidates, key=lambda row: row.launches - row.results, default=None)
     return "" if worst is None else _kept_launches_text(worst.results, worst.launches, worst.name)
 
 
@@ -166,12 +166,16 @@ def _budget_text(budget: BudgetEvent) -> str:
 
 def _trace_loss_text(trace: Trace) -> str:
     """Return how many launches were saved of the kernel that lost most; "" if none lost any."""
-    cut = _kernels_with_losses(trace)
-    if not cut:
+    cut_kernels = _kernels_with_losses(trace)
+    if not cut_kernels:
         return ""
-    worst = max(cut, key=_lost_launches)
-    others = f"; launches of {units.counted(len(cut) - 1, 'other kernel')} were dropped, too" if len(cut) > 1 else ""
-    return _kept_launches_text(worst.launches_saved, worst.launches, worst.name) + others
+    worst = max(cut_kernels, key=_lost_launches)
+    others_text = (
+        f"; launches of {units.counted(len(cut_kernels) - 1, 'other kernel')} were dropped, too"
+        if len(cut_kernels) > 1
+        else ""
+    )
+    return _kept_launches_text(worst.launches_saved, worst.launches, worst.name) + others_text
 
 
 def _kept_launches_text(results: int, launches: int, kernel: str) -> str:
@@ -185,8 +189,8 @@ def _kernels_with_losses(trace: Trace) -> list[Kernel]:
 def _lost_launches(kernel: Kernel) -> int:
     """Launches without a result of a kernel that was, or might have been, probed."""
     reason = kernel.stated_reason
-    possible = kernel.status == "probed" or (reason is not None and reason.code in _BUDGET_REASONS)
-    return kernel.launches - kernel.launches_saved if possible else 0
+    may_be_probed = kernel.status == "probed" or (reason is not None and reason.code in _BUDGET_REASONS)
+    return kernel.launches - kernel.launches_saved if may_be_probed else 0
 
 
 def head_lines(trace: Trace, cells: int | None = None) -> list[str]:
@@ -263,8 +267,8 @@ def _missing_result_texts(trace: Trace) -> Iterator[str]:
     """Numbers of probed launches without a result, with the reason."""
     state = trace.state
     if state.launches_dropped:
-        why = f": {printable(state.dropped_reason)}" if state.dropped_reason else ""
-        yield f"{units.counted(state.launches_dropped, 'result')} not kept{why}"
+        reason = f": {printable(state.dropped_reason)}" if state.dropped_reason else ""
+        yield f"{units.counted(state.launches_dropped, 'result')} not kept{reason}"
     if unsaved := trace.results_unsaved:
         yield f"at least {units.counted(unsaved, 'result')} not saved: {_UNSAVED_REASON}"
 
@@ -273,8 +277,8 @@ def _truncated_log_text(trace: Trace) -> str:
     """Say that the log is truncated, and count the results in the trace that it does not name."""
     unnamed = trace.results_unnamed
     results = f" and does not name {units.counted(unnamed, 'result file')} in result/" if unnamed else ""
-    inside = " in the middle of a line" if trace.log_ends_inside_line else ""
-    return f"event.log is truncated{inside}{results}; later events are not counted"
+    place_text = " in the middle of a line" if trace.log_ends_inside_line else ""
+    return f"event.log is truncated{place_text}{results}; later events are not counted"
 
 
 def _truncated_results_text(trace: Trace, cut: Mapping[int, int]) -> str:
@@ -294,23 +298,25 @@ def _failure_entries(kernels: Iterable[Kernel]) -> Iterator[tuple[str, str]]:
         yield "" if place else "failed", text
 
 
-def context_error_text(trace: Trace, failed: ContextFailed) -> str:
+def context_error_text(trace: Trace, event: ContextFailed) -> str:
     """Explain the error that ended the program's GPU context, and name a tool that finds its cause.
 
     Kernels that ran unprobed are not among those named: only of probed launches is it known what had a result.
     """
-    known = len(trace.kernels)
+    kernel_count = len(trace.kernels)
     names = [
         shorten(printable(trace.kernels[index].demangled), _KERNEL_NAME_WIDTH)
-        for index in failed.kernels
-        if index < known
+        for index in event.kernels
+        if index < kernel_count
     ]
-    launched = f" Launched since the last result: {', '.join(names)}." if names else ""
+    launch_text = f" Launched since the last result: {', '.join(names)}." if names else ""
     command = printable(trace.state.command) or "PROGRAM"
-    ended = f"{failed.name} ({failed.error}) ended the GPU context; the program received the error.{launched}"
+    end_text = f"{event.name} ({event.error}) ended the GPU context; the program received the error.{launch_text}"
     if trace.state.simulated:
-        return ended + (" The findings describe the fault." if faulty_kernels(trace) else "")
-    return f"{ended} A probe writes only to its own maps, so check the program's kernels: compute-sanitizer {command}"
+        return end_text + (" The findings describe the fault." if faulty_kernels(trace) else "")
+    return (
+        f"{end_text} A probe writes only to its own maps, so check the program's kernels: compute-sanitizer {command}"
+    )
 
 
 def _stop_reason(trace: Trace) -> str:
@@ -318,8 +324,8 @@ def _stop_reason(trace: Trace) -> str:
     are.
     """
     stops = [text.partition(" ") for text in trace.state.troubles if text.startswith(_STOP_EVENTS)]
-    word, _, why = stops[-1] if stops else ("", "", "")
-    return "" if word == "save-resumed" else why.partition(": ")[0]
+    word, _, reason = stops[-1] if stops else ("", "", "")
+    return "" if word == "save-resumed" else reason.partition(": ")[0]
 
 
 def head_record(trace: Trace) -> dict[str, Any]:

@@ -62,61 +62,61 @@ class RunVerdict:
     def sentence(self) -> str:
         """``matmul, 62% of the time: memory (L2) 83%``; "" where nothing was found."""
         share = "" if self.share is None else f", {self.share:.0%} of the time"
-        return f"{_short(self.kernel)}{share}: {self.text}" if self.text else ""
+        return f"{_short_name(self.kernel)}{share}: {self.text}" if self.text else ""
 
     @property
     def column(self) -> str:
         """Text for a column, the limiter first: ``memory (L2) 83%, matmul``."""
-        return f"{self.text}, {_short(self.kernel)}" if self.text else ""
+        return f"{self.text}, {_short_name(self.kernel)}" if self.text else ""
 
-    def change_since(self, before: RunVerdict, *, same_probe: bool) -> str:
+    def change_since(self, earlier: RunVerdict, *, same_probe: bool) -> str:
         """``matmul 1.20 ms → 810 µs (-32.5%); limit latency → memory (L2)``; "" where nothing is known to differ.
 
         Without times the probe decides which kernel is named and how, so it is compared with the
         ``same_probe``.
         """
-        if not self.kernel or not before.kernel:
+        if not self.kernel or not earlier.kernel:
             return ""
-        if self.kernel != before.kernel:
-            if self.share is not None and before.share is not None:
-                return f"most time: {_short(before.kernel)} → {_short(self.kernel)}"
-            return f"was {before.sentence}" if same_probe and before.text else ""
-        parts = [_time_change(self, before)]
-        if self.limit and before.limit:
-            parts.append(f"limiter {before.limit} → {self.limit}" if self.limit != before.limit else "")
-        elif same_probe and before.text and self.text != before.text:
-            parts.append(f"was {before.text}")
+        if self.kernel != earlier.kernel:
+            if self.share is not None and earlier.share is not None:
+                return f"most time: {_short_name(earlier.kernel)} → {_short_name(self.kernel)}"
+            return f"was {earlier.sentence}" if same_probe and earlier.text else ""
+        parts = [_time_change(self, earlier)]
+        if self.limit and earlier.limit:
+            parts.append(f"limiter {earlier.limit} → {self.limit}" if self.limit != earlier.limit else "")
+        elif same_probe and earlier.text and self.text != earlier.text:
+            parts.append(f"was {earlier.text}")
         return "; ".join(filter(None, parts))
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return shorten(printable(name), _NAME_WIDTH)
 
 
-def _time_change(now: RunVerdict, before: RunVerdict) -> str:
-    if now.milliseconds is None or not before.milliseconds:
+def _time_change(current: RunVerdict, earlier: RunVerdict) -> str:
+    if current.milliseconds is None or not earlier.milliseconds:
         return ""
-    change = now.milliseconds / before.milliseconds - 1
+    change = current.milliseconds / earlier.milliseconds - 1
     if abs(change) < _SAME_TIME_SHARE:
         return "time unchanged"
-    time_before, time_now = (units.duration(value / 1e3) for value in (before.milliseconds, now.milliseconds))
-    return f"{_short(now.kernel)} {time_before} → {time_now} ({change * 100:+.1f}%)"
+    time_before, time_now = (units.duration(value / 1e3) for value in (earlier.milliseconds, current.milliseconds))
+    return f"{_short_name(current.kernel)} {time_before} → {time_now} ({change * 100:+.1f}%)"
 
 
 def run_verdict(trace: Trace) -> RunVerdict:
     """Return the verdict on a trace; reads the newest result of one kernel, or of the first few if none was timed."""
-    measured = [kernel for kernel in trace.kernels if kernel.result_rows]
-    timed = [kernel for kernel in measured if kernel.time_share is not None]
+    measured_kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
+    timed = [kernel for kernel in measured_kernels if kernel.time_share is not None]
     if timed:
         return _kernel_verdict(trace, max(timed, key=lambda kernel: kernel.time_share or 0.0))
-    verdicts = [_kernel_verdict(trace, kernel) for kernel in measured[:_MAX_KERNELS]]
+    verdicts = [_kernel_verdict(trace, kernel) for kernel in measured_kernels[:_MAX_KERNELS]]
     return max(verdicts, key=_rank, default=RunVerdict())
 
 
 def _kernel_verdict(trace: Trace, kernel: Kernel) -> RunVerdict:
     limiter = kernel_limiter(kernel)
     limit = limiter.limit if limiter is not None else None
-    text = limiter.short if limiter is not None and limit else _flagged_text(trace, kernel)
+    text = limiter.short_text if limiter is not None and limit else _flagged_text(trace, kernel)
     return RunVerdict(kernel.demangled, text, limit, kernel.time_share, kernel.time_ms)
 
 
@@ -138,30 +138,30 @@ class VerdictCache:
     """
 
     def __init__(self) -> None:
-        self._known = read_state_record(VERDICTS_FILE)
-        self._changed = False
+        self._records = read_state_record(VERDICTS_FILE)
+        self._has_changes = False
 
-    def of(self, directory: Path) -> RunVerdict:
+    def verdict_of(self, directory: Path) -> RunVerdict:
         """Return the verdict on a run that has ended, cached or read; an empty one if it cannot be read."""
         try:
             log = (directory / LOG).stat()
         except OSError:
             return RunVerdict()
         stamp, name = [log.st_size, log.st_mtime_ns], str(directory.absolute())
-        known = _verdict_from_record(self._known.get(name), stamp)
-        if known is not None:
-            return known
+        cached = _verdict_from_record(self._records.get(name), stamp)
+        if cached is not None:
+            return cached
         verdict = RunVerdict() if log.st_size > MAX_LOG_BYTES else _verdict_of_directory(directory)
-        self._known.pop(name, None)
-        self._known[name] = {"stamp": stamp, **asdict(verdict)}
-        self._changed = True
+        self._records.pop(name, None)
+        self._records[name] = {"stamp": stamp, **asdict(verdict)}
+        self._has_changes = True
         return verdict
 
     def keep(self) -> None:
         """Write them into the user's state folder, if there are new ones."""
-        if self._changed:
-            self._changed = False
-            write_state(VERDICTS_FILE, json.dumps(dict([*self._known.items()][-MAX_VERDICTS:])))
+        if self._has_changes:
+            self._has_changes = False
+            write_state(VERDICTS_FILE, json.dumps(dict([*self._records.items()][-MAX_VERDICTS:])))
 
 
 def _verdict_of_directory(directory: Path) -> RunVerdict:

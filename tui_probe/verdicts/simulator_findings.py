@@ -100,8 +100,8 @@ def _place_key(kernel: KernelFacts, fault: dict[str, Any]) -> tuple[object, ...]
     """Key of faults that are one finding: the kind, and the source lines of the accesses."""
     sites = (fault["place"], fault.get("other"))
     lines = [_pruned_line(kernel, site) if isinstance(site, dict) else None for site in sites]
-    named = (source_position(_source(kernel, line)) or line for line in lines)
-    return (fault["kind"], fault.get("space"), *named, *([] if lines[0] else [str(fault["place"])]))
+    positions = (source_position(_source(kernel, line)) or line for line in lines)
+    return (fault["kind"], fault.get("space"), *positions, *([] if lines[0] else [str(fault["place"])]))
 
 
 @lru_cache(maxsize=256)
@@ -111,13 +111,13 @@ def _parsed(text: str) -> dict[str, Any] | None:
         fault = parse_json(text)
     except ValueError:
         return None
-    known = isinstance(fault, dict) and fault.get("kind") in _LABELS and isinstance(fault.get("place"), dict)
-    return fault if known else None
+    is_fault = isinstance(fault, dict) and fault.get("kind") in _LABELS and isinstance(fault.get("place"), dict)
+    return fault if is_fault else None
 
 
 def _finding(kernel: KernelFacts, fault: dict[str, Any], instructions: int = 1) -> Finding:
-    kind, here, other = fault["kind"], fault["place"], fault.get("other")
-    line = _pruned_line(kernel, here)
+    kind, site, other_site = fault["kind"], fault["place"], fault.get("other")
+    line = _pruned_line(kernel, site)
     values = {
         "fault": kind,
         "space": fault.get("space") or None,
@@ -126,18 +126,18 @@ def _finding(kernel: KernelFacts, fault: dict[str, Any], instructions: int = 1) 
         "value": fault.get("value"),
         "accesses": fault.get("count"),
         "launch": _launch(fault),
-        **_place_values("", kernel, here, line),
+        **_place_values("", kernel, site, line),
     }
-    if isinstance(other, dict):
-        values |= _place_values("other_", kernel, other, _pruned_line(kernel, other))
-    what = _what(fault)
+    if isinstance(other_site, dict):
+        values |= _place_values("other_", kernel, other_site, _pruned_line(kernel, other_site))
+    access_text = _access_text(fault)
     launch = _launch(fault)
-    here_text = _where(kernel, here, line, instructions) + (f", launch {launch}" if launch is not None else "")
-    text = "; ".join(filter(None, (what, here_text, _other(kernel, other))))
+    here_text = _site_text(kernel, site, line, instructions) + (f", launch {launch}" if launch is not None else "")
+    text = "; ".join(filter(None, (access_text, here_text, _conflict_text(kernel, other_site))))
     page = "ptx" if line else ""
     return Finding(
         kind, _LABELS[kind], printable(text), page=page, line=line, stands_out=True, values=values,
-        advice=_advice(fault), brief=printable(f"{_LABELS[kind]}: {what}"), wrong_result=kind != "unchecked",
+        advice=_advice(fault), brief=printable(f"{_LABELS[kind]}: {access_text}"), wrong_result=kind != "unchecked",
     )  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def _place_values(prefix: str, kernel: KernelFacts, site: dict[str, Any], line: 
     }
 
 
-def _what(fault: dict[str, Any]) -> str:
+def _access_text(fault: dict[str, Any]) -> str:
     """``store of 4 B to global memory, 8 bytes after an allocation of 4096 bytes at 0x7f00, value 0x1``."""
     access, size, space = _access(fault["place"]), fault.get("size"), fault.get("space")
     detail = str(fault.get("detail") or "")
@@ -205,7 +205,7 @@ def _opcode(site: dict[str, Any]) -> str:
     return next((word for word in parts if not word.startswith(("@", "{"))), "")
 
 
-def _where(kernel: KernelFacts, site: dict[str, Any], line: int | None, instructions: int = 1) -> str:
+def _site_text(kernel: KernelFacts, site: dict[str, Any], line: int | None, instructions: int = 1) -> str:
     """``st.global.u32 PTX:32 copy.cu:4 (2 instructions), block (0, 0, 0), thread (3, 0, 0)``."""
     opcode = _opcode(site)
     position = place(line, _source(kernel, line), opcode) if line else _unresolved(site, opcode)
@@ -221,15 +221,15 @@ def _unresolved(site: dict[str, Any], opcode: str) -> str:
     return f"{opcode} line {number} of its PTX" if number else ""
 
 
-def _other(kernel: KernelFacts, other: Any) -> str:
-    if not isinstance(other, dict):
+def _conflict_text(kernel: KernelFacts, site: Any) -> str:
+    if not isinstance(site, dict):
         return ""
-    place = _where(kernel, other, _pruned_line(kernel, other))
-    if other.get("access") == "waits":
+    place = _site_text(kernel, site, _pruned_line(kernel, site))
+    if site.get("access") == "waits":
         return f"another thread waits at {place}"
-    if other.get("access") == "ends":
+    if site.get("access") == "ends":
         return f"another thread ended without reaching this barrier; its last position is {place}"
-    return f"conflicts with the {other.get('access')} at {place}"
+    return f"conflicts with the {site.get('access')} at {place}"
 
 
 def _coordinates(numbers: Any) -> str | None:
@@ -252,7 +252,9 @@ def _pruned_line(kernel: KernelFacts, site: dict[str, Any]) -> int | None:
         return None
     lines = read_within(path, PTX_TEXT).decode("utf-8", "replace").split("\n")
     name = str(site.get("function"))
-    start = next((at for at, line in enumerate(lines) if name in line and (".entry" in line or ".func" in line)), 0)
+    start = next(
+        (index for index, line in enumerate(lines) if name in line and (".entry" in line or ".func" in line)), 0
+    )
     of_function = [(number, _one_spaced(line)) for number, line in enumerate(lines[start:], start + 1)]
     first_in_line = [number for number, line in of_function if line.startswith(text)]
     anywhere = [number for number, line in of_function for _ in range(line.count(text))]  # several in a line

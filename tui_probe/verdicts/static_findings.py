@@ -106,7 +106,7 @@ def _usual_blocks(kernel: KernelFacts) -> int | None:
         return prod(kernel.grid)
     rows, launches = kernel.rows, kernel.trace.launches
     step = max(1, len(rows) // _GRIDS_READ)
-    return int(median(prod(launches[rows[at]].grid) for at in range(0, len(rows), step)))
+    return int(median(prod(launches[rows[index]].grid) for index in range(0, len(rows), step)))
 
 
 def _grid_finding(kernel: KernelFacts) -> Iterator[Finding]:
@@ -132,9 +132,9 @@ def _grid_finding(kernel: KernelFacts) -> Iterator[Finding]:
 def _fill_values(fill: GridFill) -> dict[str, Evidence]:
     """Return the numbers of a grid; those of a GPU that it did not run on are modelled."""
     provenance: Provenance = "counted" if fill.gpu == _OWN_GPU else "modelled"
-    idle = {"idle_sms": Evidence(round(fill.idle_share * fill.sms), "SMs", 0, provenance)}
+    idle_sms = {"idle_sms": Evidence(round(fill.idle_share * fill.sms), "SMs", 0, provenance)}
     return {
-        **(idle if fill.leaves_sms_idle else {}),
+        **(idle_sms if fill.leaves_sms_idle else {}),
         "blocks": counted(fill.blocks),
         "sms": Evidence(fill.sms, "SMs", None, provenance),
         "resident_blocks_per_sm": counted(fill.resident),

@@ -44,17 +44,17 @@ class StuckAnswer:
     """Option of a further run of the program, which records the warps."""
 
 
-def stuck_answer(trace: Trace, *, running: bool) -> StuckAnswer:
+def stuck_answer(trace: Trace, *, is_running: bool) -> StuckAnswer:
     """Return the warps of the last launch that does not end; if the run has no watchdog, how to run with one."""
     watchdog = _watchdog_seconds(trace)
     if not watchdog:
-        return StuckAnswer(_no_watchdog_text(trace)) if running else StuckAnswer(rerun_option=WATCHDOG_OPTION)
+        return StuckAnswer(_no_watchdog_text(trace)) if is_running else StuckAnswer(rerun_option=WATCHDOG_OPTION)
     if not trace.state.stuck:
         return StuckAnswer(f"no launch has run longer than {watchdog:g} s")
-    last = trace.state.stuck[-1]
-    if last.reason is not None:
-        return StuckAnswer(f"launch {last.launch} does not end: {last.reason.sentence}", last.kernel)
-    return StuckAnswer(kernel=last.kernel, page=watchdog_page())
+    last_event = trace.state.stuck[-1]
+    if last_event.reason is not None:
+        return StuckAnswer(f"launch {last_event.launch} does not end: {last_event.reason.sentence}", last_event.kernel)
+    return StuckAnswer(kernel=last_event.kernel, page=watchdog_page())
 
 
 def _watchdog_seconds(trace: Run) -> float | None:
@@ -66,12 +66,13 @@ def _watchdog_seconds(trace: Run) -> float | None:
 def _no_watchdog_text(trace: Trace) -> str:
     """Return why a run without a watchdog shows no warps while it runs, and the launch that does not end."""
     unwatched = [event for kernel in trace.kernels for event in _unwatched_launches(kernel)]
-    last = max(unwatched, key=lambda event: event.launch, default=None)
-    if last is None:
+    last_event = max(unwatched, key=lambda event: event.launch, default=None)
+    if last_event is None:
         return f"this run has no watchdog; after the run, press K to run the program again with {WATCHDOG_OPTION}"
-    name = shorten(trace.kernels[last.kernel].demangled, _NAME_CELLS)
+    name = shorten(trace.kernels[last_event.kernel].demangled, _NAME_CELLS)
     return (
-        f"launch {last.launch} of {name} has run for over {last.seconds:.0f} s. End the program (Ctrl-C twice, t);"
+        f"launch {last_event.launch} of {name} has run for over {last_event.seconds:.0f} s."
+        " End the program (Ctrl-C twice, t);"
         f" then press K to run it with {WATCHDOG_OPTION}"
     )
 
@@ -90,20 +91,20 @@ def kernels_with_unended_launches(trace: Trace) -> set[int]:
 def _unwatched_launches(kernel: KernelFacts) -> list[LaunchStuck]:
     """Return the launches of a kernel that had not ended when they were reported, and whose warps are unknown."""
     stuck = [event for event in kernel.trace.state.stuck if event.kernel == kernel.index and event.reason is not None]
-    ended = set(kernel.samples.snapshot().column("launch").tolist()) if stuck else set()
-    return [event for event in stuck if event.launch not in ended]
+    ended_launches = set(kernel.samples.snapshot().column("launch").tolist()) if stuck else set()
+    return [event for event in stuck if event.launch not in ended_launches]
 
 
 def unended_finding(kernel: KernelFacts) -> Iterator[Finding]:
     """Yield the last launch that does not end, of those that were reported, else of those that were saved."""
-    saved = [launch.number for launch in unended_launches(kernel.trace) if launch.index == kernel.index]
+    saved_launches = [launch.number for launch in unended_launches(kernel.trace) if launch.index == kernel.index]
     reported = _unwatched_launches(kernel)
     if reported:
-        yield _reported_finding(kernel, reported[-1], is_saved=reported[-1].launch in saved)
-    elif saved:
-        text = f"launch {saved[-1]} had not ended when the process ended or was interrupted"
-        values: dict[str, Number | Evidence] = {"launch": counted(saved[-1]), "seconds": timed(None, "s")}
-        yield _finding("not complete", text, _extract_advice(kernel, saved[-1]), values)
+        yield _reported_finding(kernel, reported[-1], is_saved=reported[-1].launch in saved_launches)
+    elif saved_launches:
+        text = f"launch {saved_launches[-1]} had not ended when the process ended or was interrupted"
+        values: dict[str, Number | Evidence] = {"launch": counted(saved_launches[-1]), "seconds": timed(None, "s")}
+        yield _finding("not complete", text, _extract_advice(kernel, saved_launches[-1]), values)
 
 
 def _reported_finding(kernel: KernelFacts, event: LaunchStuck, *, is_saved: bool) -> Finding:
@@ -117,8 +118,8 @@ def _reported_finding(kernel: KernelFacts, event: LaunchStuck, *, is_saved: bool
         reason = "" if event.reason is None else event.reason.sentence
         advice = f"the warps of the launch are not known: {reason}"
     else:
-        again = f"tui-probe run --again {shell_word(kernel.trace.directory)} {WATCHDOG_OPTION}"
-        advice = f"to see where the warps of the launch are, run again: {again}"
+        rerun_command = f"tui-probe run --again {shell_word(kernel.trace.directory)} {WATCHDOG_OPTION}"
+        advice = f"to see where the warps of the launch are, run again: {rerun_command}"
     values: dict[str, Number | Evidence] = {"launch": counted(event.launch), "seconds": timed(event.seconds, "s")}
     return _finding("does not end" if is_long else "not complete", text, advice, values)
 

@@ -120,14 +120,14 @@ def peak_rates(device: Device, bandwidth: Bandwidth | None = None, *, simulated:
         rate(_HALF.get(kind)), rate(REQUESTS_A_CLOCK), tensor, mma, memory,
         next((bytes_ for part, bytes_ in _L2.items() if part in device.name), None), l2_size, simulated,
     )  # fmt: skip
-    return machine if bandwidth is None else _with_measured(machine, bandwidth)
+    return machine if bandwidth is None else _with_measured_rates(machine, bandwidth)
 
 
 def _memory_of(name: str) -> tuple[float | None, int | None]:
     return next(((rate, size) for part, rate, size in _MEMORIES if part in name), (None, None))
 
 
-def _with_measured(machine: PeakRates, bandwidth: Bandwidth) -> PeakRates:
+def _with_measured_rates(machine: PeakRates, bandwidth: Bandwidth) -> PeakRates:
     memory, l2 = bandwidth.rate("memory_read"), bandwidth.rate("l2_read")
     return replace(
         machine,
@@ -170,14 +170,14 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class UnitUtilization:
-    """The part of the time in which a unit was busy; ``certain`` if it cannot have been less. ``behind_caches``: they
-    answered an unknown part of what was asked for.
+    """The part of the time in which a unit was busy; ``is_certain`` if it cannot have been less. ``behind_caches``:
+    they answered an unknown part of what was asked for.
     """
 
     unit: Limiter
     share: float
     level: MemoryLevel = ""
-    certain: bool = True
+    is_certain: bool = True
     behind_caches: bool = False
 
     @property
@@ -216,24 +216,24 @@ def _limiter(
 ) -> tuple[Limiter | None, MemoryLevel, float | None]:
     if not demand.seconds or not shares:
         return None, "", None
-    busy = [share for share in shares if share.share >= LIMITING_UTILIZATION]
-    busiest = next((unit for unit in busy if not unit.behind_caches), None) or next(iter(busy), None)
+    busy_units = [share for share in shares if share.share >= LIMITING_UTILIZATION]
+    busiest = next((unit for unit in busy_units if not unit.behind_caches), None) or next(iter(busy_units), None)
     if busiest is not None:
         is_known = not (busiest.behind_caches and unknown)
         return (busiest.unit, busiest.level, busiest.share) if is_known else (None, "", busiest.share)
-    largest = shares[0].share
+    largest_share = shares[0].share
     if demand.seconds <= LAUNCH_OVERHEAD_SECONDS:
-        return "launch", "", largest
+        return "launch", "", largest_share
     if demand.blocks is not None and demand.blocks < machine.sms:
-        return "too small", "", largest
-    return (None if unknown else "latency"), "", largest
+        return "too small", "", largest_share
+    return (None if unknown else "latency"), "", largest_share
 
 
 def relative_demand(demand: Demand, machine: PeakRates) -> tuple[UnitUtilization, ...]:
     """Return the need of each unit relative to the largest: possible limiters, where no time was measured."""
     units = _ranked_utilization(demand, machine, 1.0)
-    most = units[0].share if units else 0.0
-    return tuple(replace(unit, share=unit.share / most) for unit in units) if most else ()
+    largest_share = units[0].share if units else 0.0
+    return tuple(replace(unit, share=unit.share / largest_share) for unit in units) if largest_share else ()
 
 
 def _ranked_utilization(demand: Demand, machine: PeakRates, seconds: float) -> tuple[UnitUtilization, ...]:
@@ -242,8 +242,8 @@ def _ranked_utilization(demand: Demand, machine: PeakRates, seconds: float) -> t
         for unit in (*_compute_utilization(demand, machine, seconds), *_memory_utilization(demand, machine, seconds))
         if unit.share
     ]
-    possible = (replace(unit, certain=unit.certain and unit.share <= 1) for unit in units)
-    return tuple(sorted(possible, key=lambda utilization: -utilization.share))
+    bounded_units = (replace(unit, is_certain=unit.is_certain and unit.share <= 1) for unit in units)
+    return tuple(sorted(bounded_units, key=lambda utilization: -utilization.share))
 
 
 def _compute_utilization(demand: Demand, machine: PeakRates, seconds: float) -> list[UnitUtilization]:
@@ -278,20 +278,20 @@ def _wavefronts(demand: Demand) -> float | None:
 
 def _utilization_without_caches(demand: Demand, machine: PeakRates, seconds: float) -> list[UnitUtilization]:
     """Return the bytes that memory would carry without caches, on the level that the footprint tells."""
-    asked = requested_bytes(demand)
-    if not asked:
+    requested = requested_bytes(demand)
+    if not requested:
         return []
     if fits_in_l2(demand, machine):
         return (
-            [UnitUtilization("memory", asked / machine.l2 / seconds, "L2", certain=False, behind_caches=True)]
+            [UnitUtilization("memory", requested / machine.l2 / seconds, "L2", is_certain=False, behind_caches=True)]
             if machine.l2
             else []
         )
     if not machine.memory:
         return []
-    if demand.footprint is not None and asked <= _REUSE_TOLERANCE * demand.footprint:
-        return [UnitUtilization("memory", min(asked, demand.footprint) / machine.memory / seconds, "DRAM")]
-    return [UnitUtilization("memory", asked / machine.memory / seconds, certain=False, behind_caches=True)]
+    if demand.footprint is not None and requested <= _REUSE_TOLERANCE * demand.footprint:
+        return [UnitUtilization("memory", min(requested, demand.footprint) / machine.memory / seconds, "DRAM")]
+    return [UnitUtilization("memory", requested / machine.memory / seconds, is_certain=False, behind_caches=True)]
 
 
 def requested_bytes(demand: Demand) -> float | None:
@@ -316,7 +316,7 @@ def _unmeasured(demand: Demand, machine: PeakRates) -> tuple[str, ...]:
         ("issued instructions", demand.instructions is None),
         ("bandwidth", machine.memory is None and not machine.simulated),
     ]
-    return tuple(text for text, missing in lacking if missing)
+    return tuple(text for text, is_missing in lacking if is_missing)
 
 
 def uncounted(verdict: LimiterVerdict) -> set[str]:

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 _NOTABLE: Final = 0.01
 """Part of warp life from which on a wait is compared."""
-_SHARED: Final = (
+_SHARED_NOTE: Final = (
     "not compared: results that the pages of A and B have in common. Each launch measures only some instructions."
     " For the other instructions, the page of a launch shows the results of nearby launches"
 )
-_VALUE: Final = KernelValue(
+_WAIT_VALUE: Final = KernelValue(
     "share", "measured waits, share of warp life", None, lambda share: f"{share:.1%}", is_time=True
 )
 
@@ -56,14 +56,14 @@ class _Site:
         return self.wait.place or self.wait.instruction
 
     @property
-    def located(self) -> _Site:
+    def with_place(self) -> _Site:
         """The site with its offset as place, if it has no line."""
         place = self.wait.place or f"{self.wait.offset:#06x} {self.wait.instruction}"
         return replace(self, wait=replace(self.wait, place=place))
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _MeasuredWaits:
     """All measured sites of a kernel by offset, and the places of the others; None if these are not known."""
 
     sites: Mapping[int, _Site]
@@ -102,37 +102,43 @@ class LineWait:
 class WaitChange:
     """Waits at a line for one class. A side is None where it did not measure them, or has no such wait."""
 
-    before: LineWait | None
-    after: LineWait | None
+    baseline: LineWait | None
+    candidate: LineWait | None
     kernel: str = ""
     is_compared: bool = True
     """True if both sides measured the same instructions, or all of the line."""
 
     @property
-    def shown(self) -> LineWait:
+    def latest(self) -> LineWait:
         """The wait of the candidate, else of the baseline."""
-        wait = self.after or self.before
+        wait = self.candidate or self.baseline
         assert wait is not None
         return wait
 
     @property
     def producers(self) -> str:
         """``LDG a.cu:4``, or ``LDG a.cu:4 → LDS a.cu:7`` where another instruction is awaited now."""
-        names = [side.producer for side in (self.before, self.after) if side is not None]
+        names = [side.producer for side in (self.baseline, self.candidate) if side is not None]
         return " → ".join(dict.fromkeys(filter(None, names)))
 
     @property
     def shares(self) -> tuple[float | None, float | None]:
         """Shares of warp life; None where a side did not measure it, 0 where it has no such wait."""
-        missing = 0.0 if self.is_compared else None
-        before, after = (missing if side is None else side.share for side in (self.before, self.after))
-        return before, after
+        missing_share = 0.0 if self.is_compared else None
+        baseline_share, candidate_share = (
+            missing_share if side is None else side.share for side in (self.baseline, self.candidate)
+        )
+        return baseline_share, candidate_share
 
     @property
     def difference(self) -> float | None:
         """Growth of the share of warp life; None where the sides cannot be compared."""
-        before, after = self.shares
-        return None if before is None or after is None or not self.is_compared else after - before
+        baseline_share, candidate_share = self.shares
+        return (
+            None
+            if baseline_share is None or candidate_share is None or not self.is_compared
+            else candidate_share - baseline_share
+        )
 
     @property
     def change_text(self) -> str:
@@ -140,9 +146,9 @@ class WaitChange:
         if self.difference is not None:
             points = round(100 * self.difference)
             return f"{points:+} pp" if points else "same"
-        if self.before is not None and self.after is not None:
+        if self.baseline is not None and self.candidate is not None:
             return "not compared"
-        return f"measured only in {'B' if self.before is None else 'A'}"
+        return f"measured only in {'B' if self.baseline is None else 'A'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,34 +158,38 @@ class WaitComparison:
     changes: tuple[WaitChange, ...] = ()
     notes: tuple[str, ...] = ()
     values: tuple[KernelValue, KernelValue] | None = None
-    measured: str = ""
+    measured_sides: str = ""
     """Letters of the sides that measured waits, compared or not."""
 
 
 def compare_waits(match: KernelMatch, kernel: str = "") -> WaitComparison:
     """Compare the waits that take a notable part of warp life on one side. Reads results."""
-    shared = _shared_results(match)
-    before, after = (_measured(side, match.shape, shared) for side in (match.baseline, match.candidate))
-    both = [name for name in before if name in after]
-    if not both:
-        lone = "A" if before else "B" if after else ""
-        reason = f"only {lone} has measured waits" if lone else _SHARED if shared else ""
-        return WaitComparison(notes=(reason,) if reason else (), measured="AB" if shared else lone)
-    baseline, candidate = before[both[0]], after[both[0]]
+    shared_results = _shared_results(match)
+    baseline_by_probe, candidate_by_probe = (
+        _waits_by_probe(side, match.shape, shared_results) for side in (match.baseline, match.candidate)
+    )
+    common_probes = [name for name in baseline_by_probe if name in candidate_by_probe]
+    if not common_probes:
+        only_side = "A" if baseline_by_probe else "B" if candidate_by_probe else ""
+        reason = f"only {only_side} has measured waits" if only_side else _SHARED_NOTE if shared_results else ""
+        return WaitComparison(notes=(reason,) if reason else (), measured_sides="AB" if shared_results else only_side)
+    baseline, candidate = baseline_by_probe[common_probes[0]], candidate_by_probe[common_probes[0]]
     is_same_code = _is_same_code(baseline, candidate)
     is_whole = is_same_code or (baseline.unmeasured == candidate.unmeasured == {} and not match.names_differ)
     pairs = list(
         _same_code_pairs(baseline, candidate) if is_same_code else _line_pairs(baseline, candidate, is_whole=is_whole)
     )
-    changes = [WaitChange(_line_wait(pair.before), _line_wait(pair.after), kernel, pair.is_compared) for pair in pairs]
-    notable = [change for change in changes if _largest(change) >= _NOTABLE]
-    compared = [(pair.before, pair.after) for pair in pairs if pair.is_compared]
-    totals = [_total([site for sites in side for site in sites]) for side in zip(*compared, strict=True)]
-    notes = [*_notes(pairs, is_same_code=is_same_code, is_whole=is_whole), *([_SHARED] if shared else [])]
+    changes = [
+        WaitChange(_line_wait(pair.baseline), _line_wait(pair.candidate), kernel, pair.is_compared) for pair in pairs
+    ]
+    notable = [change for change in changes if _largest_share(change) >= _NOTABLE]
+    compared_sites = [(pair.baseline, pair.candidate) for pair in pairs if pair.is_compared]
+    totals = [_total([site for sites in side for site in sites]) for side in zip(*compared_sites, strict=True)]
+    notes = [*_notes(pairs, is_same_code=is_same_code, is_whole=is_whole), *([_SHARED_NOTE] if shared_results else [])]
     if totals and (reason := _no_verdict_reason(match, totals, is_whole=is_whole)):
         totals = [replace(total, better="neither") for total in totals]
         notes.append(f"no verdict: {reason}")
-    ranked = sorted(notable, key=_largest, reverse=True)
+    ranked = sorted(notable, key=_largest_share, reverse=True)
     return WaitComparison(tuple(ranked), tuple(notes), (totals[0], totals[1]) if totals else None, "AB")
 
 
@@ -191,13 +201,18 @@ def _shared_results(match: KernelMatch) -> frozenset[int]:
     if baseline.trace.directory != candidate.trace.directory:
         return frozenset()
     rows = [
-        {row for of_probe in unjoined_sources(side) for part in joined_sources(of_probe) for row in _rows(part, None)}
+        {
+            row
+            for probe_source in unjoined_sources(side)
+            for part in joined_sources(probe_source)
+            for row in _rows(part, None)
+        }
         for side in (baseline, candidate)
     ]
     return frozenset(rows[0] & rows[1])
 
 
-def _largest(change: WaitChange) -> float:
+def _largest_share(change: WaitChange) -> float:
     return max(share or 0 for share in change.shares)
 
 
@@ -217,46 +232,54 @@ def _no_verdict_reason(match: KernelMatch, totals: Sequence[KernelValue], *, is_
     return ""
 
 
-class _Pair(NamedTuple):
+class _SitePair(NamedTuple):
     """Sites of both sides for one line and class, and whether they are compared."""
 
-    before: list[_Site]
-    after: list[_Site]
+    baseline: list[_Site]
+    candidate: list[_Site]
     is_compared: bool
 
 
-def _is_same_code(one: _Side, other: _Side) -> bool:
-    common = one.sites.keys() & other.sites.keys()
-    is_same = all(one.sites[at].wait.instruction == other.sites[at].wait.instruction for at in common)
-    return is_same and one.offsets == other.offsets
+def _is_same_code(baseline: _MeasuredWaits, candidate: _MeasuredWaits) -> bool:
+    common_offsets = baseline.sites.keys() & candidate.sites.keys()
+    is_same = all(
+        baseline.sites[offset].wait.instruction == candidate.sites[offset].wait.instruction for offset in common_offsets
+    )
+    return is_same and baseline.offsets == candidate.offsets
 
 
-def _same_code_pairs(one: _Side, other: _Side) -> Iterator[_Pair]:
+def _same_code_pairs(baseline: _MeasuredWaits, candidate: _MeasuredWaits) -> Iterator[_SitePair]:
     """Yield the instructions that both sides measured, by line and class, then those of one side."""
-    common = one.sites.keys() & other.sites.keys()
-    for sites in _by_line(other.sites[at].located for at in other.sites if at in common).values():
-        shares = [one.sites[site.wait.offset].share for site in sites]  # lines have names of their own in each run
-        yield _Pair([replace(site, share=share) for site, share in zip(sites, shares, strict=True)], sites, True)
-    for sites in _by_line(site.located for at, site in one.sites.items() if at not in common).values():
-        yield _Pair(sites, [], False)
-    for sites in _by_line(site.located for at, site in other.sites.items() if at not in common).values():
-        yield _Pair([], sites, False)
+    common_offsets = baseline.sites.keys() & candidate.sites.keys()
+    for sites in _sites_by_line(
+        candidate.sites[offset].with_place for offset in candidate.sites if offset in common_offsets
+    ).values():
+        shares = [baseline.sites[site.wait.offset].share for site in sites]  # lines have names of their own in each run
+        yield _SitePair([replace(site, share=share) for site, share in zip(sites, shares, strict=True)], sites, True)
+    for sites in _sites_by_line(
+        site.with_place for offset, site in baseline.sites.items() if offset not in common_offsets
+    ).values():
+        yield _SitePair(sites, [], False)
+    for sites in _sites_by_line(
+        site.with_place for offset, site in candidate.sites.items() if offset not in common_offsets
+    ).values():
+        yield _SitePair([], sites, False)
 
 
-def _line_pairs(one: _Side, other: _Side, *, is_whole: bool) -> Iterator[_Pair]:
+def _line_pairs(baseline: _MeasuredWaits, candidate: _MeasuredWaits, *, is_whole: bool) -> Iterator[_SitePair]:
     """Yield the sites by line and class; they are compared on lines of which both sides measured all instructions.
 
     If the whole kernel was measured, a line of one side has no waits on the other.
     """
-    full = one.full_lines & other.full_lines
-    before, after = _by_line(one.sites.values()), _by_line(other.sites.values())
-    for key in {**before, **after}:
-        sites, other_sites = before.get(key, []), after.get(key, [])
-        place = (sites or other_sites)[0].wait.place
-        yield _Pair(sites, other_sites, is_whole or place in full)
+    full_lines = baseline.full_lines & candidate.full_lines
+    baseline_lines, candidate_lines = _sites_by_line(baseline.sites.values()), _sites_by_line(candidate.sites.values())
+    for key in {**baseline_lines, **candidate_lines}:
+        baseline_sites, candidate_sites = baseline_lines.get(key, []), candidate_lines.get(key, [])
+        place = (baseline_sites or candidate_sites)[0].wait.place
+        yield _SitePair(baseline_sites, candidate_sites, is_whole or place in full_lines)
 
 
-def _by_line(sites: Iterable[_Site]) -> dict[tuple[str, str], list[_Site]]:
+def _sites_by_line(sites: Iterable[_Site]) -> dict[tuple[str, str], list[_Site]]:
     lines: defaultdict[tuple[str, str], list[_Site]] = defaultdict(list)
     for site in sites:
         lines[site.place, site.wait.kind].append(site)
@@ -266,9 +289,9 @@ def _by_line(sites: Iterable[_Site]) -> dict[tuple[str, str], list[_Site]]:
 def _line_wait(sites: Sequence[_Site]) -> LineWait | None:
     if not sites:
         return None
-    first = max(sites, key=lambda site: site.share.value or 0)
+    largest = max(sites, key=lambda site: site.share.value or 0)
     share = sum(site.share.value or 0 for site in sites)
-    return LineWait(first.place, first.wait.kind, first.wait.producer, share, len(sites))
+    return LineWait(largest.place, largest.wait.kind, largest.wait.producer, share, len(sites))
 
 
 def _total(sites: Sequence[_Site]) -> KernelValue:
@@ -280,7 +303,7 @@ def _total(sites: Sequence[_Site]) -> KernelValue:
     )
     total = sum(share.value or 0 for share in shares)
     launches = round(fmean(share.launches for share in shares)) if shares else 1
-    return replace(_VALUE, value=total, low=low, high=high, launches=launches, pages=("stalls",))
+    return replace(_WAIT_VALUE, value=total, low=low, high=high, launches=launches, pages=("stalls",))
 
 
 def _with_quartiles(share: KernelValue) -> KernelValue:
@@ -289,46 +312,51 @@ def _with_quartiles(share: KernelValue) -> KernelValue:
     return replace(share, low=share.value, high=share.value) if is_small else share
 
 
-def _notes(pairs: Sequence[_Pair], *, is_same_code: bool, is_whole: bool) -> Iterator[str]:
-    compared = [max(len(pair.before), len(pair.after)) for pair in pairs if pair.is_compared]
-    left = [pair for pair in pairs if not pair.is_compared]
+def _notes(pairs: Sequence[_SitePair], *, is_same_code: bool, is_whole: bool) -> Iterator[str]:
+    compared_counts = [max(len(pair.baseline), len(pair.candidate)) for pair in pairs if pair.is_compared]
+    uncompared = [pair for pair in pairs if not pair.is_compared]
     if is_same_code:
-        yield f"compared: {units.counted(sum(compared), 'SASS instruction')} that A and B measured"
+        yield f"compared: {units.counted(sum(compared_counts), 'SASS instruction')} that A and B measured"
     else:
         yield (
             "the code differs, so waits are compared by source line. A line is compared only if A and B measured all"
             " its SASS instructions at which warps wait"
         )
-    if left:
+    if uncompared:
         cause = "or measured only a part of their line"
         if not is_same_code:
             cause += ", or has no such line"
-        before, after = sum(len(pair.before) for pair in left), sum(len(pair.after) for pair in left)
-        yield (
-            f"not compared: {units.counted(before, 'instruction')} of A, {after} of B. The other side did not measure"
-            f" these instructions, {cause}. More launches measure more instructions"
+        baseline_count, candidate_count = (
+            sum(len(pair.baseline) for pair in uncompared),
+            sum(len(pair.candidate) for pair in uncompared),
         )
-    if not compared:
-        what = "instruction" if is_same_code else "line"
-        yield f"no total of measured waits: no {what} was measured completely in both A and B"
+        yield (
+            f"not compared: {units.counted(baseline_count, 'instruction')} of A, {candidate_count} of B. The other side"
+            f" did not measure these instructions, {cause}. More launches measure more instructions"
+        )
+    if not compared_counts:
+        noun = "instruction" if is_same_code else "line"
+        yield f"no total of measured waits: no {noun} was measured completely in both A and B"
     elif not is_whole:
         yield "“measured waits” is the sum over the compared lines; the pages of A and B have sums over all lines"
 
 
-def _measured(source: ViewSource, shape: LaunchShape | None, excluded: frozenset[int]) -> dict[str, _Side]:
+def _waits_by_probe(
+    source: ViewSource, shape: LaunchShape | None, excluded: frozenset[int]
+) -> dict[str, _MeasuredWaits]:
     """Return the waits by the name of the probe that measures some: of the launch, or over the newest launches."""
     sides = {}
-    for of_probe in unjoined_sources(source):
-        probe = known_probe(of_probe.kernel)
+    for probe_source in unjoined_sources(source):
+        probe = known_probe(probe_source.kernel)
         if probe.measured_waits is None:
             continue
-        rounds = _rounds(joined_sources(of_probe), shape, excluded)
-        if (side := _side(probe, rounds)) is not None:
-            sides[joined_name(of_probe.kernel)] = side
+        rounds = _analysis_rounds(joined_sources(probe_source), shape, excluded)
+        if (side := _measured_side(probe, rounds)) is not None:
+            sides[joined_name(probe_source.kernel)] = side
     return sides
 
 
-def _side(probe: Probe, analyses_by_round: Iterable[list[Any]]) -> _Side | None:
+def _measured_side(probe: Probe, analyses_by_round: Iterable[list[Any]]) -> _MeasuredWaits | None:
     assert probe.measured_waits is not None
     rounds = [
         probe.measured_waits(analyses[0] if probe.group is None else probe.group.join(analyses))
@@ -341,11 +369,13 @@ def _side(probe: Probe, analyses_by_round: Iterable[list[Any]]) -> _Side | None:
     for wait in (wait for measured in rounds for wait in measured.waits):
         newest.setdefault(wait.offset, wait)
         shares[wait.offset].append(wait.share)
-    sites = {at: _Site(wait, median_over_launches(_VALUE, shares[at])) for at, wait in newest.items()}
-    return _Side(sites, rounds[0].unmeasured)
+    sites = {at: _Site(wait, median_over_launches(_WAIT_VALUE, shares[at])) for at, wait in newest.items()}
+    return _MeasuredWaits(sites, rounds[0].unmeasured)
 
 
-def _rounds(parts: Sequence[ViewSource], shape: LaunchShape | None, excluded: frozenset[int]) -> Iterator[list[Any]]:
+def _analysis_rounds(
+    parts: Sequence[ViewSource], shape: LaunchShape | None, excluded: frozenset[int]
+) -> Iterator[list[Any]]:
     """Yield the analyses of the newest result of each part, then of the one before it."""
     columns = []
     for part in parts:
@@ -370,9 +400,13 @@ def _share_text(share: float | None) -> str:
 
 WAIT_COLUMNS: Final[tuple[Column[WaitChange], ...]] = (
     Column("kernel", lambda row: row.kernel or None),
-    Column("line", lambda row: row.shown.place, "waits at", lambda row: row.shown.place, right=False),
+    Column("line", lambda row: row.latest.place, "waits at", lambda row: row.latest.place, right=False),
     Column(
-        "waits_for", lambda row: row.shown.kind or None, "for", lambda row: row.shown.kind or NOT_MEASURED, right=False
+        "waits_for",
+        lambda row: row.latest.kind or None,
+        "for",
+        lambda row: row.latest.kind or NOT_MEASURED,
+        right=False,
     ),
     Column(
         "producer",
@@ -388,7 +422,7 @@ WAIT_COLUMNS: Final[tuple[Column[WaitChange], ...]] = (
     Column("after", lambda row: row.shares[1], "B", lambda row: _share_text(row.shares[1])),
     Column("difference", lambda row: row.difference, "change", lambda row: row.change_text, right=False, rank=1),
     Column("compared", lambda row: row.is_compared),
-    Column("sites", lambda row: [side.sites if side else 0 for side in (row.before, row.after)]),
+    Column("sites", lambda row: [side.sites if side else 0 for side in (row.baseline, row.candidate)]),
 )
 
 

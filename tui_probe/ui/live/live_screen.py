@@ -318,7 +318,7 @@ class LiveScreen(ViewScreen):
         if trace is None:
             self.notice("no kernel was launched yet")
             return
-        answer = stuck_answer(trace, running=self.current_selection.snapshot.running)
+        answer = stuck_answer(trace, is_running=self.current_selection.snapshot.running)
         if answer.kernel is not None:
             self.table.select(answer.kernel)
         if answer.page:
