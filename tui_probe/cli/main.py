@@ -187,8 +187,10 @@ def load_command(name: str) -> Command:
     """Import the module of a command. Raises LaunchError for one that profiles if the C parts are not installed."""
     if COMMANDS[name].needs_hook:
         require_hook()
-    module: Command = importlib.import_module(f"tui_probe.cli.{COMMANDS[name].module}")
-    return module
+    module_name, _, class_name = COMMANDS[name].module.partition(":")
+    module = importlib.import_module(f"tui_probe.cli.{module_name}")
+    command: Command = getattr(module, class_name) if class_name else module
+    return command
 
 
 def status_of(error: ProbeError) -> int:

@@ -18,7 +18,7 @@ READS_RESULTS = ("list", "watch", "open", "report", "show", "explain", "import",
 
 
 class Command(Protocol):
-    """Functions of the module of a subcommand."""
+    """Functions of a subcommand: of its module, or of a class there."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
     def run(self, arguments: argparse.Namespace) -> int: ...
@@ -28,6 +28,7 @@ class Entry(NamedTuple):
     """A command: its module, imported only when it is used, its line in the help, and its group; "" for a main one."""
 
     module: str
+    """The module, or ``MODULE:CLASS`` for one of several commands of a module."""
     help: str
     group: str = ""
     needs_hook: bool = False
@@ -50,17 +51,17 @@ COMMANDS = {
     "watch": Entry("watch", "attach to an active run from another terminal", "runs"),
     "ctl": Entry("ctl", "switch an active run's recording on or off; change its budgets", "runs"),
     "show": Entry("show", "print one page of a kernel or trace as text, JSON, CSV or a picture", "pages"),
-    "schema": Entry("schema", "print the JSON Schema of a JSON output", "pages"),
-    "explain": Entry("explain", "walk through a trace: files, log, one kernel, one result", "pages"),
+    "schema": Entry("documents:Schema", "print the JSON Schema of a JSON output", "pages"),
+    "explain": Entry("documents:Explain", "walk through a trace: files, log, one kernel, one result", "pages"),
     "extract": Entry("extract", "write a saved launch as a standalone program", "pages"),
     "roofline": Entry("roofline", "place kernels on the roofline of the GPU", "pages"),
     "eval": Entry("evaluation", "answer questions that need several traces", "pages"),
     "bandwidth": Entry("bandwidth", "measure the memory bandwidths of this machine", "pages"),
     "probes": Entry("probes", "list the built-in probes with their metrics, cost and source", "probes"),
-    "new-probe": Entry("new_probe", "write a commented probe template in Python or TOML", "probes"),
+    "new-probe": Entry("documents:NewProbe", "write a commented probe template in Python or TOML", "probes"),
     "gate": Entry("gate", "compare a program with its baseline; fail if it is worse", "agents", needs_hook=True),
     "mcp": Entry("mcp", "serve tools for agents over the Model Context Protocol", "agents"),
-    "skill": Entry("skill", "print a skill file that teaches an agent to profile and compare", "agents"),
+    "skill": Entry("documents:Skill", "print a skill file that teaches an agent to profile and compare", "agents"),
     "demo": Entry("demo", "profile a bundled example on the GPU or the simulated GPU", "start", needs_hook=True),
     "completion": Entry("completion", "print the completion code for bash, zsh or fish", "start"),
 }
