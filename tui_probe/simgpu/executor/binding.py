@@ -27,6 +27,7 @@ from tui_probe.simgpu.executor import (
     tensor_copies,
     warp,
     warpgroups,
+    wmma,
 )
 from tui_probe.simgpu.executor.async_copy import build_copy_wait
 from tui_probe.simgpu.executor.barrier_instructions import build_barrier, build_try_wait, is_barrier
@@ -88,6 +89,7 @@ INSTRUCTION_BUILDERS: Final[dict[str, Build]] = {
     **tensor_copies.BUILDERS,
     **warp.BUILDERS,
     **matrix.BUILDERS,
+    **wmma.BUILDERS,
     **warpgroups.BUILDERS,
     "trap": program.build_trap,
     "brkpt": program.build_trap,

@@ -26,6 +26,7 @@ from tui_probe.simgpu.executor.matrix import (
     encode_elements,
     multiply,
     read_registers,
+    set_all_members,
     write_registers,
 )
 from tui_probe.simgpu.executor.model import WARP_SIZE
@@ -180,7 +181,7 @@ class _WarpgroupProduct:
         self._b = bind.source(b, TYPES["u64"])
         self._b_tile = _Tile(columns, self._b_kind, is_transposed[1])
         self._scale_d = bind.source(scale, PREDICATE)
-        bind.effects.members = bind.source(Immediate("0xffffffff"), TYPES["u32"])
+        set_all_members(bind)
 
     def _left(self, operand: Operand, bind: Binder) -> tuple[list[SourceOperand], SourceOperand | None]:
         """A in registers, or its descriptor."""
