@@ -18,7 +18,7 @@ from tui_probe.records.copied_boxes import ONLY_COPIES_TEXT
 from tui_probe.records.counter_sums import ratio
 from tui_probe.trace.launch_shape import SECTOR_BYTES
 
-from .accesses import COMPACT_NAME, accesses_of, began_ns
+from .accesses import COMPACT_NAME, accesses_of, first_start_ns
 from .boxes import UNKNOWN_SIZE_TEXT
 from .coalescing import AccessCount, AccessTable, by_line, table_or_count, worst_access
 
@@ -43,11 +43,11 @@ def _sectors_per_request(table: AccessTable) -> float | None:
 def _ideal_per_request(table: AccessTable) -> float | None:
     """The fewest sectors per request; None where a row does not tell."""
     ideals = [row.ideal for row in table.rows]
-    known = [ideal for ideal in ideals if ideal is not None]
-    return ratio(sum(known), table.requests) if len(known) == len(ideals) else None
+    known_ideals = [ideal for ideal in ideals if ideal is not None]
+    return ratio(sum(known_ideals), table.requests) if len(known_ideals) == len(ideals) else None
 
 
-def _ideal_of_worst(table: AccessTable) -> float | None:
+def _worst_line_ideal(table: AccessTable) -> float | None:
     worst = table.worst
     return None if worst is None or worst.ideal is None else ratio(worst.ideal, worst.requests)
 
@@ -56,22 +56,22 @@ def _worst_line(table: AccessTable) -> int | None:
     return table.worst.line if table.worst else None
 
 
-def _worst_value(table: AccessTable) -> float | None:
+def _worst_line_sectors(table: AccessTable) -> float | None:
     return table.worst.sectors_per_request if table.worst else None
 
 
-def _per_thread(count: AccessCount) -> float | None:
+def _accesses_per_thread(count: AccessCount) -> float | None:
     return None if count.accesses is None else ratio(count.accesses, count.threads)
 
 
-def _where_incomplete(table: AccessTable, value: Any) -> bool:
+def _is_incomplete(table: AccessTable, value: Any) -> bool:
     del value
     return table.kept != table.accesses
 
 
 _TABLE_METRICS: Final = (
     Metric("accesses", "accesses", standalone_title="accesses of threads"),
-    Metric("kept", "kept", is_shown=_where_incomplete, standalone_title="accesses kept"),
+    Metric("kept", "kept", is_shown=_is_incomplete, standalone_title="accesses kept"),
     Metric("requests", "requests", better="lower", of_work=True, standalone_title="requests of loads and stores"),
     Metric("sectors", "sectors", better="lower", of_work=True, standalone_title="sectors of loads and stores"),
     Metric(
@@ -85,7 +85,7 @@ _TABLE_METRICS: Final = (
     ),
     Metric(
         "worst_sectors_per_request", "sectors per request at this line", better="lower", over_launches="largest",
-        read=_worst_value, is_shown=show_known, of_work=True, ideal=_ideal_of_worst,
+        read=_worst_line_sectors, is_shown=show_known, of_work=True, ideal=_worst_line_ideal,
         standalone_title="max sectors per request of a line",
     ),
     Metric("box_copies", "bulk copies", is_shown=show_nonzero, of_work=True),
@@ -97,7 +97,7 @@ _TABLE_METRICS: Final = (
 )  # fmt: skip
 _COUNT_METRICS: Final = (
     Metric("accesses", "accesses", standalone_title="accesses of threads"),
-    Metric("accesses_per_thread", "per thread", over_launches="mean", read=_per_thread),
+    Metric("accesses_per_thread", "per thread", over_launches="mean", read=_accesses_per_thread),
     Metric("capacity", "records per thread", over_launches="largest"),
 )
 METRICS: Final = (*_TABLE_METRICS, *_COUNT_METRICS[1:])
@@ -112,65 +112,65 @@ def findings(probe_result: ProbeResult, analysis: AccessTable | AccessCount) -> 
     """Yield the findings of the table, or of the count."""
     del probe_result
     if isinstance(analysis, AccessCount):
-        yield _access_count(analysis, "")
+        yield _access_count_finding(analysis, "")
     elif analysis.requests is None or analysis.sectors is None:
-        yield _bulk_copies(analysis)
+        yield _bulk_copies_finding(analysis)
     else:
-        yield from _worst_access(analysis, analysis.sectors)
-        yield _all_accesses(analysis, analysis.requests, analysis.sectors)
+        yield from _worst_access_findings(analysis, analysis.sectors)
+        yield _all_accesses_finding(analysis, analysis.requests, analysis.sectors)
 
 
 def findings_of_compact(probe_result: ProbeResult, analysis: AccessTable | AccessCount) -> Iterator[Finding]:
     """Yield the number of accesses; compact records do not show which are uncoalesced."""
     del probe_result
     if isinstance(analysis, AccessCount):
-        yield _access_count(analysis, "coalescing")
+        yield _access_count_finding(analysis, "coalescing")
 
 
-def _access_count(count: AccessCount, asks: str) -> Finding:
+def _access_count_finding(count: AccessCount, question: str) -> Finding:
     text = f"{units.count(count.accesses)}, at most {units.count(count.capacity)} kept per thread"
     return Finding(
-        "accesses", "accesses", text, "dmat", next_question=asks, values={"accesses": counted(count.accesses)}
+        "accesses", "accesses", text, "dmat", next_question=question, values={"accesses": counted(count.accesses)}
     )
 
 
-def _bulk_copies(table: AccessTable) -> Finding:
+def _bulk_copies_finding(table: AccessTable) -> Finding:
     text = f"{units.counted(table.box_copies, 'bulk copy')}, {units.size(table.box_bytes)}"
     values = {"copies": counted(table.box_copies), "bytes": counted(table.box_bytes, "B")}
     return Finding("bulk_copies", "bulk copies", f"{text}; {ONLY_COPIES_TEXT}", "dmat", values=values)
 
 
-def _worst_access(table: AccessTable, sectors: int) -> Iterator[Finding]:
+def _worst_access_findings(table: AccessTable, sectors: int) -> Iterator[Finding]:
     worst_with_waste = worst_access(table.rows)
     if worst_with_waste is None:
-        if sectors and all(row.used is not None for row in table.rows):
+        if sectors and all(row.used_share is not None for row in table.rows):
             yield Finding("coalesced", "coalesced", "no load or store moves more sectors than its bytes need", "lines")
         return
-    worst, wasted = worst_with_waste
-    needed = ((worst.ideal or 0) / worst.requests) if worst.requests else 0.0
-    text = f"{_where(worst)}, {worst.sectors_per_request or 0:.1f} sectors per request"
-    text += f", ideal {units.tenths(needed)}"
+    worst, excess = worst_with_waste
+    ideal_sectors = ((worst.ideal or 0) / worst.requests) if worst.requests else 0.0
+    text = f"{_position(worst)}, {worst.sectors_per_request or 0:.1f} sectors per request"
+    text += f", ideal {units.tenths(ideal_sectors)}"
     opcode = worst.code.opcode if worst.code else None
     brief = brief_text(
-        opcode, f"{units.tenths(worst.sectors_per_request or 0.0)} sectors, ideal {units.tenths(needed)}"
+        opcode, f"{units.tenths(worst.sectors_per_request or 0.0)} sectors, ideal {units.tenths(ideal_sectors)}"
     )
     values = {
-        "sectors_per_request": derived(worst.sectors_per_request, "sectors", needed),
-        "used": derived(worst.used, SHARE, 1),
-        "sectors_needed": derived(needed, "sectors"),
-        "wasted_share": derived(wasted / sectors, SHARE, 0),
+        "sectors_per_request": derived(worst.sectors_per_request, "sectors", ideal_sectors),
+        "used": derived(worst.used_share, SHARE, 1),
+        "sectors_needed": derived(ideal_sectors, "sectors"),
+        "wasted_share": derived(excess / sectors, SHARE, 0),
     }
-    gain = Gain(SECTOR_BYTES * wasted, SECTOR_BYTES * sectors, "B")
-    much = wasted > _FLAGGED_SHARE * sectors
-    yield Finding("worst_access", "uncoalesced", text, "lines", worst.line, much, values=values, gain=gain,
+    gain = Gain(SECTOR_BYTES * excess, SECTOR_BYTES * sectors, "B")
+    is_flagged = excess > _FLAGGED_SHARE * sectors
+    yield Finding("worst_access", "uncoalesced", text, "lines", worst.line, is_flagged, values=values, gain=gain,
                   advice=UNCOALESCED_ADVICE, brief=brief)  # fmt: skip
 
 
-def _where(row: LineAccesses) -> str:
+def _position(row: LineAccesses) -> str:
     return place(row.line, row.code.source if row.code else None, row.code.opcode if row.code else None)
 
 
-def _all_accesses(table: AccessTable, requests: int, sectors: int) -> Finding:
+def _all_accesses_finding(table: AccessTable, requests: int, sectors: int) -> Finding:
     text = units.count(table.accesses) if table.accesses is not None else f"{units.count(table.kept)} kept"
     text += f" in {units.counted(requests, 'request')}"
     if requests:
@@ -187,7 +187,7 @@ def _all_accesses(table: AccessTable, requests: int, sectors: int) -> Finding:
     return Finding("accesses", "accesses", text, "dmat", values=values)
 
 
-def _rows(probe_result: ProbeResult, analysis: AccessTable | AccessCount) -> LineRows:
+def _line_rows(probe_result: ProbeResult, analysis: AccessTable | AccessCount) -> LineRows:
     """Read the table of a launch; a large result takes a while."""
     table = (
         by_line(accesses_of(probe_result), probe_result.kernel.folder)
@@ -199,18 +199,18 @@ def _rows(probe_result: ProbeResult, analysis: AccessTable | AccessCount) -> Lin
             row.line,
             row.code.source if row.code else None,
             {
-                "wasted sectors": row.wasted,
-                "wasted": _share(row),
+                "wasted sectors": row.excessive_sectors,
+                "wasted": _excessive_share(row),
                 "sectors": row.sectors,
                 "ideal": row.ideal,
                 "requests": row.requests,
                 "sectors per request": row.sectors_per_request,
-                "access": _access(row),
+                "access": _access_text(row),
                 "accesses": row.accesses,
                 "bytes": row.bytes,
             },
         )
-        for row in sorted(table.rows, key=lambda row: (-(row.wasted or 0), -row.sectors, row.line))
+        for row in sorted(table.rows, key=lambda row: (-(row.excessive_sectors or 0), -row.sectors, row.line))
     ]
     rows += [_copies_row(row) for row in table.copies]
     notes = [IDEAL_SECTORS_NOTE if table.kept is not None else ONLY_COPIES_TEXT]
@@ -238,11 +238,11 @@ def _copies_row(row: LineCopies) -> LineRow:
     return LineRow(row.line, row.code.source if row.code else None, values)
 
 
-def _share(row: LineAccesses) -> ShareValue | None:
-    return None if row.wasted is None or not row.sectors else ShareValue(row.wasted / row.sectors)
+def _excessive_share(row: LineAccesses) -> ShareValue | None:
+    return None if row.excessive_sectors is None or not row.sectors else ShareValue(row.excessive_sectors / row.sectors)
 
 
-def _access(row: LineAccesses) -> str | None:
+def _access_text(row: LineAccesses) -> str | None:
     """``load 4 B``."""
     if row.code is None:
         return None
@@ -262,7 +262,7 @@ LINES: Final = LineSpec(
         LineMeasure("bytes", "sum"),
     ),
     "wasted sectors",
-    _rows,
+    _line_rows,
 )
 
 
@@ -290,7 +290,7 @@ _EXPLANATION: Final = (
 )
 
 
-def _open(source: ViewSource, progress: Progress) -> View:
+def _open_view(source: ViewSource, progress: Progress) -> View:
     from .view import open_view  # brings the drawing, which reports do not need
 
     return open_view(source, progress, view_heading(DMAT.title, DMAT.description))
@@ -300,7 +300,7 @@ DMAT: Final = probe_view(
     "dmat",
     "DMAT",
     "memory accesses by time and address, a density map",
-    _open,
+    _open_view,
     explanation=_EXPLANATION,
     order=10,
     is_drawing=True,
@@ -318,7 +318,7 @@ PROBES: Final = (
         lines=LINES,
         views=(DMAT,),
         values_of=dmat_metrics,
-        stamps=lambda probe_result: Stamps(began_ns(probe_result.result)),
+        stamps=lambda probe_result: Stamps(first_start_ns(probe_result.result)),
     ),
     Probe(
         name=COMPACT_NAME,

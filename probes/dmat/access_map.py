@@ -62,7 +62,7 @@ class Survey:
     without records the first is after the last.
     """
 
-    kept: int
+    record_count: int
     end: int
     runs: NDArray[np.uint64]
     part_times: NDArray[np.int64]
@@ -70,7 +70,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class _PartSurvey:
-    kept: int
+    record_count: int
     times: tuple[int, int]
     latest: int
     """Latest time of the records in the sample: clocks that wrapped around are outliers, as they lie anywhere."""
@@ -91,27 +91,29 @@ def survey_accesses(accesses: Accesses, progress: Callable[[float], None], sampl
         return summary
 
     summaries = list(each_part(parts, survey_part, progress))
-    if max((summary.latest for summary in summaries), default=0) > _LONG_CYCLES and not accesses.long:
+    if max((summary.latest for summary in summaries), default=0) > _LONG_CYCLES and not accesses.has_long_warps:
         return survey_accesses(accesses.unwrapped(), progress, sample)
     end = max((summary.times[1] for summary in summaries), default=-1) + 1
     runs = [np.zeros((0, 2), np.uint64), *(summary.runs for summary in summaries)]
     times = np.array([summary.times for summary in summaries], dtype=np.int64).reshape(-1, 2)
-    return accesses, Survey(sum(summary.kept for summary in summaries), end, merged_runs(np.concatenate(runs)), times)
+    return accesses, Survey(
+        sum(summary.record_count for summary in summaries), end, merged_runs(np.concatenate(runs)), times
+    )
 
 
 def _survey_part(part: RecordPart, sample: int) -> _PartSurvey:
-    looked_at = part if sample == 1 else part.sample(sample)
-    times = looked_at.first_and_last() or NO_TIMES
+    sampled_part = part if sample == 1 else part.sample(sample)
+    times = sampled_part.time_range() or NO_TIMES
     runs, latest = [np.zeros((0, 2), dtype=np.uint64)], times[1]
-    for piece in looked_at.pieces():
+    for piece in sampled_part.pieces():
         addresses = piece.addresses()
         if len(addresses):
-            runs.append(used_runs(addresses))
+            runs.append(sector_runs(addresses))
             latest = max(latest, int(piece.times().max()))
-    return _PartSurvey(part.kept, times, latest, merged_runs(np.concatenate(runs)))
+    return _PartSurvey(part.record_count, times, latest, merged_runs(np.concatenate(runs)))
 
 
-def used_runs(addresses: NDArray[Any]) -> NDArray[np.uint64]:
+def sector_runs(addresses: NDArray[Any]) -> NDArray[np.uint64]:
     """Return the sectors of addresses (u8) as runs: shape (runs, 2), from to before, ascending and apart.
 
     If there are very many runs, the nearest are joined.
@@ -123,8 +125,8 @@ def used_runs(addresses: NDArray[Any]) -> NDArray[np.uint64]:
         addresses = addresses.astype(np.uint32)  # sorted in half the time
     addresses.sort()
     edges = np.flatnonzero(np.diff(addresses) > 1)
-    ends = addresses[np.append(edges, len(addresses) - 1)].astype(np.uint64) + np.uint64(1)
-    runs = np.stack((addresses[np.append(0, edges + 1)].astype(np.uint64), ends), axis=1)
+    run_ends = addresses[np.append(edges, len(addresses) - 1)].astype(np.uint64) + np.uint64(1)
+    runs = np.stack((addresses[np.append(0, edges + 1)].astype(np.uint64), run_ends), axis=1)
     return _coarsened_runs((runs << _SECTOR_BITS) + base)
 
 
@@ -133,8 +135,8 @@ def _coarsened_runs(runs: NDArray[np.uint64]) -> NDArray[np.uint64]:
     gap = np.uint64(SECTOR_BYTES)
     while len(runs) > _MAX_RUNS:
         gap *= np.uint64(2)
-        apart = runs[1:, 0] - runs[:-1, 1] > gap
-        runs = np.stack((runs[np.append(True, apart), 0], runs[np.append(apart, True), 1]), axis=1)
+        is_gap = runs[1:, 0] - runs[:-1, 1] > gap
+        runs = np.stack((runs[np.append(True, is_gap), 0], runs[np.append(is_gap, True), 1]), axis=1)
     return runs
 
 
@@ -143,9 +145,9 @@ def merged_runs(runs: NDArray[np.uint64]) -> NDArray[np.uint64]:
     if not len(runs):
         return runs.reshape(0, 2)
     runs = runs[np.argsort(runs[:, 0], kind="stable")]
-    ends = np.maximum.accumulate(runs[:, 1])
-    begins = np.append(True, runs[1:, 0] > ends[:-1])
-    return _coarsened_runs(np.stack((runs[begins, 0], ends[np.append(begins[1:], True)]), axis=1))
+    run_ends = np.maximum.accumulate(runs[:, 1])
+    is_start = np.append(True, runs[1:, 0] > run_ends[:-1])
+    return _coarsened_runs(np.stack((runs[is_start, 0], run_ends[np.append(is_start[1:], True)]), axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +178,8 @@ class AccessMap:
         parts = self.accesses.parts(selection)
         if len(parts) != len(self.survey.part_times) or selection.block is not None:
             return parts
-        first, last = self.survey.part_times.T
-        return [parts[place] for place in np.flatnonzero((first < end) & (last >= start))]
+        first_cycles, last_cycles = self.survey.part_times.T
+        return [parts[number] for number in np.flatnonzero((first_cycles < end) & (last_cycles >= start))]
 
 
 def read_map(
@@ -187,20 +189,20 @@ def read_map(
 
     Raises TraceError for impossible clocks or addresses.
     """
-    small = accesses.records.size <= MAX_RECOUNTED_RECORDS
-    if small:
+    fits_recount = accesses.records.size <= MAX_RECOUNTED_RECORDS
+    if fits_recount:
         accesses, summary = survey_accesses(accesses, progress)
         summary, boxes = _with_boxes(accesses, summary)
         _refuse_damaged(accesses, summary)
         return _with_totals(AccessMap(accesses, summary, tuple(bands_of(summary.runs, memory, tensors)), boxes=boxes))
     accesses, summary, fine_counts = _from_sample(accesses, memory, tensors, progress)
-    if int(fine_counts.counts.sum()) != summary.kept:
+    if int(fine_counts.counts.sum()) != summary.record_count:
         accesses, summary = survey_accesses(accesses, progress)
         _refuse_damaged(accesses, summary)
         ranges = [(band.start, band.end) for band in bands_of(summary.runs, memory, tensors)]
         summary, fine_counts = _count_finely(accesses, summary, ranges, summary.end, progress)
-    used = fine_counts.counts.any(axis=1)
-    runs = merged_runs(np.stack((fine_counts.grid.low[used], fine_counts.grid.high[used]), axis=1))
+    grid, is_accessed = fine_counts.grid, fine_counts.counts.any(axis=1)
+    runs = merged_runs(np.stack((grid.row_starts[is_accessed], grid.row_ends[is_accessed]), axis=1))
     summary, boxes = _with_boxes(accesses, replace(summary, runs=runs))
     _refuse_damaged(accesses, summary)
     return _with_totals(
@@ -208,20 +210,22 @@ def read_map(
     )
 
 
-def _with_totals(unsummed: AccessMap) -> AccessMap:
+def _with_totals(access_map: AccessMap) -> AccessMap:
     """Count the accesses of each band; of fine counts a row counts where it begins.
 
     Memory in use is known by sectors. Without an access, the rest of the last sector of an allocation has no band.
     """
-    bands, boxes, fine = unsummed.bands, unsummed.boxes, unsummed.fine_counts
-    low, high = (np.array([getattr(band, edge) for band in bands], np.uint64) for edge in ("start", "end"))
-    grid = Grid(0, unsummed.end, 1, low, high)
-    counts = raster(unsummed.accesses.parts(), grid, no_progress) if fine is None else fine.resampled(grid)
+    bands, boxes, fine_counts = access_map.bands, access_map.boxes, access_map.fine_counts
+    band_starts, band_ends = (np.array([getattr(band, edge) for band in bands], np.uint64) for edge in ("start", "end"))
+    grid = Grid(0, access_map.end, 1, band_starts, band_ends)
+    counts = (
+        raster(access_map.accesses.parts(), grid, no_progress) if fine_counts is None else fine_counts.resampled(grid)
+    )
     if boxes is not None and len(boxes.records):
-        counts = counts + raster_boxes(boxes.of(Selection(), 0, unsummed.end), grid, no_progress)
+        counts = counts + raster_boxes(boxes.select(Selection(), 0, access_map.end), grid, no_progress)
     totals = dict(zip(bands, counts.sum(axis=1).tolist(), strict=True))
     accessed = {band: total for band, total in totals.items() if total or not band.unnamed or band.size >= SECTOR_BYTES}
-    return replace(unsummed, bands=tuple(accessed), totals=tuple(accessed.values()))
+    return replace(access_map, bands=tuple(accessed), totals=tuple(accessed.values()))
 
 
 def _with_boxes(accesses: Accesses, summary: Survey) -> tuple[Survey, Boxes | None]:
@@ -240,9 +244,13 @@ def _from_sample(
     accesses, summary = survey_accesses(accesses, lambda share: progress(share * _SAMPLE_TIME_SHARE), _SAMPLE)
     _refuse_damaged(accesses, summary)
     ranges = _widened(bands_of(summary.runs, memory, tensors))
-    later = int(summary.end * _END_MARGIN)
+    latest_end = int(summary.end * _END_MARGIN)
     return accesses, *_count_finely(
-        accesses, summary, ranges, later, lambda share: progress(_SAMPLE_TIME_SHARE + share * (1 - _SAMPLE_TIME_SHARE))
+        accesses,
+        summary,
+        ranges,
+        latest_end,
+        lambda share: progress(_SAMPLE_TIME_SHARE + share * (1 - _SAMPLE_TIME_SHARE)),
     )
 
 
@@ -263,7 +271,7 @@ def _count_finely(
 ) -> tuple[Survey, FineCounts]:
     """Count accesses in ``ranges`` before cycle ``end``; also return the survey with exact times."""
     width = 1 << max((max(end, 1) - 1).bit_length() - (_COLUMNS.bit_length() - 1), 0)
-    grid = Grid(0, width * _COLUMNS, _COLUMNS, *_rows(ranges))
+    grid = Grid(0, width * _COLUMNS, _COLUMNS, *_row_bounds(ranges))
     parts = accesses.parts()
     extents = np.tile(np.array(NO_TIMES, dtype=np.int64), (len(parts), 1))
     counts = raster(parts, grid, progress, extents=extents)
@@ -274,27 +282,27 @@ def _count_finely(
 def _widened(bands: list[Band]) -> list[tuple[int, int]]:
     """Return ranges around bands that were found from a sample, up to half the way to the next."""
     ranges = []
-    for place, band in enumerate(bands):
+    for number, band in enumerate(bands):
         margin = max(_MARGIN_BYTES, band.size // 16)
-        before = band.start - bands[place - 1].end if place else 2 * margin
-        after = bands[place + 1].start - band.end if place + 1 < len(bands) else 2 * margin
-        ranges.append((max(band.start - min(margin, before // 2), 0), band.end + min(margin, after // 2)))
+        gap_below = band.start - bands[number - 1].end if number else 2 * margin
+        gap_above = bands[number + 1].start - band.end if number + 1 < len(bands) else 2 * margin
+        ranges.append((max(band.start - min(margin, gap_below // 2), 0), band.end + min(margin, gap_above // 2)))
     return ranges
 
 
-def _rows(ranges: list[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _row_bounds(ranges: list[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return lows and highs (u8) of rows: power-of-two bytes, one size per range."""
     if not ranges:
         return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
-    least = max((ranges[-1][1] - ranges[0][0]) // _MAX_GRANULES, SECTOR_BYTES)
-    most = _ROWS // len(ranges)
-    lows, highs = [], []
-    at = 0
+    min_bytes = max((ranges[-1][1] - ranges[0][0]) // _MAX_GRANULES, SECTOR_BYTES)
+    max_rows = _ROWS // len(ranges)
+    row_starts, row_ends = [], []
+    next_start = 0
     for start, end in ranges:
-        step = 1 << (max(-(-(end - start) // most), least) - 1).bit_length()
-        begin = max(start // step * step, at)
-        at = -(-end // step) * step
-        edges = np.arange(begin // step * step, at + 1, step, dtype=np.uint64)
-        lows.append(np.maximum(edges[:-1], np.uint64(begin)))
-        highs.append(edges[1:])
-    return np.concatenate(lows), np.concatenate(highs)
+        step = 1 << (max(-(-(end - start) // max_rows), min_bytes) - 1).bit_length()
+        first_start = max(start // step * step, next_start)
+        next_start = -(-end // step) * step
+        edges = np.arange(first_start // step * step, next_start + 1, step, dtype=np.uint64)
+        row_starts.append(np.maximum(edges[:-1], np.uint64(first_start)))
+        row_ends.append(edges[1:])
+    return np.concatenate(row_starts), np.concatenate(row_ends)

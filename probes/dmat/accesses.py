@@ -40,7 +40,7 @@ UNKNOWN: Final = np.uint32(0xFFFFFFFF)
 _PART_RECORDS: Final = 1 << 21
 """Records of a part, about; 32 MB of a file."""
 _PIECE_RECORDS: Final = 1 << 16
-_HIGH: Final = 37
+_GRANULE_BITS: Final = 37
 """The bits of an address that a compact record holds: 32 of its sector's number, and 5 within the sector."""
 
 
@@ -63,7 +63,7 @@ class AccessPoint(NamedTuple):
     address: int
 
 
-def began_ns(result: Result) -> int:
+def first_start_ns(result: Result) -> int:
     """Return the start of the first warp in ns of %globaltimer. Raises TraceError if no warp left a record."""
     times = result.one_record(0, WARP)["time"]
     if not times.any():
@@ -90,23 +90,25 @@ class Records:
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
-    def __getitem__(self, which: tuple[slice, slice]) -> NDArray[Any]:
-        blocks, threads = which
-        first, last, _ = blocks.indices(self.shape[0])
+    def __getitem__(self, index: tuple[slice, slice]) -> NDArray[Any]:
+        blocks, threads = index
+        first_block, end_block, _ = blocks.indices(self.shape[0])
         if threads.step in (None, 1):
-            return self._read(first, last)[:, threads]
-        chosen = range(*threads.indices(self.shape[1]))
-        records = np.empty((max(last - first, 0), len(chosen), self.shape[2]), self.dtype)
+            return self._read_blocks(first_block, end_block)[:, threads]
+        thread_numbers = range(*threads.indices(self.shape[1]))
+        records = np.empty((max(end_block - first_block, 0), len(thread_numbers), self.shape[2]), self.dtype)
         step = max(_PIECE_RECORDS // max(self.shape[1] * self.shape[2], 1), 1)
-        for at in range(first, last, step):  # all of them at the same time would be many times what is kept
-            end = min(at + step, last)
-            records[at - first : end - first] = self._read(at, end)[:, threads]
+        for block in range(
+            first_block, end_block, step
+        ):  # all of them at the same time would be many times what is kept
+            end = min(block + step, end_block)
+            records[block - first_block : end - first_block] = self._read_blocks(block, end)[:, threads]
         return records
 
-    def _read(self, first: int, last: int) -> NDArray[Any]:
+    def _read_blocks(self, first_block: int, end_block: int) -> NDArray[Any]:
         if self.index is None:
-            return np.zeros((max(last - first, 0), *self.shape[1:]), self.dtype)
-        return self.result.some_records(self.index, self.dtype, first, max(first, last))
+            return np.zeros((max(end_block - first_block, 0), *self.shape[1:]), self.dtype)
+        return self.result.some_records(self.index, self.dtype, first_block, max(first_block, end_block))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +131,13 @@ class Accesses:
     """The clock rate as the warps' clocks and timers tell; None where they do not."""
     memory: LaunchMemory
     """Allocations, which give the upper bits of the addresses of compact records."""
-    long: bool = False
+    has_long_warps: bool = False
     """True if warps may run for 2**31 cycles or more, so that their clocks must be unwrapped."""
     copies: BulkCopies | None = None
     """Bulk copies of a kernel whose other accesses are not recorded."""
 
     @property
-    def compact(self) -> bool:
+    def is_compact(self) -> bool:
         """True if records name no instruction."""
         return self.records.dtype == COMPACT
 
@@ -145,7 +147,7 @@ class Accesses:
         return self.copies is None
 
     @property
-    def made(self) -> int | None:
+    def total_accesses(self) -> int | None:
         """Accesses of all threads, kept or not; None where the result does not tell it of all of them."""
         if self.attempts is None or (self.attempts == UNKNOWN).any():
             return None
@@ -167,13 +169,13 @@ class Accesses:
         step = max(_PART_RECORDS // max(threads * self.capacity, 1), 1)
         all_lanes = slice(0, threads)
         return [
-            RecordPart(self, slice(at, min(at + step, blocks)), all_lanes, selection.line)
-            for at in range(0, blocks, step)
+            RecordPart(self, slice(block, min(block + step, blocks)), all_lanes, selection.line)
+            for block in range(0, blocks, step)
         ]
 
     def unwrapped(self) -> Accesses:
         """Return the accesses for warps that run for a long time."""
-        return replace(self, long=True)
+        return replace(self, has_long_warps=True)
 
 
 @dataclass(slots=True)
@@ -186,18 +188,18 @@ class RecordPart:
     line: int | None = None
     """The instruction whose records they are; None for all."""
     _records: NDArray[Any] | None = field(default=None, repr=False)
-    _keep: NDArray[np.bool_] | None = field(default=None, repr=False)
+    _mask: NDArray[np.bool_] | None = field(default=None, repr=False)
 
     @property
-    def room(self) -> int:
+    def max_records(self) -> int:
         """The most records that there may be."""
         return _length(self.blocks) * _length(self.threads) * self.accesses.capacity
 
     def pieces(self) -> Iterator[RecordPart]:
         """The part in pieces that fit the caches of a processor."""
-        step = max(_PIECE_RECORDS * _length(self.blocks) // max(self.room, 1), 1)
-        for at in range(self.blocks.start, self.blocks.stop, step):
-            yield RecordPart(self.accesses, slice(at, min(at + step, self.blocks.stop)), self.threads, self.line)
+        step = max(_PIECE_RECORDS * _length(self.blocks) // max(self.max_records, 1), 1)
+        for block in range(self.blocks.start, self.blocks.stop, step):
+            yield RecordPart(self.accesses, slice(block, min(block + step, self.blocks.stop)), self.threads, self.line)
 
     def sample(self, share: int) -> RecordPart:
         """The records of one in ``share`` threads of a block, one at least; in each part others."""
@@ -208,7 +210,7 @@ class RecordPart:
 
     def release(self) -> None:
         """Let go of the records that were read for this part."""
-        self._records = self._keep = None
+        self._records = self._mask = None
 
     def _counts(self) -> NDArray[Any] | None:
         """Records that each thread kept; None if the result does not have all counts."""
@@ -217,7 +219,7 @@ class RecordPart:
         attempts = self.accesses.attempts[self.blocks, self.threads]
         return None if (attempts == UNKNOWN).any() else np.minimum(attempts, self.accesses.capacity)
 
-    def _chosen(self) -> NDArray[Any]:
+    def _read_records(self) -> NDArray[Any]:
         """The records, up to the most that a thread kept; ``_keep`` is None if all threads kept as many."""
         if self._records is None:
             records = self.accesses.records[self.blocks, self.threads]
@@ -225,86 +227,86 @@ class RecordPart:
             if counts is not None:
                 records = records[:, :, : int(counts.max(initial=0))]
                 if counts.min(initial=records.shape[2]) < records.shape[2]:
-                    self._keep = np.arange(records.shape[2]) < counts[:, :, np.newaxis]
+                    self._mask = np.arange(records.shape[2]) < counts[:, :, np.newaxis]
             else:
-                keep = records["clock" if self.accesses.compact else "address"] != 0
-                self._keep = None if keep.all() else keep
-            if self.line is not None and not self.accesses.compact:
+                mask = records["clock" if self.accesses.is_compact else "address"] != 0
+                self._mask = None if mask.all() else mask
+            if self.line is not None and not self.accesses.is_compact:
                 of_line = records["line"] == self.line
-                self._keep = of_line if self._keep is None else self._keep & of_line
+                self._mask = of_line if self._mask is None else self._mask & of_line
             self._records = records
         return self._records
 
-    def _flat(self, values: NDArray[Any]) -> NDArray[Any]:
-        return values.reshape(-1) if self._keep is None else values[self._keep]
+    def _masked(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values.reshape(-1) if self._mask is None else values[self._mask]
 
     @property
-    def kept(self) -> int:
+    def record_count(self) -> int:
         """Records."""
         counts = self._counts()
         if counts is not None and self.line is None:
             return int(counts.sum(dtype=np.int64))
-        records = self._chosen()
-        return records.size if self._keep is None else int(np.count_nonzero(self._keep))
+        records = self._read_records()
+        return records.size if self._mask is None else int(np.count_nonzero(self._mask))
 
     def addresses(self) -> NDArray[np.uint64]:
         """The first byte of each access; of compact records the first byte of its sector."""
-        records = self._chosen()
-        if not self.accesses.compact:
-            return self._flat(records["address"].copy())
-        low = self._flat(records["granule"].astype(np.uint64))
-        low <<= np.uint64(5)
-        return raised(low, self.accesses.memory)
+        records = self._read_records()
+        if not self.accesses.is_compact:
+            return self._masked(records["address"].copy())
+        low_bits = self._masked(records["granule"].astype(np.uint64))
+        low_bits <<= np.uint64(5)
+        return complete_addresses(low_bits, self.accesses.memory)
 
     def lines(self) -> NDArray[np.uint32] | None:
         """The line of ``pruned.ptx`` of each access; compact records do not tell."""
-        records = self._chosen()
-        return None if self.accesses.compact else self._flat(records["line"].copy())
+        records = self._read_records()
+        return None if self.accesses.is_compact else self._masked(records["line"].copy())
 
     def times(self) -> NDArray[np.uint32] | NDArray[np.int64]:
         """Cycles on the common axis: u4 if none is so late that it needs more, else i8."""
-        records = self._chosen()
-        start = self._of_threads(self.accesses.start).astype(np.uint32)
-        entry = self._of_threads(self.accesses.entry)
+        records = self._read_records()
+        start = self._thread_values(self.accesses.start).astype(np.uint32)
+        entry = self._thread_values(self.accesses.entry)
         clocks = records["clock"].copy()
-        if not self.accesses.long:
+        if not self.accesses.has_long_warps:
             clocks += entry.astype(np.uint32) - start
-            return self._flat(clocks)
+            return self._masked(clocks)
         clocks -= start
         turns = np.cumsum(np.diff(clocks.astype(np.int64), axis=2, prepend=0) < 0, axis=2)
-        return self._flat(clocks + (turns << 32) + entry)
+        return self._masked(clocks + (turns << 32) + entry)
 
-    def first_and_last(self) -> tuple[int, int] | None:
+    def time_range(self) -> tuple[int, int] | None:
         """The times of the first and the last access; None without any."""
         counts = self._counts()
-        if counts is None or self.accesses.long or self.line is not None:
+        if counts is None or self.accesses.has_long_warps or self.line is not None:
             times = self.times()
             return (int(times.min()), int(times.max())) if len(times) else None
-        some = counts > 0
-        if not some.any():
+        has_records = counts > 0
+        if not has_records.any():
             return None
         clocks = self.accesses.records[self.blocks, self.threads]["clock"]
-        delta = self._of_threads(self.accesses.entry).astype(np.uint32)
-        delta -= self._of_threads(self.accesses.start).astype(np.uint32)
-        last = np.take_along_axis(clocks, np.maximum(counts, 1).astype(np.int64)[:, :, np.newaxis] - 1, axis=2)
-        first = clocks[:, :, :1] + delta
-        return int(first[some].min()), int((last + delta)[some].max())
+        delta = self._thread_values(self.accesses.entry).astype(np.uint32)
+        delta -= self._thread_values(self.accesses.start).astype(np.uint32)
+        last_clocks = np.take_along_axis(clocks, np.maximum(counts, 1).astype(np.int64)[:, :, np.newaxis] - 1, axis=2)
+        first_clocks = clocks[:, :, :1] + delta
+        return int(first_clocks[has_records].min()), int((last_clocks + delta)[has_records].max())
 
     def warps(self) -> NDArray[np.int64]:
         """The warp of each record, counted through the grid (block × warps per block + warp)."""
-        records = self._chosen()
+        records = self._read_records()
         blocks, threads = (np.arange(span.start, span.stop, span.step) for span in (self.blocks, self.threads))
         numbers = blocks[:, np.newaxis] * self.accesses.start.shape[1] + threads // WARP_SIZE
-        return self._flat(np.broadcast_to(numbers[:, :, np.newaxis], records.shape))
+        return self._masked(np.broadcast_to(numbers[:, :, np.newaxis], records.shape))
 
     def warp_shape(self) -> tuple[int, int, int] | None:
         """(warps, lanes, records per lane) of the arrays, if all warps are whole and all lanes kept as many records."""
-        records = self._chosen()
+        records = self._read_records()
         blocks, threads, count = records.shape
-        complete = self._keep is None and threads % WARP_SIZE == 0 and self.threads.step in (None, 1)
+        complete = self._mask is None and threads % WARP_SIZE == 0 and self.threads.step in (None, 1)
         return (blocks * threads // WARP_SIZE, WARP_SIZE, count) if complete and count else None
 
-    def _of_threads(self, warps: NDArray[Any]) -> NDArray[Any]:
+    def _thread_values(self, warps: NDArray[Any]) -> NDArray[Any]:
         """Values of warps for their threads: shape (blocks, threads, 1)."""
         return np.repeat(warps[self.blocks], WARP_SIZE, axis=1)[:, self.threads, np.newaxis]
 
@@ -313,24 +315,24 @@ def _length(piece: slice) -> int:
     return len(range(piece.start, piece.stop, piece.step or 1))
 
 
-def raised(low: NDArray[np.uint64], memory: LaunchMemory) -> NDArray[np.uint64]:
-    """Addresses whose lower bits are ``low``, with the upper bits of an allocation that then contains them.
+def complete_addresses(low_bits: NDArray[np.uint64], memory: LaunchMemory) -> NDArray[np.uint64]:
+    """Addresses whose lower bits are ``low_bits``, with the upper bits of an allocation that then contains them.
 
     Those that are in none get the upper bits of most of the allocated memory; without allocations they stay offsets.
     """
     sizes: dict[int, int] = {}
     for allocation in memory.allocations:
-        sizes[allocation.start >> _HIGH] = sizes.get(allocation.start >> _HIGH, 0) + allocation.size
-    highs = sorted(sizes, key=lambda high: -sizes[high]) or [0]
-    addresses = low | np.uint64(highs[0] << _HIGH)
-    if len(highs) > 1:
-        starts = np.array([allocation.start for allocation in memory.allocations], dtype=np.uint64)
-        ends = np.array([allocation.end for allocation in memory.allocations], dtype=np.uint64)
-        for high in reversed(highs):
-            guess = low | np.uint64(high << _HIGH)
-            place = np.maximum(np.searchsorted(starts, guess, side="right") - 1, 0)
-            inside = (guess >= starts[place]) & (guess < ends[place])
-            addresses[inside] = guess[inside]
+        sizes[allocation.start >> _GRANULE_BITS] = sizes.get(allocation.start >> _GRANULE_BITS, 0) + allocation.size
+    known_high_bits = sorted(sizes, key=lambda bits: -sizes[bits]) or [0]
+    addresses = low_bits | np.uint64(known_high_bits[0] << _GRANULE_BITS)
+    if len(known_high_bits) > 1:
+        allocation_starts = np.array([allocation.start for allocation in memory.allocations], dtype=np.uint64)
+        allocation_ends = np.array([allocation.end for allocation in memory.allocations], dtype=np.uint64)
+        for upper in reversed(known_high_bits):
+            candidates = low_bits | np.uint64(upper << _GRANULE_BITS)
+            number = np.maximum(np.searchsorted(allocation_starts, candidates, side="right") - 1, 0)
+            is_allocated = (candidates >= allocation_starts[number]) & (candidates < allocation_ends[number])
+            addresses[is_allocated] = candidates[is_allocated]
     return addresses
 
 
@@ -348,25 +350,25 @@ def read_accesses(
     ``clock_khz`` is the device's highest SM clock, for launches too short to measure the rate. ``copies`` are those of
     a result that has nothing else.
     """
-    places = [place for place, section in enumerate(result.sections) if section.level == "thread"]
-    warps = next((place for place, section in enumerate(result.sections) if section.level == "warp"), None)
-    if (not places and copies is None) or warps is None:
+    maps = [number for number, section in enumerate(result.sections) if section.level == "thread"]
+    warp_map = next((place for place, section in enumerate(result.sections) if section.level == "warp"), None)
+    if (not maps and copies is None) or warp_map is None:
         raise TraceError(
             f"{result.path}: dmat needs one map per thread and one map per warp, but the file has {result.layout}"
         )
-    begun = result.one_record(warps, WARP)
-    counts = next((place for place in places[1:] if result.sections[place].slot_bytes == 4), None)
-    attempts = None if counts is None else result.one_record(counts, "<u4")
+    warp_records = result.one_record(warp_map, WARP)
+    count_map = next((place for place in maps[1:] if result.sections[place].slot_bytes == 4), None)
+    attempts = None if count_map is None else result.one_record(count_map, "<u4")
     try:
-        clocks, entry, rate = _entries(begun, simulated=simulated, clock_khz=clock_khz)
+        clocks, entry, rate = _entries(warp_records, simulated=simulated, clock_khz=clock_khz)
     except TraceError as error:
         raise TraceError(f"{result.path}: {error}") from None
     return Accesses(
         result=result,
-        records=_records_of(result, places, COMPACT if compact else RECORD),
+        records=_records_of(result, maps, COMPACT if compact else RECORD),
         attempts=attempts,
         entry=entry,
-        start=begun["start"],
+        start=warp_records["start"],
         clocks=clocks,
         cycles_per_ns=rate,
         memory=memory,
@@ -374,11 +376,11 @@ def read_accesses(
     )
 
 
-def _records_of(result: Result, places: Sequence[int], dtype: np.dtype[Any]) -> Records:
+def _records_of(result: Result, maps: Sequence[int], dtype: np.dtype[Any]) -> Records:
     """The records of threads; of a result without such a map none."""
-    if not places:
+    if not maps:
         return Records(result, None, dtype, (len(result.blocks), result.header.threads, 0))
-    return Records(result, places[0], *result.form(places[0], dtype))
+    return Records(result, maps[0], *result.form(maps[0], dtype))
 
 
 def accesses_of(probe_result: ProbeResult, memory: LaunchMemory | None = None) -> Accesses:
@@ -396,31 +398,31 @@ def accesses_of(probe_result: ProbeResult, memory: LaunchMemory | None = None) -
 
 
 def _entries(
-    begun: NDArray[Any], *, simulated: bool, clock_khz: int | None
+    warp_records: NDArray[Any], *, simulated: bool, clock_khz: int | None
 ) -> tuple[ClockAxis, NDArray[np.int64], float | None]:
     """Return the start of each warp in cycles since the first, the alignment of the SMs, and the clock rate."""
-    start, sm = begun["start"].reshape(-1), begun["sm"].reshape(-1)
+    start, sm = warp_records["start"].reshape(-1), warp_records["sm"].reshape(-1)
     ran = start > 0
     entry = np.zeros(start.shape, dtype=np.int64)
     if not ran.any():
-        return ClockAxis(np.zeros(0, dtype=np.int64), 0, "shared", 0), entry.reshape(begun.shape), None
-    sms, place = distinct_sms(sm[ran])
+        return ClockAxis(np.zeros(0, dtype=np.int64), 0, "shared", 0), entry.reshape(warp_records.shape), None
+    sms, sm_index = distinct_sms(sm[ran])
     numbers = sms.astype(np.int32)
-    first = np.full(len(numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
-    np.minimum.at(first, place, start[ran])
+    first_clocks = np.full(len(numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(first_clocks, sm_index, start[ran])
     rate = None
     if simulated:
-        clocks = shared_clock(numbers, first)
+        clocks = shared_clock(numbers, first_clocks)
     else:
-        clocks = clock_domains(numbers, first)
-        by_timer = align_clocks(sm[ran], start[ran], begun["time"].reshape(-1)[ran], clock_khz)
+        clocks = clock_domains(numbers, first_clocks)
+        by_timer = align_clocks(sm[ran], start[ran], warp_records["time"].reshape(-1)[ran], clock_khz)
         if by_timer is not None:
-            clocks = min(clocks, by_timer.clocks(), key=_unsure)
+            clocks = min(clocks, by_timer.clocks(), key=_clock_error)
             rate = None if by_timer.rate_error is None else 1 / by_timer.ns_per_cycle
-    entry[ran] = (start[ran] - first[place]).view(np.int64) + clocks.shift[place]
-    return clocks, entry.reshape(begun.shape), rate
+    entry[ran] = (start[ran] - first_clocks[sm_index]).view(np.int64) + clocks.shift[sm_index]
+    return clocks, entry.reshape(warp_records.shape), rate
 
 
-def _unsure(clocks: ClockAxis) -> float:
+def _clock_error(clocks: ClockAxis) -> float:
     """The error, as large as can be where it is not known."""
     return np.inf if clocks.error is None else clocks.error

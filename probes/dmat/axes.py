@@ -62,24 +62,24 @@ class _NamedRange:
 
 
 def bands_of(
-    runs: NDArray[np.uint64], memory: LaunchMemory, tensors: Sequence[Tensor] = (), most: int = _MAX_BANDS
+    runs: NDArray[np.uint64], memory: LaunchMemory, tensors: Sequence[Tensor] = (), max_bands: int = _MAX_BANDS
 ) -> list[Band]:
-    """Bands by ascending address that hold all ``runs`` (u8, shape (runs, 2), ascending and apart), at most ``most``.
+    """Return the bands by ascending address that hold all ``runs`` (u8, shape (runs, 2), ascending and apart).
 
-    Where there would be more, the nearest become one.
+    If there would be more than ``max_bands``, the nearest become one.
     """
-    places = _named_ranges(memory, tensors)
-    pieces = [piece for low, high in runs.tolist() for piece in _cut(low, high, places)]
+    named_ranges = _named_ranges(memory, tensors)
+    pieces = [piece for start, end in runs.tolist() for piece in _split_at_ranges(start, end, named_ranges)]
     bands: list[Band] = []
-    for place, low, high in pieces:
-        if bands and _goes_on(bands[-1], place, low):
-            bands[-1] = replace(bands[-1], end=high)
-        elif place is None:
-            bands.append(Band("", low, high, low))
+    for named_range, start, end in pieces:
+        if bands and _belongs_to_band(bands[-1], named_range, start):
+            bands[-1] = replace(bands[-1], end=end)
+        elif named_range is None:
+            bands.append(Band("", start, end, start))
         else:
-            bands.append(Band(place.name, low, high, place.start, place.tensor))
-    split = [part for band in bands for part in _split_at_gaps(band, runs)]
-    return _named(_coarsened_runs(split, most))
+            bands.append(Band(named_range.name, start, end, named_range.start, named_range.tensor))
+    parts = [part for band in bands for part in _split_at_gaps(band, runs)]
+    return _name_bands(_merge_nearest_bands(parts, max_bands))
 
 
 def _named_ranges(memory: LaunchMemory, tensors: Sequence[Tensor]) -> list[_NamedRange]:
@@ -93,48 +93,50 @@ def _named_ranges(memory: LaunchMemory, tensors: Sequence[Tensor]) -> list[_Name
         if memory.allocation_at(value) is not None or (not memory.allocations and 1 << 32 <= value < 1 << 57):
             pointers.setdefault(value, []).append(name)
     for value, names in pointers.items():
-        inside = memory.allocation_at(value)
-        end = value + (1 << 40) if inside is None else inside.end
+        allocation_at_pointer = memory.allocation_at(value)
+        end = value + (1 << 40) if allocation_at_pointer is None else allocation_at_pointer.end
         ranges[value] = _NamedRange(value, end, f"param {', '.join(names)}")
-    starts = sorted(ranges)
+    addresses = sorted(ranges)
     for tensor in tensors:
-        for start in starts[bisect_right(starts, tensor.start) : bisect_left(starts, tensor.end)]:
+        for start in addresses[bisect_right(addresses, tensor.start) : bisect_left(addresses, tensor.end)]:
             ranges.pop(start, None)  # a pointer to a part of it
         ranges[tensor.start] = _NamedRange(tensor.start, tensor.end, tensor.name, tensor)
     return [ranges[start] for start in sorted(ranges)]
 
 
-def _cut(low: int, high: int, places: list[_NamedRange]) -> Iterator[tuple[_NamedRange | None, int, int]]:
-    """The bytes from ``low`` to before ``high`` in pieces that belong to one place each, or to none."""
-    at = low
-    number = bisect_right(places, low, key=lambda place_range: place_range.start) - 1
-    while at < high:
-        place = places[number] if number >= 0 and at < places[number].end else None
-        following = places[number + 1].start if number + 1 < len(places) else high
-        end = min(high, following if place is None else min(following, place.end))
-        yield place, at, end
-        at = end
-        number += at == following
+def _split_at_ranges(
+    start: int, stop: int, named_ranges: list[_NamedRange]
+) -> Iterator[tuple[_NamedRange | None, int, int]]:
+    """The bytes from ``start`` to before ``stop`` in pieces that belong to one place each, or to none."""
+    address = start
+    number = bisect_right(named_ranges, start, key=lambda candidate: candidate.start) - 1
+    while address < stop:
+        named_range = named_ranges[number] if number >= 0 and address < named_ranges[number].end else None
+        next_start = named_ranges[number + 1].start if number + 1 < len(named_ranges) else stop
+        end = min(stop, next_start if named_range is None else min(next_start, named_range.end))
+        yield named_range, address, end
+        address = end
+        number += address == next_start
 
 
-def _goes_on(band: Band, place: _NamedRange | None, low: int) -> bool:
-    """Return True if bytes from ``low`` on, in ``place``, belong to the band before them."""
-    if place is None:
-        return band.name == "" and low - band.end < _GAP
-    return band.origin == place.start and band.tensor is place.tensor
+def _belongs_to_band(band: Band, named_range: _NamedRange | None, start: int) -> bool:
+    """Return True if bytes from ``start`` on, in ``named_range``, belong to the band before them."""
+    if named_range is None:
+        return band.name == "" and start - band.end < _GAP
+    return band.origin == named_range.start and band.tensor is named_range.tensor
 
 
 def _split_at_gaps(band: Band, runs: NDArray[np.uint64]) -> list[Band]:
     """A band in parts, where the gaps between them are larger than the parts next to them."""
     if band.tensor is not None:
         return [band]
-    inside = [
-        (max(low, band.start), min(high, band.end))
-        for low, high in runs.tolist()
-        if low < band.end and high > band.start
+    band_runs = [
+        (max(start, band.start), min(end, band.end))
+        for start, end in runs.tolist()
+        if start < band.end and end > band.start
     ]
     parts: list[tuple[int, int]] = []
-    for low, high in inside:
+    for low, high in band_runs:
         if parts and low - parts[-1][1] < max(_SMALL_GAP, parts[-1][1] - parts[-1][0]):
             parts[-1] = parts[-1][0], high
         else:
@@ -144,29 +146,31 @@ def _split_at_gaps(band: Band, runs: NDArray[np.uint64]) -> list[Band]:
     return [replace(band, start=low, end=high) for low, high in parts]
 
 
-def _coarsened_runs(bands: list[Band], most: int) -> list[Band]:
+def _merge_nearest_bands(bands: list[Band], max_bands: int) -> list[Band]:
     bands = list(bands)
-    while len(bands) > most:
-        gaps = [after.start - before.end for before, after in pairwise(bands)]
-        place = gaps.index(min(gaps))
-        lower, upper = bands[place : place + 2]
-        bands[place : place + 2] = [replace(lower, name=lower.name or upper.name, end=upper.end, tensor=None)]
+    while len(bands) > max_bands:
+        gaps = [next_band.start - band.end for band, next_band in pairwise(bands)]
+        number = gaps.index(min(gaps))
+        first_band, second_band = bands[number : number + 2]
+        bands[number : number + 2] = [
+            replace(first_band, name=first_band.name or second_band.name, end=second_band.end, tensor=None)
+        ]
     return bands
 
 
-def _named(bands: list[Band]) -> list[Band]:
+def _name_bands(bands: list[Band]) -> list[Band]:
     """Names for bands without one, and a part's distance from its origin where several have one name."""
     names = [band.name for band in bands]
-    named, ranges = [], 0
+    named_bands, ranges = [], 0
     for band in bands:
         if not band.name:
-            named.append(replace(band, name=f"range {ranges}", unnamed=True))
+            named_bands.append(replace(band, name=f"range {ranges}", unnamed=True))
             ranges += 1
         elif names.count(band.name) > 1 and band.start > band.origin and band.tensor is None:
-            named.append(replace(band, name=f"{band.name} +{band.start - band.origin:#x}"))
+            named_bands.append(replace(band, name=f"{band.name} +{band.start - band.origin:#x}"))
         else:
-            named.append(band)
-    return named
+            named_bands.append(band)
+    return named_bands
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +180,12 @@ class Strip:
     band: int
     top: int
     rows: int
-    low: int
-    high: int
+    start: int
+    end: int
 
     def address(self, row: int) -> int:
         """The first byte of a row, counted from the first of all strips."""
-        return self.low + (row - self.top) * (self.high - self.low) // self.rows
+        return self.start + (row - self.top) * (self.end - self.start) // self.rows
 
 
 class AddressAxis:
@@ -200,51 +204,60 @@ class AddressAxis:
 
     def band_of(self, address: int) -> int | None:
         """The number of the band that an address is in."""
-        place = bisect_right(self.bands, address, key=lambda band: band.start) - 1
-        return place if place >= 0 and address < self.bands[place].end else None
+        number = bisect_right(self.bands, address, key=lambda band: band.start) - 1
+        return number if number >= 0 and address < self.bands[number].end else None
 
-    def place(self, address: int) -> float:
+    def position(self, address: int) -> float:
         """Return the position of an address on the axis; one between bands is at the start of the next."""
         number = min(bisect_right(self.bands, address, key=lambda band: band.end), len(self.bands) - 1)
-        band, low, high = self.bands[number], *self._edges[number : number + 2]
-        return low + min(max((address - band.start) / band.size, 0.0), 1.0) * (high - low)
+        band, band_top, band_bottom = self.bands[number], *self._edges[number : number + 2]
+        return band_top + min(max((address - band.start) / band.size, 0.0), 1.0) * (band_bottom - band_top)
 
-    def address(self, place: float) -> int:
+    def address(self, position: float) -> int:
         """The address at a place of the axis."""
-        number = min(max(bisect_right(self._edges, place) - 1, 0), len(self.bands) - 1)
-        band, low, high = self.bands[number], *self._edges[number : number + 2]
-        share = min(max((place - low) / (high - low), 0.0), 1.0)
+        number = min(max(bisect_right(self._edges, position) - 1, 0), len(self.bands) - 1)
+        band, band_top, band_bottom = self.bands[number], *self._edges[number : number + 2]
+        share = min(max((position - band_top) / (band_bottom - band_top), 0.0), 1.0)
         return min(band.start + int(share * band.size), band.end - 1)
 
-    def strips(self, low: float, high: float, rows: int) -> list[Strip]:
-        """Return the visible part from ``low`` to ``high`` in at most ``rows`` rows, one between bands if they fit."""
-        cuts = []
+    def strips(self, top_edge: float, bottom_edge: float, rows: int) -> list[Strip]:
+        """Return the part from ``top_edge`` to ``bottom_edge``, positions on the axis, in at most ``rows`` rows.
+
+        There is an empty row between bands if ``rows`` are enough.
+        """
+        visible_parts = []
         for number, band in enumerate(self.bands):
-            begin, end = self._edges[number : number + 2]
-            if begin < high and end > low:
-                start = band.start + round(max(low - begin, 0.0) / (end - begin) * band.size)
+            band_top, band_bottom = self._edges[number : number + 2]
+            if band_top < bottom_edge and band_bottom > top_edge:
+                start = band.start + round(max(top_edge - band_top, 0.0) / (band_bottom - band_top) * band.size)
                 start = min(start, band.end - 1)  # the last byte of a band of few
-                stop = band.start + round(min((high - begin) / (end - begin), 1.0) * band.size)
-                cuts.append((number, start, max(stop, start + 1), min(end, high) - max(begin, low)))
-        cuts = cuts[:rows]
-        between = 1 if rows >= 3 * len(cuts) else 0
-        heights = _shared(rows - between * (len(cuts) - 1), [cut[3] for cut in cuts]) if cuts else []
+                stop = band.start + round(min((bottom_edge - band_top) / (band_bottom - band_top), 1.0) * band.size)
+                visible_parts.append(
+                    (number, start, max(stop, start + 1), min(band_bottom, bottom_edge) - max(band_top, top_edge))
+                )
+        visible_parts = visible_parts[:rows]
+        gap_rows = 1 if rows >= 3 * len(visible_parts) else 0
+        heights = (
+            _share_rows(rows - gap_rows * (len(visible_parts) - 1), [part[3] for part in visible_parts])
+            if visible_parts
+            else []
+        )
         strips, top = [], 0
-        for (number, start, stop, _), height in zip(cuts, heights, strict=True):
+        for (number, start, stop, _), height in zip(visible_parts, heights, strict=True):
             height = max(min(height, -(-(stop - start) // MIN_ROW_BYTES)), 1)
             strips.append(Strip(number, top, height, start, stop))
-            top += height + between
+            top += height + gap_rows
         return strips
 
 
-def _shared(rows: int, weights: list[float]) -> list[int]:
+def _share_rows(rows: int, weights: list[float]) -> list[int]:
     """``rows`` shared by weight, at least one each."""
     total = sum(weights) or 1.0
-    exact = [weight / total * rows for weight in weights]
-    counts = [max(int(share), 1) for share in exact]
+    fractional_rows = [weight / total * rows for weight in weights]
+    counts = [max(int(share), 1) for share in fractional_rows]
     while sum(counts) > rows:
         counts[counts.index(max(counts))] -= 1
-    by_remainder = sorted(range(len(counts)), key=lambda i: counts[i] - exact[i])
+    by_remainder = sorted(range(len(counts)), key=lambda i: counts[i] - fractional_rows[i])
     for i in (by_remainder * (rows // len(by_remainder) + 1))[: rows - sum(counts)]:
         counts[i] += 1
     return counts
@@ -255,57 +268,63 @@ def row_edges(strips: Sequence[Strip], dots: int) -> tuple[NDArray[np.uint64], N
 
     Edges within a strip are rounded to a power of two bytes, at most an eighth of a row of dots: quick to find.
     """
-    lows, highs = [], []
+    row_starts, row_ends = [], []
     for strip in strips:
         count = strip.rows * dots
-        step = (strip.high - strip.low) // count // 8
+        step = (strip.end - strip.start) // count // 8
         grain = 1 << max(step.bit_length() - 1, 0)
-        inner = strip.low + np.arange(1, count, dtype=np.int64) * (strip.high - strip.low) // count
-        edges = np.concatenate(([strip.low], inner // grain * grain, [strip.high])).clip(strip.low, strip.high)
-        lows.append(edges[:-1])
-        highs.append(edges[1:])
-    if not lows:
+        inner = strip.start + np.arange(1, count, dtype=np.int64) * (strip.end - strip.start) // count
+        edges = np.concatenate(([strip.start], inner // grain * grain, [strip.end])).clip(strip.start, strip.end)
+        row_starts.append(edges[:-1])
+        row_ends.append(edges[1:])
+    if not row_starts:
         return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
-    return np.concatenate(lows).astype(np.uint64), np.concatenate(highs).astype(np.uint64)
+    return np.concatenate(row_starts).astype(np.uint64), np.concatenate(row_ends).astype(np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Cycles ``start`` to before ``end``, and the memory from ``low`` to ``high`` on an ``AddressAxis``."""
+    """Cycles ``start`` to before ``end``, and the memory from ``top`` to ``bottom`` on an ``AddressAxis``."""
 
     start: float
     end: float
-    low: float = 0.0
-    high: float = 1.0
+    top: float = 0.0
+    bottom: float = 1.0
 
     @property
     def cycles(self) -> float:
         return self.end - self.start
 
-    def zoomed(self, factor: float, time: float) -> Window:
-        """``factor`` times as many cycles, ``time`` staying where it is."""
-        return replace(self, start=time - (time - self.start) * factor, end=time + (self.end - time) * factor)
+    def zoomed(self, factor: float, fixed_time: float) -> Window:
+        """``factor`` times as many cycles, ``fixed_time`` staying where it is."""
+        return replace(
+            self,
+            start=fixed_time - (fixed_time - self.start) * factor,
+            end=fixed_time + (self.end - fixed_time) * factor,
+        )
 
-    def zoomed_rows(self, factor: float, place: float) -> Window:
-        """``factor`` times as much memory, ``place`` staying where it is."""
-        return replace(self, low=place - (place - self.low) * factor, high=place + (self.high - place) * factor)
+    def zoomed_rows(self, factor: float, position: float) -> Window:
+        """``factor`` times as much memory, ``position`` staying where it is."""
+        return replace(
+            self, top=position - (position - self.top) * factor, bottom=position + (self.bottom - position) * factor
+        )
 
-    def moved(self, cycles: float, memory: float) -> Window:
+    def shifted(self, cycles: float, memory: float) -> Window:
         """Return the window with the same extent elsewhere."""
-        return Window(self.start + cycles, self.end + cycles, self.low + memory, self.high + memory)
+        return Window(self.start + cycles, self.end + cycles, self.top + memory, self.bottom + memory)
 
-    def inside(self, end: float) -> Window:
+    def clamped(self, end: float) -> Window:
         """Moved, and where it is too large cut, to lie from cycle 0 to ``end`` and within the axis."""
         start, stop = _fit_range(self.start, self.end, end)
-        low, high = _fit_range(self.low, self.high, 1.0)
-        return Window(start, stop, low, high)
+        top, bottom = _fit_range(self.top, self.bottom, 1.0)
+        return Window(start, stop, top, bottom)
 
 
-def _fit_range(low: float, high: float, end: float) -> tuple[float, float]:
-    if high - low >= end:
+def _fit_range(start: float, stop: float, end: float) -> tuple[float, float]:
+    if stop - start >= end:
         return 0.0, end
-    if low < 0:
-        return 0.0, high - low
-    if high > end:
-        return end - (high - low), end
-    return low, high
+    if start < 0:
+        return 0.0, stop - start
+    if stop > end:
+        return end - (stop - start), end
+    return start, stop

@@ -52,18 +52,18 @@ class Boxes:
     records: NDArray[Any]
     times: NDArray[np.int64]
     warps: NDArray[np.int64]
-    made: int | None
+    total_copies: int | None
     """Copies that were recorded or found no room; None if the result does not tell."""
     warps_per_block: int
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
         """Mask of the boxes whose size is known."""
-        known: NDArray[np.bool_] = self.records["start"] != 0
-        return known
+        mask: NDArray[np.bool_] = self.records["start"] != 0
+        return mask
 
     @property
-    def unknown(self) -> int:
+    def unsized_copies(self) -> int:
         """Copies whose box is not known."""
         return int(np.count_nonzero(~self.is_known))
 
@@ -71,10 +71,10 @@ class Boxes:
     def text(self) -> str:
         """``18 bulk copies``, ``kept 64 of 100 bulk copies``, ``total unknown``."""
         recorded = len(self.records)
-        if self.made is None:
+        if self.total_copies is None:
             return f"{units.count(recorded)} bulk copies kept, total unknown"
-        if recorded < self.made:
-            return f"kept {units.count(recorded)} of {units.count(self.made)} bulk copies"
+        if recorded < self.total_copies:
+            return f"kept {units.count(recorded)} of {units.count(self.total_copies)} bulk copies"
         return f"{units.count(recorded)} bulk {'copy' if recorded == 1 else 'copies'}"
 
     @property
@@ -94,18 +94,18 @@ class Boxes:
             (self.records[f"stride{dimension}"] % SECTOR_BYTES == 0) | (self.records[f"count{dimension}"] == 1)
             for dimension in DIMENSIONS
         ]
-        even: NDArray[np.bool_] = np.all(strides, axis=0)
-        return even
+        mask: NDArray[np.bool_] = np.all(strides, axis=0)
+        return mask
 
     @property
     def row_sectors(self) -> NDArray[np.int64]:
         """Sectors that a row of each box touches, at most for rows that begin at different places within a sector."""
-        first = np.where(self.is_even, self.records["start"] % SECTOR_BYTES, SECTOR_BYTES - 1).astype(np.int64)
+        start_offset = np.where(self.is_even, self.records["start"] % SECTOR_BYTES, SECTOR_BYTES - 1).astype(np.int64)
         row: NDArray[np.uint32] = self.records["row"]
-        return (first + row + SECTOR_BYTES - 1) // SECTOR_BYTES
+        return (start_offset + row + SECTOR_BYTES - 1) // SECTOR_BYTES
 
     @property
-    def places(self) -> NDArray[np.int64]:
+    def sector_counts(self) -> NDArray[np.int64]:
         """Sectors that the rows of each box touch, counted as ``row_sectors``."""
         return self.rows * self.row_sectors
 
@@ -113,28 +113,28 @@ class Boxes:
         """Copies that were kept and made, those of unknown size, and bytes of all others."""
         return {
             "kept": len(self.records),
-            "copies": self.made,
-            "unknown": self.unknown,
+            "copies": self.total_copies,
+            "unknown": self.unsized_copies,
             "bytes": int(self.bytes.sum()),
         }
 
     def spans(self) -> NDArray[np.uint64]:
         """The memory from the first to the last byte of each box: shape (boxes, 2), u8, from to before."""
-        some = self.records[self.rows > 0]
-        start: NDArray[np.uint64] = some["start"]
-        row: NDArray[np.uint64] = some["row"].astype(np.uint64)
-        last = start + row
+        records = self.records[self.rows > 0]
+        start: NDArray[np.uint64] = records["start"]
+        row: NDArray[np.uint64] = records["row"].astype(np.uint64)
+        end = start + row
         for dimension in DIMENSIONS:
-            count: NDArray[np.uint64] = some[f"count{dimension}"].astype(np.uint64)
-            stride: NDArray[np.uint64] = some[f"stride{dimension}"].astype(np.uint64)
-            last = last + (count - np.uint64(1)) * stride
-        return np.stack((start, last), axis=1)
+            count: NDArray[np.uint64] = records[f"count{dimension}"].astype(np.uint64)
+            stride: NDArray[np.uint64] = records[f"stride{dimension}"].astype(np.uint64)
+            end = end + (count - np.uint64(1)) * stride
+        return np.stack((start, end), axis=1)
 
-    def chosen(self, mask: NDArray[Any]) -> Boxes:
+    def subset(self, mask: NDArray[Any]) -> Boxes:
         """The boxes that a mask or numbers select."""
-        return Boxes(self.records[mask], self.times[mask], self.warps[mask], self.made, self.warps_per_block)
+        return Boxes(self.records[mask], self.times[mask], self.warps[mask], self.total_copies, self.warps_per_block)
 
-    def of(self, selection: Selection, start: float, end: float) -> Boxes:
+    def select(self, selection: Selection, start: float, end: float) -> Boxes:
         """The boxes of a selection from cycle ``start`` to before ``end``."""
         mask = (self.times >= start) & (self.times < end)
         if selection.block is not None:
@@ -143,40 +143,40 @@ class Boxes:
             mask &= (selection.warp is None) | (warp == selection.warp)
         if selection.line is not None:
             mask &= self.records["line"] == selection.line
-        return self.chosen(mask)
+        return self.subset(mask)
 
-    def step(self, most: int) -> int:
-        """Sectors that one point stands for if there are about ``most`` points: 1 unless there are very many."""
-        return max(-(-int(self.places.sum()) // most), 1)
+    def step(self, max_points: int) -> int:
+        """Sectors that one point stands for if there are about ``max_points`` points: 1 unless there are very many."""
+        return max(-(-int(self.sector_counts.sum()) // max_points), 1)
 
     def weights(self, step: int) -> NDArray[np.float64]:
         """Sectors that one point of each box stands for, at most ``step``."""
-        places = self.places
-        return places / np.maximum(-(-places // step), 1)
+        sector_counts = self.sector_counts
+        return sector_counts / np.maximum(-(-sector_counts // step), 1)
 
     def points(self, step: int = 1) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
         """Yield the number of the box, and the first byte inside a sector, of one in ``step`` sectors of each box."""
         row_sectors = self.row_sectors
-        places = self.rows * row_sectors
-        counts = -(-places // step)
-        ends = np.cumsum(counts)
-        total = int(ends[-1]) if len(ends) else 0
-        for first in range(0, total, _PIECE_POINTS):
-            numbers = np.arange(first, min(first + _PIECE_POINTS, total), dtype=np.int64)
-            box = np.searchsorted(ends, numbers, side="right")
-            within = (numbers - ends[box] + counts[box]) * places[box] // counts[box]
-            addresses, inside = _sector_of(self.records[box], *np.divmod(within, row_sectors[box]))
-            yield box[inside], addresses[inside]
+        sector_counts = self.rows * row_sectors
+        counts = -(-sector_counts // step)
+        box_ends = np.cumsum(counts)
+        total = int(box_ends[-1]) if len(box_ends) else 0
+        for first_point in range(0, total, _PIECE_POINTS):
+            numbers = np.arange(first_point, min(first_point + _PIECE_POINTS, total), dtype=np.int64)
+            box = np.searchsorted(box_ends, numbers, side="right")
+            sector_numbers = (numbers - box_ends[box] + counts[box]) * sector_counts[box] // counts[box]
+            addresses, is_inside = _sector_of(self.records[box], *np.divmod(sector_numbers, row_sectors[box]))
+            yield box[is_inside], addresses[is_inside]
 
     def sectors(self) -> NDArray[np.int64]:
         """Sectors that the rows of each box touch, exactly unless very many rows begin at different places in them."""
-        counts = self.places
+        counts = self.sector_counts
         uneven = np.flatnonzero(~self.is_even & (counts > 0))
-        others = self.chosen(uneven)
-        step, sums = others.step(MAX_POINTS), np.zeros(len(uneven))
-        for box, _ in others.points(step):
+        uneven_boxes = self.subset(uneven)
+        step, sums = uneven_boxes.step(MAX_POINTS), np.zeros(len(uneven))
+        for box, _ in uneven_boxes.points(step):
             sums += np.bincount(box, minlength=len(uneven))
-        counts[uneven] = np.rint(sums * others.weights(step))
+        counts[uneven] = np.rint(sums * uneven_boxes.weights(step))
         return counts
 
 
@@ -187,9 +187,9 @@ def _sector_of(
     start: NDArray[np.uint64] = boxes["start"].copy()
     row: NDArray[np.uint64] = boxes["row"].astype(np.uint64)
     for dimension in DIMENSIONS:
-        rows, place = np.divmod(rows, boxes[f"count{dimension}"].astype(np.int64))
+        rows, position = np.divmod(rows, boxes[f"count{dimension}"].astype(np.int64))
         stride: NDArray[np.uint64] = boxes[f"stride{dimension}"]
-        start += place.astype(np.uint64) * stride
+        start += position.astype(np.uint64) * stride
     address = (start & ~np.uint64(SECTOR_BYTES - 1)) + sector.astype(np.uint64) * np.uint64(SECTOR_BYTES)
     return np.maximum(address, start), address < start + row
 
@@ -209,18 +209,18 @@ def read_boxes(accesses: Accesses) -> Boxes | None:
     blocks, warps = accesses.start.shape
     slots = max(result.form(index, BOX)[1][2] * warps, 1)
     step = max(_PIECE_RECORDS // slots, 1)
-    pieces = [_read_piece(accesses, index, at, min(at + step, blocks)) for at in range(0, blocks, step)]
+    pieces = [_read_piece(accesses, index, block, min(block + step, blocks)) for block in range(0, blocks, step)]
     records, times, numbers = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-    made = None if attempts is None or (attempts < 0).any() else int(attempts.sum())
-    boxes = Boxes(records, times, numbers, made, warps)
+    total_copies = None if attempts is None or (attempts < 0).any() else int(attempts.sum())
+    boxes = Boxes(records, times, numbers, total_copies, warps)
     row_bytes: NDArray[np.uint32] = records["row"]
     sectors = (row_bytes / SECTOR_BYTES + 2) * (row_bytes > 0)
-    ends: NDArray[np.float64] = records["start"].astype(float)
+    end_addresses: NDArray[np.float64] = records["start"].astype(float)
     for dimension in DIMENSIONS:
         count: NDArray[np.float64] = records[f"count{dimension}"].astype(float)
         stride: NDArray[np.float64] = records[f"stride{dimension}"].astype(float)
-        sectors, ends = sectors * count, ends + count * stride
-    if (sectors > _MAX_SECTORS).any() or (ends > _MAX_ADDRESS).any():
+        sectors, end_addresses = sectors * count, end_addresses + count * stride
+    if (sectors > _MAX_SECTORS).any() or (end_addresses > _MAX_ADDRESS).any():
         raise TraceError(f"{result.path} is damaged: it has a bulk copy that no GPU can make")
     return boxes
 
@@ -229,40 +229,40 @@ def _boxes_of_copies(accesses: Accesses, copies: BulkCopies) -> Boxes:
     """The boxes of a result that records bulk copies only."""
     start, entry = (values.reshape(-1)[copies.warps] for values in (accesses.start, accesses.entry))
     times = (copies.boxes["clock"] - start.astype(np.uint32)).astype(np.int64)
-    if accesses.long:
-        turned = np.zeros(len(times), np.int64)
-        turned[1:] = (times[1:] < times[:-1]) & (copies.warps[1:] == copies.warps[:-1])
-        turns = np.cumsum(turned)
-        _, begins, which = np.unique(copies.warps, return_index=True, return_inverse=True)
-        times += (turns - turns[begins][which]) << 32
+    if accesses.has_long_warps:
+        has_wrapped = np.zeros(len(times), np.int64)
+        has_wrapped[1:] = (times[1:] < times[:-1]) & (copies.warps[1:] == copies.warps[:-1])
+        wraps = np.cumsum(has_wrapped)
+        _, first_records, warp_index = np.unique(copies.warps, return_index=True, return_inverse=True)
+        times += (wraps - wraps[first_records][warp_index]) << 32
     return Boxes(copies.boxes, times + entry, copies.warps, copies.total, accesses.start.shape[1])
 
 
 def _read_piece(
-    accesses: Accesses, index: int, first: int, last: int
+    accesses: Accesses, index: int, first_block: int, end_block: int
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
     """The records of some blocks, with their times and warps; those of a warp are in the order in which it copied."""
-    slots = accesses.result.some_records(index, BOX, first, last)
-    written = slots["lanes"] > 0
-    start = accesses.start[first:last, :, np.newaxis]
-    since = slots["clock"] - start.astype(np.uint32)
-    times = since.astype(np.int64)
-    if accesses.long:
+    slots = accesses.result.some_records(index, BOX, first_block, end_block)
+    is_written = slots["lanes"] > 0
+    start = accesses.start[first_block:end_block, :, np.newaxis]
+    elapsed = slots["clock"] - start.astype(np.uint32)
+    times = elapsed.astype(np.int64)
+    if accesses.has_long_warps:
         times += np.cumsum(np.diff(times, axis=2, prepend=0) < 0, axis=2) << 32
-    times += accesses.entry[first:last, :, np.newaxis]
+    times += accesses.entry[first_block:end_block, :, np.newaxis]
     warps = accesses.start.shape[1]
-    numbers = (np.arange(first, last)[:, np.newaxis] * warps + np.arange(warps))[:, :, np.newaxis]
-    return slots[written], times[written], np.broadcast_to(numbers, slots.shape)[written]
+    numbers = (np.arange(first_block, end_block)[:, np.newaxis] * warps + np.arange(warps))[:, :, np.newaxis]
+    return slots[is_written], times[is_written], np.broadcast_to(numbers, slots.shape)[is_written]
 
 
 def raster_boxes(
-    boxes: Boxes, grid: Grid, progress: Callable[[float], None], most: int = MAX_POINTS
+    boxes: Boxes, grid: Grid, progress: Callable[[float], None], max_points: int = MAX_POINTS
 ) -> NDArray[np.int64]:
-    """Count the sectors of boxes in each cell of ``grid``, placing about ``most``: shape (rows, columns), i8."""
-    index, step = CellIndex(grid), boxes.step(most)
+    """Count the sectors of boxes in each cell of ``grid``, placing about ``max_points``: shape (rows, columns), i8."""
+    index, step = CellIndex(grid), boxes.step(max_points)
     total, weights = np.zeros(index.cells), boxes.weights(step)
     for box, addresses in boxes.points(step) if grid.rows else ():
-        total += np.bincount(index.places(addresses, boxes.times[box]), weights[box], index.cells)
+        total += np.bincount(index.cell_numbers(addresses, boxes.times[box]), weights[box], index.cells)
         progress(0.0)
     return np.rint(total).astype(np.int64).reshape(grid.rows + 1, index.stride)[:-1, :-1]
 
@@ -273,7 +273,7 @@ class BoxDetail:
 
     copies: int
     sectors: int
-    first: AccessPoint
+    first_access: AccessPoint
     shape: str
     lanes: int
     """Lanes that started the first copy together; its box is that of the lowest one."""

@@ -56,7 +56,7 @@ class LineAccesses:
     accesses: int
     requests: int
     sectors: int
-    fewest: int = 0
+    ideal_sectors: int = 0
     """Sectors that the bytes of each request's lanes fit into, at most those touched; 0 where no bytes are known."""
 
     @property
@@ -73,15 +73,15 @@ class LineAccesses:
     def ideal(self) -> int | None:
         """The fewest sectors that the bytes fit into, request by request; None where that is unknown."""
         unknown = self.bytes is None or self.code is None or self.code.kind == "atomic"
-        return None if unknown else self.fewest
+        return None if unknown else self.ideal_sectors
 
     @property
-    def wasted(self) -> int | None:
+    def excessive_sectors(self) -> int | None:
         """Sectors beyond those. None for atomics: one lane's addition to a sum wastes nothing."""
         return None if self.ideal is None else self.sectors - self.ideal
 
     @property
-    def used(self) -> float | None:
+    def used_share(self) -> float | None:
         """The part of the moved bytes that was asked for."""
         return None if self.bytes is None else ratio(self.bytes, SECTOR_BYTES * self.sectors)
 
@@ -105,10 +105,10 @@ class LineCopies:
 
 def copies_by_line(boxes: Boxes, code: Mapping[int, AccessLine]) -> tuple[LineCopies, ...]:
     """Add up bulk copies by instruction, that with most bytes first."""
-    recorded: NDArray[np.uint32] = boxes.records["line"]
-    lines, which = np.unique(recorded, return_inverse=True)
+    recorded_lines: NDArray[np.uint32] = boxes.records["line"]
+    lines, line_index = np.unique(recorded_lines, return_inverse=True)
     sums = [
-        np.bincount(which, weights, len(lines)).astype(np.int64).tolist()
+        np.bincount(line_index, weights, len(lines)).astype(np.int64).tolist()
         for weights in (None, boxes.bytes, boxes.sectors(), ~boxes.is_known)
     ]
     places = (code[line].line if line in code else line for line in lines.tolist())
@@ -178,8 +178,8 @@ def worst_access(rows: Iterable[LineAccesses]) -> tuple[LineAccesses, int] | Non
 
     The most sectors per request are not it: an access of 16 bytes per lane touches 16 sectors and wastes none.
     """
-    known = [(row, wasted) for row in rows if (wasted := row.wasted)]
-    return max(known, key=lambda pair: pair[1], default=None)
+    excessive = [(row, excess) for row in rows if (excess := row.excessive_sectors)]
+    return max(excessive, key=lambda pair: pair[1], default=None)
 
 
 def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
@@ -187,13 +187,13 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
 
     TraceError for results of the compact variant, which do not tell instructions.
     """
-    if accesses.compact:
+    if accesses.is_compact:
         raise TraceError(f"{accesses.result.path}: compact records do not name the instructions. Run with -p dmat")
     code = access_lines(folder) if folder else {}
     counts: dict[str, Counter[int]] = {name: Counter() for name in ("accesses", "requests", "sectors", "ideal")}
-    touched = np.zeros(0, dtype=np.uint64)
+    sectors = np.zeros(0, dtype=np.uint64)
     for part in accesses.parts():
-        touched = np.union1d(touched, part.addresses() >> _SECTOR_BITS)
+        sectors = np.union1d(sectors, part.addresses() >> _SECTOR_BITS)
         _add_requests(counts, _requests_of_part(part), code)
         part.release()
     rows = [
@@ -204,16 +204,22 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
     ]
     rows.sort(key=lambda row: (-row.sectors, row.line))
     recorded = sum(row.accesses for row in rows)
-    named = (
+    access_line_numbers = (
         access.line for access in code.values() if "global" in access.spaces and "bulk" not in access.opcode.split(".")
     )
-    silent = tuple(line for line in named if line not in counts["accesses"]) if recorded == accesses.made else ()
+    silent = (
+        tuple(line for line in access_line_numbers if line not in counts["accesses"])
+        if recorded == accesses.total_accesses
+        else ()
+    )
     boxes = read_boxes(accesses)
     copies = () if boxes is None else copies_by_line(boxes, code)
     if not accesses.are_recorded:
         return AccessTable((), None, None, None, copies=copies)
-    footprint = SECTOR_BYTES * len(touched) if recorded == accesses.made and not copies else None
-    table = AccessTable(tuple(rows), accesses.made, recorded, accesses.capacity, silent=silent, footprint=footprint)
+    footprint = SECTOR_BYTES * len(sectors) if recorded == accesses.total_accesses and not copies else None
+    table = AccessTable(
+        tuple(rows), accesses.total_accesses, recorded, accesses.capacity, silent=silent, footprint=footprint
+    )
     return replace(table, copies=copies)
 
 
@@ -228,13 +234,13 @@ class _Requests:
 
 def _add_requests(counts: dict[str, Counter[int]], requests: _Requests, code: Mapping[int, AccessLine]) -> None:
     """Add the requests of a part to the counts of their lines."""
-    numbers, which = np.unique(requests.lines, return_inverse=True)
+    numbers, line_index = np.unique(requests.lines, return_inverse=True)
     sizes = np.array([(code[line].bytes or 0) if line in code else 0 for line in numbers.tolist()], dtype=np.int64)
-    ideal = np.minimum(-(-requests.lanes * sizes[which] // SECTOR_BYTES), requests.sectors)
+    ideal = np.minimum(-(-requests.lanes * sizes[line_index] // SECTOR_BYTES), requests.sectors)
     for name, amounts in zip(
         counts, (requests.lanes, np.ones_like(requests.lanes), requests.sectors, ideal), strict=True
     ):
-        sums = np.bincount(which, weights=amounts, minlength=len(numbers)).astype(np.int64)
+        sums = np.bincount(line_index, weights=amounts, minlength=len(numbers)).astype(np.int64)
         counts[name].update(dict(zip(numbers.tolist(), sums.tolist(), strict=True)))
 
 
@@ -243,18 +249,18 @@ def _requests_of_part(part: RecordPart) -> _Requests:
     lines, times = part.lines(), part.times()
     sectors = part.addresses() >> _SECTOR_BITS
     if lines is None or not len(lines):
-        empty = np.zeros(0, dtype=np.int64)
-        return _Requests(np.zeros(0, dtype=np.uint32), empty, empty)
+        no_counts = np.zeros(0, dtype=np.int64)
+        return _Requests(np.zeros(0, dtype=np.uint32), no_counts, no_counts)
     shape = _lockstep_shape(part, times)
     if shape is not None:
         return _requests_of_whole_warps(lines.reshape(shape)[:, 0], sectors.reshape(shape))
     warps = part.warps()
     order = np.lexsort((sectors, times, warps))
     begins_request = _begins_request(warps[order], times[order])
-    is_distinct = begins_request | _differs(sectors[order])
-    first = np.flatnonzero(begins_request)
-    lanes = np.diff(np.append(first, len(lines)))
-    return _Requests(lines[order][first], lanes, np.add.reduceat(is_distinct, first, dtype=np.int64))
+    is_distinct = begins_request | _change_mask(sectors[order])
+    first_records = np.flatnonzero(begins_request)
+    lanes = np.diff(np.append(first_records, len(lines)))
+    return _Requests(lines[order][first_records], lanes, np.add.reduceat(is_distinct, first_records, dtype=np.int64))
 
 
 def _lockstep_shape(part: RecordPart, times: NDArray[Any]) -> tuple[int, int, int] | None:
@@ -271,10 +277,10 @@ def _lockstep_shape(part: RecordPart, times: NDArray[Any]) -> tuple[int, int, in
 
 def _begins_request(warps: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.bool_]:
     """Mask of the first record of each request, of records sorted by warp and time."""
-    return _differs(warps) | _differs(times)
+    return _change_mask(warps) | _change_mask(times)
 
 
-def _differs(values: NDArray[Any]) -> NDArray[np.bool_]:
+def _change_mask(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Mask of the values that are not as the one before; the first is."""
     return np.append(True, values[1:] != values[:-1])
 
@@ -284,8 +290,8 @@ def _requests_of_whole_warps(lines: LineNumbers, sectors: NDArray[np.uint64]) ->
 
     ``lines`` has shape (warps, records), ``sectors`` (warps, lanes, records).
     """
-    ordered = np.sort(sectors.transpose(0, 2, 1), axis=2)
-    numbers = 1 + np.count_nonzero(np.diff(ordered, axis=2), axis=2)
+    sorted_sectors = np.sort(sectors.transpose(0, 2, 1), axis=2)
+    numbers = 1 + np.count_nonzero(np.diff(sorted_sectors, axis=2), axis=2)
     lanes = np.full(lines.size, sectors.shape[1], dtype=np.int64)
     return _Requests(lines.reshape(-1), lanes, numbers.reshape(-1))
 
@@ -302,8 +308,8 @@ class AccessCount:
 
 def table_or_count(accesses: Accesses, folder: Path | None) -> AccessTable | AccessCount:
     """The table if it takes no longer than a moment, else the numbers of accesses."""
-    if accesses.compact or accesses.records.nbytes > MAX_TABLE_BYTES:
-        return AccessCount(accesses.made, accesses.result.threads, accesses.capacity)
+    if accesses.is_compact or accesses.records.nbytes > MAX_TABLE_BYTES:
+        return AccessCount(accesses.total_accesses, accesses.result.threads, accesses.capacity)
     return by_line(accesses, folder)
 
 
@@ -329,7 +335,7 @@ def lanes_of_requests(part: RecordPart) -> NDArray[np.float64]:
     warps = part.warps()
     order = np.lexsort((times, warps))
     request = np.cumsum(_begins_request(warps[order], times[order])) - 1
-    return _unsorted(np.bincount(request)[request], order)
+    return _restore_order(np.bincount(request)[request], order)
 
 
 def sectors_by_request(
@@ -341,16 +347,16 @@ def sectors_by_request(
     sectors = addresses >> _SECTOR_BITS
     order = np.lexsort((sectors, times, warps))
     begins_request = _begins_request(warps[order], times[order])
-    is_distinct = begins_request | _differs(sectors[order])
+    is_distinct = begins_request | _change_mask(sectors[order])
     request = np.cumsum(begins_request) - 1
-    return _unsorted(np.bincount(request, is_distinct)[request], order)
+    return _restore_order(np.bincount(request, is_distinct)[request], order)
 
 
-def _unsorted(values: NDArray[Any], order: NDArray[np.int64]) -> NDArray[np.float64]:
+def _restore_order(values: NDArray[Any], order: NDArray[np.int64]) -> NDArray[np.float64]:
     """Values of sorted records, put back into the order of the records; ``order`` sorted these."""
-    placed = np.empty(len(order), dtype=np.float64)
-    placed[order] = values
-    return placed
+    unsorted = np.empty(len(order), dtype=np.float64)
+    unsorted[order] = values
+    return unsorted
 
 
 def _sectors_of_whole_warps(sectors: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -360,16 +366,16 @@ def _sectors_of_whole_warps(sectors: NDArray[np.uint64]) -> NDArray[np.float64]:
     return np.repeat(counts[:, np.newaxis], WARP_SIZE, axis=1).astype(np.float64).reshape(-1)
 
 
-def asked_by_lanes(code: Mapping[int, AccessLine]) -> NDArray[np.float64]:
+def ideal_lane_sectors(code: Mapping[int, AccessLine]) -> NDArray[np.float64]:
     """Return, by line, the sectors that a lane's access requests (f8); infinite if none can be excessive, or unknown.
 
     What is beyond the last line has the last value.
     """
-    asked = np.full(max(code, default=0) + 2, np.inf)
+    lane_sectors = np.full(max(code, default=0) + 2, np.inf)
     for line, access in code.items():
         if access.bytes is not None and access.kind != "atomic":
-            asked[line] = access.bytes / SECTOR_BYTES
-    return asked
+            lane_sectors[line] = access.bytes / SECTOR_BYTES
+    return lane_sectors
 
 
 def moved_shares(part: RecordPart) -> NDArray[np.float64]:
@@ -377,10 +383,10 @@ def moved_shares(part: RecordPart) -> NDArray[np.float64]:
     return sectors_of_requests(part) / lanes_of_requests(part)
 
 
-def wasted_shares(part: RecordPart, asked: NDArray[np.float64]) -> NDArray[np.float64]:
+def excessive_shares(part: RecordPart, lane_sectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return, per record, its share of the excessive sectors of its request (f8); 0 if the records name no lines."""
     lines = part.lines()
     if lines is None:
-        return np.zeros(part.kept, dtype=np.float64)
-    shares = moved_shares(part) - asked[np.minimum(lines, len(asked) - 1)]
+        return np.zeros(part.record_count, dtype=np.float64)
+    shares = moved_shares(part) - lane_sectors[np.minimum(lines, len(lane_sectors) - 1)]
     return np.maximum(shares, 0.0)

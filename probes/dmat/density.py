@@ -37,12 +37,12 @@ class Grid:
     start: int
     end: int
     columns: int
-    low: NDArray[np.uint64]
-    high: NDArray[np.uint64]
+    row_starts: NDArray[np.uint64]
+    row_ends: NDArray[np.uint64]
 
     @property
     def rows(self) -> int:
-        return len(self.low)
+        return len(self.row_starts)
 
     def column_edges(self) -> NDArray[np.int64]:
         """The first cycle of each column, and the end: i8 of columns + 1."""
@@ -60,72 +60,72 @@ class CellIndex:
         self.grid = grid
         self.stride = grid.columns + 1
         self.cells = (grid.rows + 1) * self.stride
-        self._base = grid.low[0] if grid.rows else np.uint64(0)
+        self._base = grid.row_starts[0] if grid.rows else np.uint64(0)
         self._edges, self._rows = _intervals(grid, self.stride)
         self._table, self._shift = self._make_table()
 
     def _make_table(self) -> tuple[NDArray[np.uint32] | None, np.uint64]:
         """Make a table by granules of addresses; None unless the rows' edges are multiples of a coarse enough one."""
         offsets = self._edges - self._base
-        together = int(np.bitwise_or.reduce(offsets)) if len(offsets) else 0
-        shift = np.uint64(max((together & -together).bit_length() - 1, 0))
+        offset_bits = int(np.bitwise_or.reduce(offsets)) if len(offsets) else 0
+        shift = np.uint64(max((offset_bits & -offset_bits).bit_length() - 1, 0))
         if not shift or int(offsets[-1] >> shift) >= MAX_TABLE_ENTRIES:
             return None, shift
         lengths = np.diff(offsets >> shift).astype(np.int64)
         return np.append(np.repeat(self._rows[1:-1], lengths), self._rows[-1]), shift
 
-    def places(self, addresses: NDArray[np.uint64], times: NDArray[Any]) -> NDArray[np.uint32]:
+    def cell_numbers(self, addresses: NDArray[np.uint64], times: NDArray[Any]) -> NDArray[np.uint32]:
         """Return the cell of each access (u4). Both arrays are overwritten."""
         if self._table is None:
-            places = self._rows[np.searchsorted(self._edges, addresses, side="right")]
+            cells = self._rows[np.searchsorted(self._edges, addresses, side="right")]
         else:
             addresses -= self._base
             addresses >>= self._shift
-            places = self._table.take(addresses.view(np.int64), mode="clip")
-        places += self._columns_of(times)
-        return places
+            cells = self._table.take(addresses.view(np.int64), mode="clip")
+        cells += self._columns_of(times)
+        return cells
 
     def _columns_of(self, times: NDArray[Any]) -> NDArray[np.uint32]:
         """Return floor((time - start) × columns / span), exact for spans below 2**40 cycles."""
         grid = self.grid
         span = grid.end - grid.start
-        since = times if times.dtype == np.uint32 else times.view(np.uint64)
-        since -= since.dtype.type(grid.start % (1 << (8 * since.itemsize)))
+        elapsed = times if times.dtype == np.uint32 else times.view(np.uint64)
+        elapsed -= elapsed.dtype.type(grid.start % (1 << (8 * elapsed.itemsize)))
         width = span // grid.columns
         if width * grid.columns == span and width & (width - 1) == 0:
-            since >>= since.dtype.type(width.bit_length() - 1)
+            elapsed >>= elapsed.dtype.type(width.bit_length() - 1)
         else:
-            shares = since * float(grid.columns)
+            shares = elapsed * float(grid.columns)
             shares /= span
-            since = np.minimum(shares, grid.columns, out=shares)
-        columns: NDArray[np.uint32] = np.minimum(since, grid.columns, out=since).astype(np.uint32, copy=False)
+            elapsed = np.minimum(shares, grid.columns, out=shares)
+        columns: NDArray[np.uint32] = np.minimum(elapsed, grid.columns, out=elapsed).astype(np.uint32, copy=False)
         return columns
 
 
 def _intervals(grid: Grid, stride: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """Return all edges ascending, and row × stride before each and after the last."""
-    outside = grid.rows * stride
+    outside_row = grid.rows * stride
     edges: list[int] = []
-    rows: list[int] = [outside]
-    for row, (low, high) in enumerate(zip(grid.low.tolist(), grid.high.tolist(), strict=True)):
-        if edges and edges[-1] == low:
+    rows: list[int] = [outside_row]
+    for row, (row_start, row_end) in enumerate(zip(grid.row_starts.tolist(), grid.row_ends.tolist(), strict=True)):
+        if edges and edges[-1] == row_start:
             rows[-1] = row * stride
-            edges.append(high)
+            edges.append(row_end)
         else:
-            edges += [low, high]
+            edges += [row_start, row_end]
             rows.append(row * stride)
-        rows.append(outside)
+        rows.append(outside_row)
     return np.array(edges, dtype=np.uint64), np.array(rows, dtype=np.uint32)
 
 
-def _weighted_places(
+def _weighted_cells(
     part: RecordPart,
     index: CellIndex,
     weigh: Callable[[RecordPart], NDArray[Any]] | None,
     extent: NDArray[np.int64] | None,
-    places: NDArray[np.int64],
+    buffer: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], list[NDArray[Any]]]:
-    """Return the cell of each record, in the memory of ``places``, and the weights by piece, as for ``raster``.
+    """Return the cell of each record, in the memory of ``buffer``, and the weights by piece, as for ``raster``.
 
     ``extent`` (first and last time) is widened.
     """
@@ -134,16 +134,16 @@ def _weighted_places(
         times = piece.times()
         if extent is not None and len(times):
             extent[:] = min(extent[0], int(times.min())), max(extent[1], int(times.max()))
-        piece_places = index.places(piece.addresses(), times)
+        cells = index.cell_numbers(piece.addresses(), times)
         if weigh is not None:
             weight = weigh(piece)
             if weight.dtype == np.bool_:
-                piece_places = piece_places[weight]
+                cells = cells[weight]
             else:
                 weights.append(weight)
-        places[end : end + len(piece_places)] = piece_places
-        end += len(piece_places)
-    return places[:end], weights
+        buffer[end : end + len(cells)] = cells
+        end += len(cells)
+    return buffer[:end], weights
 
 
 def raster(
@@ -160,22 +160,22 @@ def raster(
     """
     index = CellIndex(grid)
     total: NDArray[Any] = np.zeros(index.cells, dtype=np.int64)
-    room = max((part.room for part in parts), default=0)
+    max_records = max((part.max_records for part in parts), default=0)
     thread_local = threading.local()
 
-    def count(numbered: tuple[int, RecordPart]) -> NDArray[Any]:
-        number, part = numbered
+    def count(numbered_part: tuple[int, RecordPart]) -> NDArray[Any]:
+        number, part = numbered_part
         if not hasattr(thread_local, "places"):
-            thread_local.places = np.empty(room, dtype=np.int64)
+            thread_local.places = np.empty(max_records, dtype=np.int64)
         extent = None if extents is None else extents[number]
-        places, weights = _weighted_places(part, index, weigh, extent, thread_local.places)
+        cells, weights = _weighted_cells(part, index, weigh, extent, thread_local.places)
         if len(parts) > MAX_PARTS_IN_MEMORY:
             part.release()
-        return np.bincount(places, np.concatenate(weights) if weights else None, minlength=index.cells)
+        return np.bincount(cells, np.concatenate(weights) if weights else None, minlength=index.cells)
 
     if grid.rows and grid.end > grid.start:
-        for counted in each_part(list(enumerate(parts)), count, progress):
-            total = total + counted if counted.dtype != total.dtype else np.add(total, counted, out=total)
+        for part_counts in each_part(list(enumerate(parts)), count, progress):
+            total = total + part_counts if part_counts.dtype != total.dtype else np.add(total, part_counts, out=total)
     return total.reshape(grid.rows + 1, index.stride)[:-1, :-1]
 
 
@@ -188,16 +188,16 @@ def each_part(
         progress(1.0)
         return
     with ThreadPoolExecutor(_WORKERS) as pool:
-        waiting = [pool.submit(work, part) for part in parts[: _WORKERS + 1]]
+        futures = [pool.submit(work, part) for part in parts[: _WORKERS + 1]]
         try:
-            for done in range(1, len(parts) + 1):
-                counts = waiting.pop(0).result()
-                if (following := done + _WORKERS) < len(parts):
-                    waiting.append(pool.submit(work, parts[following]))
+            for done_count in range(1, len(parts) + 1):
+                counts = futures.pop(0).result()
+                if (following := done_count + _WORKERS) < len(parts):
+                    futures.append(pool.submit(work, parts[following]))
                 yield counts
-                progress(done / len(parts))
+                progress(done_count / len(parts))
         finally:
-            for future in waiting:
+            for future in futures:
                 future.cancel()
 
 
@@ -208,16 +208,18 @@ class FineCounts:
     grid: Grid
     counts: NDArray[np.int64]
 
-    def fine_enough(self, grid: Grid) -> bool:
+    def is_fine_enough(self, grid: Grid) -> bool:
         """Return whether each column, and each row but the narrowest of a band, covers one or more of these."""
         if not self.grid.rows:
             return True
         column_cycles = (self.grid.end - self.grid.start) / self.grid.columns
         if (grid.end - grid.start) / grid.columns < column_cycles:
             return False
-        place = np.clip(np.searchsorted(self.grid.low, grid.low, side="right") - 1, 0, self.grid.rows - 1)
-        finer = (grid.high - grid.low) < (self.grid.high - self.grid.low)[place]
-        return not finer.any()
+        fine_row = np.clip(
+            np.searchsorted(self.grid.row_starts, grid.row_starts, side="right") - 1, 0, self.grid.rows - 1
+        )
+        is_finer = (grid.row_ends - grid.row_starts) < (self.grid.row_ends - self.grid.row_starts)[fine_row]
+        return not is_finer.any()
 
     def resampled(self, grid: Grid) -> NDArray[np.int64]:
         """Return the counts on another grid: shape (rows, columns), i8.
@@ -226,27 +228,34 @@ class FineCounts:
         """
         if not self.grid.rows:
             return np.zeros((grid.rows, grid.columns), dtype=np.int64)
-        rows = np.searchsorted(grid.low, self.grid.low, side="right") - 1
-        inside = (rows >= 0) & (self.grid.low < grid.high[np.maximum(rows, 0)])
-        part = np.zeros((grid.rows, self.grid.columns), dtype=np.int64)
-        np.add.at(part, rows[inside], self.counts[inside])
-        nearest = np.clip(np.searchsorted(self.grid.low, grid.low, side="right") - 1, 0, self.grid.rows - 1)
-        heights, nearest_heights = grid.high - grid.low, (self.grid.high - self.grid.low)[nearest]
-        finer = (heights < nearest_heights) & (grid.low < self.grid.high[nearest])
+        rows = np.searchsorted(grid.row_starts, self.grid.row_starts, side="right") - 1
+        is_inside = (rows >= 0) & (self.grid.row_starts < grid.row_ends[np.maximum(rows, 0)])
+        counts = np.zeros((grid.rows, self.grid.columns), dtype=np.int64)
+        np.add.at(counts, rows[is_inside], self.counts[is_inside])
+        nearest_row = np.clip(
+            np.searchsorted(self.grid.row_starts, grid.row_starts, side="right") - 1, 0, self.grid.rows - 1
+        )
+        heights, nearest_heights = (
+            grid.row_ends - grid.row_starts,
+            (self.grid.row_ends - self.grid.row_starts)[nearest_row],
+        )
+        is_finer = (heights < nearest_heights) & (grid.row_starts < self.grid.row_ends[nearest_row])
         share = heights / nearest_heights
-        part[finer] = np.ceil(self.counts[nearest[finer]] * share[finer, np.newaxis])
-        return self._resampled_columns(part, grid)
+        counts[is_finer] = np.ceil(self.counts[nearest_row[is_finer]] * share[is_finer, np.newaxis])
+        return self._resampled_columns(counts, grid)
 
-    def _resampled_columns(self, part: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
-        starts, edges = self.grid.column_edges()[:-1], grid.column_edges()
-        width = starts[1] - starts[0]
+    def _resampled_columns(self, row_counts: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
+        column_starts, edges = self.grid.column_edges()[:-1], grid.column_edges()
+        width = column_starts[1] - column_starts[0]
         if edges[1] - edges[0] < width:
-            nearest = np.clip((edges[:-1] - self.grid.start) // width, 0, self.grid.columns - 1)
-            spread: NDArray[np.int64] = np.ceil(part[:, nearest] * ((edges[1] - edges[0]) / width)).astype(np.int64)
+            nearest_column = np.clip((edges[:-1] - self.grid.start) // width, 0, self.grid.columns - 1)
+            spread: NDArray[np.int64] = np.ceil(row_counts[:, nearest_column] * ((edges[1] - edges[0]) / width)).astype(
+                np.int64
+            )
             spread[:, edges[:-1] >= self.grid.end] = 0
             return spread
-        columns = np.searchsorted(edges, starts, side="right") - 1
-        inside = (columns >= 0) & (columns < grid.columns)
+        columns = np.searchsorted(edges, column_starts, side="right") - 1
+        is_inside = (columns >= 0) & (columns < grid.columns)
         counts = np.zeros((grid.columns, grid.rows), dtype=np.int64)
-        np.add.at(counts, columns[inside], part.T[inside])
+        np.add.at(counts, columns[is_inside], row_counts.T[is_inside])
         return counts.T

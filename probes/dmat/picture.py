@@ -48,11 +48,11 @@ _TENTHS: Final = "0123456789#"
 _KINDS: Final = " lsx"
 _DOTS: Final = "⡀⡄⡆⡇⣇⣧⣷⣿"
 _KIND_ROLES: Final = ("", "hue0", "hue1", "hue2")
-_MOST_CHANGES: Final = 700
+_MAX_CHANGES: Final = 700
 """Changes of colour in a picture: each costs some fifteen bytes on the line."""
-_MOST_WIDE: Final = 6000
+_MAX_WIDE_CELLS: Final = 6000
 """Cells of a picture in characters of three bytes."""
-_ROWS_A_TICK: Final = 4
+_MIN_TICK_ROWS: Final = 4
 """Rows between two labels of offsets, at least."""
 _HEADINGS: Final = (
     "band", "address", "address_end", "cycle", "cycle_end", "accesses", "loads", "stores", "sectors_per_request",
@@ -65,8 +65,8 @@ _MAPS: Final = ("Blues", "Oranges", "Greens", "Purples", "YlOrBr", "Reds", "PuBu
 def gutter_of(source: AccessMap, cells: int) -> int:
     """Cells left of the picture, for names, totals and offsets."""
     texts = [text for number in range(len(source.bands)) for text in band_texts(source, number)]
-    longest = max(map(width, texts), default=0)
-    return min(max(longest + 2, 11), max(cells // 5, 11), 26)
+    text_width = max(map(width, texts), default=0)
+    return min(max(text_width + 2, 11), max(cells // 5, 11), 26)
 
 
 def band_texts(source: AccessMap, number: int) -> list[str]:
@@ -97,8 +97,8 @@ _CodesAndRoles: TypeAlias = "tuple[NDArray[np.uint32], NDArray[np.uint16]]"
 
 def _codes_and_roles(canvas: Canvas, frame: Frame, colouring: Colouring, *, ascii_only: bool) -> _CodesAndRoles:
     """The character and the role of each cell, without the rows between strips."""
-    if colouring == "sectors" and frame.wasted is not None:
-        tenths = np.clip(10 * np.nan_to_num(frame.wasted), 0, 10).round().astype(np.uint8)
+    if colouring == "sectors" and frame.excessive_shares is not None:
+        tenths = np.clip(10 * np.nan_to_num(frame.excessive_shares), 0, 10).round().astype(np.uint8)
         return _heat_cells(canvas, frame, tenths, tenths * (_HEATS - 1) // 10, _TENTHS)
     if colouring == "sectors" and frame.sectors is not None:
         sectors = np.clip(np.nan_to_num(frame.sectors), 1, WARP_SIZE).round().astype(np.uint8)
@@ -121,7 +121,7 @@ def _heat_cells(
     is_filled = frame.cell_counts > 0
     roles = np.array([canvas.role(f"ramp{step}") for step in range(_HEATS)], dtype=np.uint16)
     codes = shaded(np.where(is_filled, level + 1, 0).astype(np.uint8), " " + characters)
-    return codes, calmed(roles[np.where(is_filled, heat, 0)], is_filled)
+    return codes, limit_colour_changes(roles[np.where(is_filled, heat, 0)], is_filled)
 
 
 def _kind_cells(
@@ -133,7 +133,7 @@ def _kind_cells(
     codes[(grades(counts, 2) == 2) & (kinds > 0)] -= ord("a") - ord("A")
     codes[(kinds == 0) & (counts > 0)] = ord("?")
     roles = np.array([canvas.role(name) for name in _KIND_ROLES], dtype=np.uint16)[kinds]
-    return codes, calmed(roles, counts > 0)
+    return codes, limit_colour_changes(roles, counts > 0)
 
 
 def hue_of(band: int) -> str:
@@ -141,8 +141,10 @@ def hue_of(band: int) -> str:
     return f"hue{band % HUES}"
 
 
-def calmed(roles: NDArray[np.uint16], is_filled: NDArray[np.bool_], most: int = _MOST_CHANGES) -> NDArray[np.uint16]:
-    """Roles that change at most ``most`` times along the rows, and not at all where nothing is.
+def limit_colour_changes(
+    roles: NDArray[np.uint16], is_filled: NDArray[np.bool_], max_changes: int = _MAX_CHANGES
+) -> NDArray[np.uint16]:
+    """Roles that change at most ``max_changes`` times along the rows, and not at all where nothing is.
 
     What changes too often is coloured in longer pieces, each as its first cell; characters stay as they are.
     """
@@ -150,17 +152,17 @@ def calmed(roles: NDArray[np.uint16], is_filled: NDArray[np.bool_], most: int = 
         return roles
     columns = np.arange(roles.shape[1])
     last_filled = np.maximum.accumulate(np.where(is_filled, columns, 0), axis=1)
-    calm = np.take_along_axis(roles, last_filled, axis=1)
+    smoothed = np.take_along_axis(roles, last_filled, axis=1)
     piece = 1
-    while np.count_nonzero(np.diff(calm, axis=1)) > most and piece < roles.shape[1]:
+    while np.count_nonzero(np.diff(smoothed, axis=1)) > max_changes and piece < roles.shape[1]:
         piece *= 2
-        calm = calm[:, columns // piece * piece]
-    return calm
+        smoothed = smoothed[:, columns // piece * piece]
+    return smoothed
 
 
 def draw_gutter(canvas: Canvas, y: int, cells: int, frame: Frame, source: AccessMap, *, in_index: bool) -> None:
     """Names of bands, accesses of each, and offsets (of tensors, indices) of some rows; the gaps between bands."""
-    for place, strip in enumerate(frame.strips):
+    for number, strip in enumerate(frame.strips):
         band, top = source.bands[strip.band], y + strip.top
         for row in range(strip.rows):
             canvas.text(cells - 1, top + row, "│", "rule")
@@ -169,13 +171,13 @@ def draw_gutter(canvas: Canvas, y: int, cells: int, frame: Frame, source: Access
             canvas.text(cells - 1, top + row, "┤", "rule")
             if row:
                 canvas.text(cells - 2 - width(label), top + row, label, "dim")
-        name = band.name if 0 in marks or strip.low == band.start else f"… {band.name}"
+        name = band.name if 0 in marks or strip.start == band.start else f"… {band.name}"
         canvas.text(0, top, clip(name, cells - 2), hue_of(strip.band))
-        free = (row for row in range(1, strip.rows) if row not in marks)
-        for row, text in zip(free, band_texts(source, strip.band)[1:], strict=False):
+        unlabelled_rows = (row for row in range(1, strip.rows) if row not in marks)
+        for row, text in zip(unlabelled_rows, band_texts(source, strip.band)[1:], strict=False):
             canvas.text(0, top + row, clip(text, cells - 2), "dim")
-        if place and top > y + frame.strips[place - 1].top + frame.strips[place - 1].rows:
-            gap = strip.low - frame.strips[place - 1].high
+        if number and top > y + frame.strips[number - 1].top + frame.strips[number - 1].rows:
+            gap = strip.start - frame.strips[number - 1].end
             canvas.text(cells + 1, top - 1, f"{units.size(gap)} apart" if gap else "", "dim")
 
 
@@ -183,8 +185,8 @@ def row_labels(strip: Strip, band: Band, *, in_index: bool) -> dict[int, str]:
     """Labels of offsets by row of a strip."""
     origin = band.origin
     labels = {}
-    for tick in ticks(strip.low - origin, strip.high - origin, max(strip.rows // _ROWS_A_TICK, 1), BYTES):
-        row = (int(tick.value) + origin - strip.low) * strip.rows // (strip.high - strip.low)
+    for tick in ticks(strip.start - origin, strip.end - origin, max(strip.rows // _MIN_TICK_ROWS, 1), BYTES):
+        row = (int(tick.value) + origin - strip.start) * strip.rows // (strip.end - strip.start)
         index = band.tensor.index(int(tick.value)) if in_index and band.tensor is not None else None
         label = tick.label if index is None else f"[{','.join(map(str, index))}]"
         if row < strip.rows:
@@ -194,31 +196,31 @@ def row_labels(strip: Strip, band: Band, *, in_index: bool) -> dict[int, str]:
 
 def draw_time(canvas: Canvas, x: int, y: int, frame: Frame, cycles_per_ns: float | None) -> None:
     """The axis of time, in cycles or, given what a nanosecond has, in time."""
-    low, high, unit = float(frame.grid.start), float(frame.grid.end), CYCLES
+    start, end, unit = float(frame.grid.start), float(frame.grid.end), CYCLES
     if cycles_per_ns is not None:
-        low, high, unit = low / cycles_per_ns, high / cycles_per_ns, TIME
-    draw_x_axis(canvas, x, y, frame.request.cells, low, high, unit)
+        start, end, unit = start / cycles_per_ns, end / cycles_per_ns, TIME
+    draw_x_axis(canvas, x, y, frame.request.cells, start, end, unit)
     canvas.text(0, y + 1, clip(unit.name, x - 1), "dim")
 
 
 def legend(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:
     """Return the legend of the characters."""
-    if colouring == "sectors" and frame.wasted is not None:
+    if colouring == "sectors" and frame.excessive_shares is not None:
         return "0-9: share of excessive sectors, in tenths; #: all sectors"
     if colouring == "sectors":
         return "1-9 a-w: mean sectors per request of a cell, 1 to 32"
     if colouring == "kinds":
         return "l load  s store  x both  ? unknown  capitals: many accesses"
-    most = int(frame.cell_counts.max(initial=0))
+    max_count = int(frame.cell_counts.max(initial=0))
     ramp = _ramp(frame, colouring, ascii_only=ascii_only)
-    return f"{ramp} 1 to {units.count(most)} accesses per cell, log scale"
+    return f"{ramp} 1 to {units.count(max_count)} accesses per cell, log scale"
 
 
 def _ramp(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:
     """The characters for little to much. A picture without blanks has no shapes to see, so it is drawn in ASCII, of
     which each character is one byte on the line, and not three.
     """
-    if ascii_only or np.count_nonzero(frame.cell_counts) > _MOST_WIDE:
+    if ascii_only or np.count_nonzero(frame.cell_counts) > _MAX_WIDE_CELLS:
         return ASCII_SHADES.strip()
     return SHADES.strip() if colouring == "density" else _DOTS
 
@@ -226,12 +228,12 @@ def _ramp(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:
 def record(view: PictureState, frame: Frame | None) -> dict[str, Any]:
     """Axes, bands, and the accesses of each cell, row by row. Addresses are in bytes, times in cycles."""
     accesses, survey = view.map.accesses, view.map.survey
-    clocks, place = accesses.clocks, view.selection.block
-    block = None if place is None else view.block_number(place)
+    clocks, block_position = accesses.clocks, view.selection.block
+    block = None if block_position is None else view.block_number(block_position)
     return {
         "simulated": view.probe_result.simulated,
-        "kept": survey.kept if accesses.are_recorded else None,
-        "accesses": accesses.made,
+        "kept": survey.record_count if accesses.are_recorded else None,
+        "accesses": accesses.total_accesses,
         "capacity": accesses.capacity if accesses.are_recorded else None,
         "boxes": None if view.map.boxes is None else view.map.boxes.record(),
         "blocks": view.probe_result.result.header.blocks,
@@ -247,7 +249,7 @@ def record(view: PictureState, frame: Frame | None) -> dict[str, Any]:
         "bands": [
             {**_band_record(band), "total": total} for band, total in zip(view.map.bands, view.map.totals, strict=True)
         ],
-        "exact": None if frame is None else frame.exact,
+        "exact": None if frame is None else frame.is_exact,
         "cursor": None if frame is None else view.read_out(frame).record(),
         "cycle_edges": None if frame is None else frame.grid.column_edges()[::DOTS_ACROSS].tolist(),
         "rows": [] if frame is None else [_row_record(view, frame, row) for row in range(len(frame.cell_counts))],
@@ -275,14 +277,14 @@ def _band_name(view: PictureState, address: int) -> str | None:
 
 
 def _row_record(view: PictureState, frame: Frame, row: int) -> dict[str, Any]:
-    low, high = frame.addresses(row)
+    start, end = frame.addresses(row)
     sectors = None if frame.sectors is None else frame.sectors[row].tolist()
-    copied = 0 if frame.boxes is None else frame.boxes[row]
+    box_sectors = 0 if frame.boxes is None else frame.boxes[row]
     return {
-        "band": _band_name(view, low),
-        "start": low,
-        "end": high,
-        "accesses": (frame.cell_counts[row] - copied).tolist(),
+        "band": _band_name(view, start),
+        "start": start,
+        "end": end,
+        "accesses": (frame.cell_counts[row] - box_sectors).tolist(),
         "loads": None if frame.loads is None else frame.loads[row].tolist(),
         "stores": None if frame.stores is None else frame.stores[row].tolist(),
         "sectors_per_request": None if sectors is None else [None if np.isnan(mean) else mean for mean in sectors],
@@ -295,12 +297,12 @@ def cells(view: PictureState, frame: Frame | None) -> Iterator[Sequence[object]]
     yield _HEADINGS
     if frame is None:
         return
-    counts, others = frame.cell_counts, (frame.loads, frame.stores, frame.sectors, frame.boxes)
+    counts, measures = frame.cell_counts, (frame.loads, frame.stores, frame.sectors, frame.boxes)
     for row, column in np.argwhere(counts).tolist():
-        low, high = frame.addresses(row)
-        values = [None if other is None else other[row, column].item() for other in others]
+        start, end = frame.addresses(row)
+        values = [None if measure is None else measure[row, column].item() for measure in measures]
         accesses = int(counts[row, column]) - int(values[-1] or 0)
-        yield (_band_name(view, low), low, high, *frame.times(column), accesses, *values)
+        yield (_band_name(view, start), start, end, *frame.times(column), accesses, *values)
 
 
 def _axis_labels(view: PictureState, frame: Frame) -> dict[int, str]:
@@ -316,7 +318,7 @@ def _axis_labels(view: PictureState, frame: Frame) -> dict[int, str]:
 
 def plot(view: PictureState, frame: Frame, axes: Any) -> None:
     """A picture a band, one below the other, on one scale of density."""
-    most = float(np.log1p(frame.counts.max(initial=1)))
+    max_level = float(np.log1p(frame.counts.max(initial=1)))
     for strip, rows in frame.strip_rows:
         counts = frame.counts[rows.start * DOTS_DOWN : rows.stop * DOTS_DOWN]
         axes.imshow(
@@ -325,8 +327,8 @@ def plot(view: PictureState, frame: Frame, axes: Any) -> None:
             interpolation="nearest",
             extent=(frame.grid.start, frame.grid.end, strip.top + strip.rows, strip.top),
             cmap=_MAPS[strip.band % len(_MAPS)],
-            vmin=-most / 2,  # so that a single access can be seen
-            vmax=most,
+            vmin=-max_level / 2,  # so that a single access can be seen
+            vmax=max_level,
         )
     axes.set_xlim(frame.grid.start, frame.grid.end)
     axes.set_ylim(max(strip.top + strip.rows for strip in frame.strips), 0)

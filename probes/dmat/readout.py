@@ -36,28 +36,28 @@ _MAX_PARTS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Cycles ``start`` to before ``end``, bytes ``low`` to before ``high``."""
+    """Cycles ``start`` to before ``end``, bytes ``start_address`` to before ``end_address``."""
 
     start: int
     end: int
-    low: int
-    high: int
+    start_address: int
+    end_address: int
 
 
 @dataclass(frozen=True, slots=True)
 class CellDetail:
     """The accesses of a cell: the first, how many each line and each warp made.
 
-    ``sectors`` is the sum over accesses of the sectors of their requests, ``moved`` that of their shares of them.
-    Lines and warps also count the sectors of bulk copies.
+    ``sectors`` is the sum over accesses of the sectors of their requests, ``moved_sectors`` that of their shares of
+    these. Lines and warps also count the sectors of bulk copies.
     """
 
     accesses: int
-    first: AccessPoint | None
+    first_access: AccessPoint | None
     lines: Counter[int]
     warps: Counter[int]
     sectors: float
-    moved: float
+    moved_sectors: float
     boxes: BoxDetail | None = None
     """Bulk copies with a part in the cell."""
 
@@ -75,42 +75,42 @@ def read_detail(
     details = [
         detail for detail in each_part(parts, lambda part: _accesses_in_cell(part, cell), progress) if detail.accesses
     ]
-    boxes = None if source.boxes is None else source.boxes.of(selection, cell.start, cell.end)
+    boxes = None if source.boxes is None else source.boxes.select(selection, cell.start, cell.end)
     copies = None if boxes is None else _boxes_in_cell(boxes, cell)
     if copies is not None:
         details.append(copies)
     return CellDetail(
         accesses=sum(detail.accesses for detail in details),
-        first=min((detail.first for detail in details if detail.first is not None), default=None),
+        first_access=min((detail.first_access for detail in details if detail.first_access is not None), default=None),
         lines=sum((detail.lines for detail in details), Counter()),
         warps=sum((detail.warps for detail in details), Counter()),
         sectors=sum(detail.sectors for detail in details),
-        moved=sum(detail.moved for detail in details),
+        moved_sectors=sum(detail.moved_sectors for detail in details),
         boxes=None if copies is None else copies.boxes,
     )
 
 
 def _boxes_in_cell(boxes: Boxes, cell: Cell) -> CellDetail | None:
     """Return the detail of the copies with a sector in a cell; None without any."""
-    points, lowest = np.zeros(len(boxes.records)), np.full(len(boxes.records), cell.high, np.uint64)
+    points, lowest_addresses = np.zeros(len(boxes.records)), np.full(len(boxes.records), cell.end_address, np.uint64)
     step = boxes.step(MAX_POINTS)
     for box, addresses in boxes.points(step):
-        in_cell = (addresses >= cell.low) & (addresses < cell.high)
+        in_cell = (addresses >= cell.start_address) & (addresses < cell.end_address)
         points += np.bincount(box[in_cell], minlength=len(points))
-        np.minimum.at(lowest, box[in_cell], addresses[in_cell])
+        np.minimum.at(lowest_addresses, box[in_cell], addresses[in_cell])
     sectors = np.ceil(points * boxes.weights(step)).astype(np.int64)
     if not sectors.any():
         return None
-    inside = np.flatnonzero(sectors)
-    earliest = int(inside[boxes.times[inside].argmin()])
-    first = AccessPoint(int(boxes.times[earliest]), int(lowest[earliest]))
+    boxes_inside = np.flatnonzero(sectors)
+    earliest = int(boxes_inside[boxes.times[boxes_inside].argmin()])
+    first_access = AccessPoint(int(boxes.times[earliest]), int(lowest_addresses[earliest]))
     record = boxes.records[earliest]
-    detail = BoxDetail(len(inside), int(sectors.sum()), first, shape_text(record), int(record["lanes"]))
+    detail = BoxDetail(len(boxes_inside), int(sectors.sum()), first_access, shape_text(record), int(record["lanes"]))
     lines, warps = Counter[int](), Counter[int]()
-    for number in inside.tolist():
+    for number in boxes_inside.tolist():
         lines[int(boxes.records["line"][number])] += int(sectors[number])
         warps[int(boxes.warps[number])] += int(sectors[number])
-    return CellDetail(0, first, lines, warps, 0.0, 0.0, detail)
+    return CellDetail(0, first_access, lines, warps, 0.0, 0.0, detail)
 
 
 def _accesses_in_cell(part: RecordPart, cell: Cell) -> CellDetail:
@@ -121,26 +121,26 @@ def _accesses_in_cell(part: RecordPart, cell: Cell) -> CellDetail:
         if not len(in_time):
             continue
         times, addresses, warps = times[in_time], piece.addresses()[in_time], piece.warps()[in_time]
-        in_cell = (addresses >= cell.low) & (addresses < cell.high)
+        in_cell = (addresses >= cell.start_address) & (addresses < cell.end_address)
         if not in_cell.any():
             continue
         sectors, lines = sectors_by_request(addresses, times, warps)[in_cell], piece.lines()
-        shares = sectors / _lanes(warps, times)[in_cell]
+        shares = sectors / _request_sizes(warps, times)[in_cell]
         times, addresses = times[in_cell], addresses[in_cell]
         earliest = int(times.argmin())
-        first = AccessPoint(int(times[earliest]), int(addresses[earliest]))
+        first_access = AccessPoint(int(times[earliest]), int(addresses[earliest]))
         detail = CellDetail(
             detail.accesses + len(times),
-            first if detail.first is None else min(detail.first, first),
-            detail.lines + _counted(lines[in_time][in_cell] if lines is not None else times[:0]),
-            detail.warps + _counted(warps[in_cell]),
+            first_access if detail.first_access is None else min(detail.first_access, first_access),
+            detail.lines + _count_values(lines[in_time][in_cell] if lines is not None else times[:0]),
+            detail.warps + _count_values(warps[in_cell]),
             detail.sectors + float(sectors.sum()),
-            detail.moved + float(shares.sum()),
+            detail.moved_sectors + float(shares.sum()),
         )
     return detail
 
 
-def _lanes(warps: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.int64]:
+def _request_sizes(warps: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.int64]:
     """Return the number of accesses in the request of each access."""
     pairs = np.stack((warps, times.astype(np.int64)))
     _, request, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
@@ -148,7 +148,7 @@ def _lanes(warps: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.int64]:
     return lanes
 
 
-def _counted(values: NDArray[Any]) -> Counter[int]:
+def _count_values(values: NDArray[Any]) -> Counter[int]:
     numbers, times = np.unique(values, return_counts=True)
     return Counter(dict(zip(numbers.tolist(), times.tolist(), strict=True)))
 
@@ -160,7 +160,7 @@ class ReadOut:
     cell: Cell
     band: Band | None
     accesses: int
-    exact: bool
+    is_exact: bool
     detail: CellDetail | None
     code: Mapping[int, AccessLine]
     warps_per_block: int
@@ -172,8 +172,8 @@ class ReadOut:
     @property
     def address(self) -> int:
         """Address of the first access in the cell, else of the start of the cell."""
-        first = None if self.detail is None else self.detail.first
-        return self.cell.low if first is None else first.address
+        first_access = None if self.detail is None else self.detail.first_access
+        return self.cell.start_address if first_access is None else first_access.address
 
     @property
     def index(self) -> tuple[int, ...] | None:
@@ -189,64 +189,68 @@ class ReadOut:
             "band": None if self.band is None else self.band.name,
             "address": self.address,
             "index": None if index is None else list(index),
-            "cycle": self.cell.start if self.detail is None or self.detail.first is None else self.detail.first.cycle,
+            "cycle": self.cell.start
+            if self.detail is None or self.detail.first_access is None
+            else self.detail.first_access.cycle,
             "accesses": self.accesses,
             "box_sectors": self.box_sectors,
         }
 
-    def lines(self, cells: int, most: int) -> list[str]:
-        """Both in at most ``most`` lines: where, then who, going on in the next line where one is full."""
-        lines = [clip(" · ".join(self.place()), cells)]
-        for part in self.origin():
-            joined = f"{lines[-1]} · {part}"
-            if len(lines) > 1 and (width(joined) <= cells or len(lines) == most):
-                lines[-1] = clip(joined, cells)
+    def lines(self, cells: int, max_lines: int) -> list[str]:
+        """Both in at most ``max_lines`` lines: where, then who, going on in the next line where one is full."""
+        lines = [clip(" · ".join(self.position_texts()), cells)]
+        for part in self.origin_texts():
+            joined_line = f"{lines[-1]} · {part}"
+            if len(lines) > 1 and (width(joined_line) <= cells or len(lines) == max_lines):
+                lines[-1] = clip(joined_line, cells)
             else:
                 lines.append(clip(part, cells))
         return lines
 
-    def place(self) -> Iterator[str]:
+    def position_texts(self) -> Iterator[str]:
         """Position: band, offset, index and shape, address, cycles."""
-        low, high = self.cell.low, self.cell.high - 1
-        first = None if self.detail is None else self.detail.first
+        first_byte, last_byte = self.cell.start_address, self.cell.end_address - 1
+        first_access = None if self.detail is None else self.detail.first_access
         if self.band is not None:
             index, tensor = self.index, self.band.tensor
             text = "" if index is None else f" [{', '.join(map(str, index))}]"
             text += "" if tensor is None or not tensor.shape else f" of {tensor.text}"
             yield f"{self.band.name} +{self.address - self.band.origin:#x}{text}"
-        yield f"{self.address:#x}" if first is not None else f"{low:#x} to {high:#x}"
-        if first is not None:
-            yield f"cycle {units.count(first.cycle)}"
+        yield f"{self.address:#x}" if first_access is not None else f"{first_byte:#x} to {last_byte:#x}"
+        if first_access is not None:
+            yield f"cycle {units.count(first_access.cycle)}"
         else:
             yield f"cycles {units.count(self.cell.start)} to {units.count(self.cell.end - 1)}"
-        about = "" if self.exact else "about "
+        prefix = "" if self.is_exact else "about "
         if self.accesses or not self.box_sectors:
-            yield f"{about}{units.counted(self.accesses, 'access')}"
+            yield f"{prefix}{units.counted(self.accesses, 'access')}"
         if self.box_sectors:
-            yield f"{about}{units.counted(self.box_sectors, 'sector')} of bulk copies"
+            yield f"{prefix}{units.counted(self.box_sectors, 'sector')} of bulk copies"
         if (self.accesses or self.box_sectors) and self.detail is None:
             yield "zoom in for details"
 
-    def origin(self) -> Iterator[str]:
+    def origin_texts(self) -> Iterator[str]:
         """Origin, most important first: instruction, sectors per request, loads and stores, warps."""
         detail = self.detail
         if detail is None or not (detail.accesses or detail.boxes):
             return
         for line, count in detail.lines.most_common(1):
-            others = len(detail.lines) - 1
+            other_count = len(detail.lines) - 1
             if detail.boxes is not None:
                 yield self._copies(detail.boxes, line)
-            yield self._instruction(line) + (f" ({count / detail.lines.total():.0%}) +{others}" if others else "")
-        used = self.used()
-        share = "" if used is None else f", {used:.0%} used"
+            yield self._instruction(line) + (
+                f" ({count / detail.lines.total():.0%}) +{other_count}" if other_count else ""
+            )
+        used_share = self.used_share()
+        share = "" if used_share is None else f", {used_share:.0%} used"
         if detail.accesses:
             yield f"{detail.sectors / detail.accesses:.1f} sectors per request{share}"
         kinds = self.kinds()
         if kinds is not None:
             yield ", ".join(units.counted(count, kind) for kind, count in kinds.items())
         block, warp = divmod(detail.warps.most_common(1)[0][0], self.warps_per_block)
-        others = len(detail.warps) - 1
-        yield f"block {self.blocks[block]} warp {warp}" + (f" +{others}" if others else "")
+        other_count = len(detail.warps) - 1
+        yield f"block {self.blocks[block]} warp {warp}" + (f" +{other_count}" if other_count else "")
 
     def _copies(self, boxes: BoxDetail, line: int) -> str:
         """``2 bulk copies, box 64 B × 8``."""
@@ -264,20 +268,20 @@ class ReadOut:
         source = "" if code.source is None else f" {code.source.file.rpartition('/')[2]}:{code.source.line}"
         return f"{code.opcode} {short_position(code.line)}{source}"
 
-    def used(self) -> float | None:
+    def used_share(self) -> float | None:
         """Return the share of requested bytes in the sectors that were moved.
 
         None where the PTX does not tell how much that is, and where lanes share addresses, so that it is more.
         """
-        if self.detail is None or not self.detail.moved or self.detail.boxes is not None:
+        if self.detail is None or not self.detail.moved_sectors or self.detail.boxes is not None:
             return None
-        asked = 0
+        requested_bytes = 0
         for line, count in self.detail.lines.items():
             code = self.code.get(line)
             if code is None or code.bytes is None:
                 return None
-            asked += count * code.bytes
-        share = asked / (SECTOR_BYTES * self.detail.moved)
+            requested_bytes += count * code.bytes
+        share = requested_bytes / (SECTOR_BYTES * self.detail.moved_sectors)
         return share if self.detail.lines and share <= 1 else None
 
     def kinds(self) -> dict[str, int] | None:

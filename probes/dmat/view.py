@@ -27,10 +27,10 @@ from .visible_accesses import (
     LINES_AROUND,
     MIN_SIZE,
     VisibleAccesses,
+    access_target,
     lines_below,
     no_record_reason,
     selection_with,
-    wanted_access,
 )
 
 if TYPE_CHECKING:
@@ -85,9 +85,10 @@ class Dmat(VisibleAccesses):
     def _draw_head(self, canvas: Canvas) -> None:
         totals = self.totals()
         boxes = self.map.boxes
-        lost = self.map.accesses.made is not None and self.map.survey.kept < self.map.accesses.made
-        lost = lost or (boxes is not None and boxes.made is not None and len(boxes.records) < boxes.made)
-        role = "warn" if lost else "dim"
+        total = self.map.accesses.total_accesses
+        lacks_accesses = total is not None and self.map.survey.record_count < total
+        lacks_copies = boxes is not None and boxes.total_copies is not None and len(boxes.records) < boxes.total_copies
+        role = "warn" if lacks_accesses or lacks_copies else "dim"
         draw_head(canvas, self.heading, self.probe_result.launch_label, self.probe_result.kernel_name, totals, role)
 
     def totals(self) -> str:
@@ -96,14 +97,14 @@ class Dmat(VisibleAccesses):
         return self._access_totals() + ("" if boxes is None else f", {boxes.text}")
 
     def _access_totals(self) -> str:
-        recorded, made = self.map.survey.kept, self.map.accesses.made
+        record_count, total = self.map.survey.record_count, self.map.accesses.total_accesses
         if not self.map.accesses.are_recorded:
             return "loads and stores not recorded"
-        if made is None:
-            return f"{units.counted(recorded, 'access')} kept, total unknown"
-        if recorded < made:
-            return f"kept {units.count(recorded)} of {units.counted(made, 'access')}"
-        return f"{units.counted(recorded, 'access')}"
+        if total is None:
+            return f"{units.counted(record_count, 'access')} kept, total unknown"
+        if record_count < total:
+            return f"kept {units.count(record_count)} of {units.counted(total, 'access')}"
+        return f"{units.counted(record_count, 'access')}"
 
     def _draw_cursor(self, canvas: Canvas, frame: Frame, gutter: int, bottom: int) -> None:
         line = frame.line_of(frame.row_at(self.address))
@@ -116,14 +117,14 @@ class Dmat(VisibleAccesses):
 
     def commands(self) -> Mapping[str, str]:
         """Return the commands that apply to this launch, and their descriptions."""
-        without = set() if len(self.units_known()) > 1 else {"unit"}
+        inapplicable = set() if len(self.known_units()) > 1 else {"unit"}
         if self.selection.block is None and not self.painter.knows_kinds:
-            without.add("select")
-        return {name: words for name, (words, _) in MOVES.items() if name not in without}
+            inapplicable.add("select")
+        return {name: description for name, (description, _) in MOVES.items() if name not in inapplicable}
 
     def press(self, command: str) -> str | None:
         """Run a command; ignore one that does not apply here."""
-        self.nothing_wasted, self.not_found_reason = False, ""
+        self.has_no_excess, self.not_found_reason = False, ""
         return MOVES[command][1](self) if command in MOVES and self.map.bands else None
 
     def click(self, column: int, row: int) -> None:
@@ -138,8 +139,8 @@ class Dmat(VisibleAccesses):
             )
         row_of_cells = frame.row_in(row - _PICTURE_TOP)
         if row_of_cells is not None:
-            low, high = frame.addresses(row_of_cells)
-            self.address = (low + high) // 2
+            first_byte, end_byte = frame.addresses(row_of_cells)
+            self.address = (first_byte + end_byte) // 2
 
     def target_view(self) -> str:
         """Return the code view that the records name, "sass" or "ptx"; "" if they name none."""
@@ -154,10 +155,12 @@ class Dmat(VisibleAccesses):
             return Spot() if frame is None else Spot(time=self.time)
         block, warp = divmod(detail.warps.most_common(1)[0][0], self.map.accesses.start.shape[1])
         target = self._cursor_target
-        sent = target.selection if target is not None and target.cell == self._cursor_cell(frame) else Selection()
-        line = self.ptx_line() if sent.line is None else self.painter.code[sent.line].line
-        if sent.block is not None and sent.block != block:
-            block, warp = sent.block, 0
+        target_selection = (
+            target.selection if target is not None and target.cell == self._cursor_cell(frame) else Selection()
+        )
+        line = self.ptx_line() if target_selection.line is None else self.painter.code[target_selection.line].line
+        if target_selection.block is not None and target_selection.block != block:
+            block, warp = target_selection.block, 0
         spot = Spot.of_line(line)
         return replace(spot, block=self.block_number(block), warp=warp, time=self.time, address=self.address)
 
@@ -165,13 +168,13 @@ class Dmat(VisibleAccesses):
         """Send the cursor to the access of the spot's line and block nearest to its time. Return False if it names
         neither.
         """
-        wanted, here = wanted_access(self, spot) if self.map.bands else None, self.spot()
-        if wanted is None:
+        target, current = access_target(self, spot) if self.map.bands else None, self.spot()
+        if target is None:
             return False
-        same_line = wanted.selection.line is None or here.shares_code(spot)
-        same_block = wanted.selection.block is None or here.block == spot.block
+        same_line = target.selection.line is None or current.shares_code(spot)
+        same_block = target.selection.block is None or current.block == spot.block
         if not (same_line and same_block):
-            self._wanted, self.selection = wanted, selection_with(self.selection, wanted.selection)
+            self._access_target, self.selection = target, selection_with(self.selection, target.selection)
         return True
 
     def missing_reason(self, spot: Spot) -> str:
@@ -198,11 +201,11 @@ class Dmat(VisibleAccesses):
         share = self.window.cycles / self.end
         if share < 1:
             parts.append(f"{share:.2%} of the time")
-        if self.frame is not None and not self.frame.exact:
+        if self.frame is not None and not self.frame.is_exact:
             parts.append("coarse")
-        if self.nothing_wasted:
+        if self.has_no_excess:
             parts.append("no visible access has excessive sectors")
-        if self.map.boxes is not None and self.map.boxes.unknown:
+        if self.map.boxes is not None and self.map.boxes.unsized_copies:
             parts.append(UNKNOWN_SIZE_TEXT)
         if self.not_found_reason:
             parts.append(self.not_found_reason)
@@ -211,14 +214,14 @@ class Dmat(VisibleAccesses):
 
     def choices(self) -> Mapping[str, Any]:
         """Return colouring, unit, window and cursor; ``own`` only applies to the same result."""
-        place = self.space.place(self.address) if self.time >= 0 and self.map.bands else None
+        position = self.space.position(self.address) if self.time >= 0 and self.map.bands else None
         return {
             "colouring": self.colouring,
             "unit": self.unit,
             "bands": len(self.map.bands),
             "end": self.end,
             "window": self.window,
-            "cursor": (self.time, place),
+            "cursor": (self.time, position),
             "result": self.probe_result.result.path,
             "own": (self.address, self.selection, self._cursor_target, tuple(self.marks)),
         }
@@ -228,7 +231,7 @@ class Dmat(VisibleAccesses):
         self.colouring = choices["colouring"]
         if self.colouring == "kinds" and not self.painter.knows_kinds:
             self.colouring = "bands"
-        if choices["unit"] in self.units_known():
+        if choices["unit"] in self.known_units():
             self.unit = choices["unit"]
         if choices["bands"] == len(self.map.bands):
             self._restore_window(choices["window"], choices["cursor"], self.end / choices["end"])
@@ -238,14 +241,14 @@ class Dmat(VisibleAccesses):
 
     def _restore_window(self, window: Window, cursor: tuple[float, float | None], scale: float) -> None:
         """Restore window and cursor of another launch; ``scale`` converts its cycles."""
-        time, place = cursor
-        self.window = Window(window.start * scale, window.end * scale, window.low, window.high)
-        if place is not None:
-            self.time, self.address = time * scale, self.space.address(place)
+        time, position = cursor
+        self.window = Window(window.start * scale, window.end * scale, window.top, window.bottom)
+        if position is not None:
+            self.time, self.address = time * scale, self.space.address(position)
 
     # -- as data
 
-    def _counted(self) -> Frame | None:
+    def _counted_frame(self) -> Frame | None:
         """Return the shown frame; before the first one, a frame of everything."""
         if self.frame is None and self.map.bands:
             width = _DATA_SIZE[0] + _DATA_GUTTER
@@ -256,15 +259,15 @@ class Dmat(VisibleAccesses):
 
     def record(self) -> Mapping[str, Any]:
         """Axes, bands, and the accesses of each cell, row by row; sectors and kinds are None if not asked for."""
-        return picture.record(self, self._counted())
+        return picture.record(self, self._counted_frame())
 
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per cell that has accesses."""
-        return picture.cells(self, self._counted())
+        return picture.cells(self, self._counted_frame())
 
     def plot(self, axes: Any) -> None:
         """The bands one below the other, darker where accesses are denser."""
-        frame = self._counted()
+        frame = self._counted_frame()
         if frame is not None:
             picture.plot(self, frame, axes)
 
@@ -277,5 +280,5 @@ def open_view(source: ViewSource, progress: Progress, heading: str) -> Dmat:
     tensors = read_tensors(source.trace, None if result.launch is None else result.launch.time_ns)
     accesses = accesses_of(result, memory)
     folder = source.kernel.folder
-    code = access_lines(folder) if folder is not None and not accesses.compact else {}
+    code = access_lines(folder) if folder is not None and not accesses.is_compact else {}
     return Dmat(result, read_map(accesses, memory, tensors, progress), code, heading)

@@ -36,7 +36,7 @@ MIN_SIZE: Final = (40, 10)
 
 
 @dataclass(frozen=True, slots=True)
-class WantedAccess:
+class AccessTarget:
     """Selection of an access, and the cycle that it is nearest to; None for the first one."""
 
     selection: Selection
@@ -49,14 +49,14 @@ class WantedAccess:
         return f"no access{'' if line is None else f' of {long_position(line)}'} was recorded at this position"
 
 
-def wanted_access(view: PictureState, spot: Spot) -> WantedAccess | None:
+def access_target(view: PictureState, spot: Spot) -> AccessTarget | None:
     """Return the block and line of a spot as a search for an access; None if this result has neither."""
     line = next((line for ptx in spot.ptx if (line := _recorded_line(view, ptx)) is not None), None)
     blocks = view.probe_result.result.blocks
     block = blocks.index(spot.block) if spot.block is not None and spot.block in blocks else None
     if line is None and block is None:
         return None
-    return WantedAccess(Selection(block, None, line), spot.time)
+    return AccessTarget(Selection(block, None, line), spot.time)
 
 
 def _recorded_line(view: PictureState, ptx: int) -> int | None:
@@ -73,20 +73,20 @@ def no_record_reason(view: PictureState, spot: Spot) -> str:
     return "" if spot.block is None else f"no access of block {spot.block} was recorded"
 
 
-def selection_with(selection: Selection, wanted: Selection) -> Selection:
+def selection_with(selection: Selection, target: Selection) -> Selection:
     """Return ``selection`` without the parts that exclude what is wanted."""
-    if wanted.block is not None and selection.block not in (None, wanted.block):
+    if target.block is not None and selection.block not in (None, target.block):
         selection = replace(selection, block=None, warp=None)
-    return replace(selection, line=None) if selection.line != wanted.line else selection
+    return replace(selection, line=None) if selection.line != target.line else selection
 
 
-def moved_into_view(window: Window, end: float, time: float, place: float) -> Window:
+def show_position(window: Window, end: float, time: float, position: float) -> Window:
     """Return the window moved to show a cycle and a position on the axis of memory."""
     if not window.start <= time < window.end:
-        window = window.moved(time - (window.start + window.end) / 2, 0)
-    if not window.low <= place < window.high:
-        window = window.moved(0, place - (window.low + window.high) / 2)
-    return window.inside(end)
+        window = window.shifted(time - (window.start + window.end) / 2, 0)
+    if not window.top <= position < window.bottom:
+        window = window.shifted(0, position - (window.top + window.bottom) / 2)
+    return window.clamped(end)
 
 
 def lines_below(width: int) -> int:
@@ -122,7 +122,7 @@ class VisibleAccesses(Drawing):
     marks: list[tuple[float, int]]
     goes_to_worst: bool
     """True if the next picture places the cursor at the most wasted sectors."""
-    nothing_wasted: bool
+    has_no_excess: bool
     """True if the last search found no such position."""
     frame: Frame | None
     """Picture on the screen; older than ``request`` while the next one is made."""
@@ -140,13 +140,13 @@ class VisibleAccesses(Drawing):
         self.window = Window(0, self.end)
         self.time, self.address = -1.0, 0
         self.selection, self.colouring = Selection(), "bands"
-        self.unit = self.units_known()[0]
+        self.unit = self.known_units()[0]
         self.marks = []
-        self.goes_to_worst = self.nothing_wasted = False
+        self.goes_to_worst = self.has_no_excess = False
         self.frame = self.request = None
         self.gutter = 0
         self._cell_read: _CellRead | None = None
-        self._wanted: WantedAccess | None = None
+        self._access_target: AccessTarget | None = None
         """Access to which the next picture moves the cursor."""
         self._cursor_target: _CursorTarget | None = None
         self.not_found_reason = ""
@@ -163,14 +163,14 @@ class VisibleAccesses(Drawing):
         self.end = max(self.end, cycles)
         self.window = Window(0, self.end)
 
-    def units_known(self) -> list[str]:
+    def known_units(self) -> list[str]:
         """Return the units that the axes can have."""
-        known = ["cycles and bytes"]
+        units = ["cycles and bytes"]
         if self.cycles_per_ns is not None:
-            known.append("time and bytes")
+            units.append("time and bytes")
         if any(band.tensor is not None and band.tensor.element for band in self.map.bands):
-            known.append("cycles and indices")
-        return known
+            units.append("cycles and indices")
+        return units
 
     @property
     def cycles_per_ns(self) -> float | None:
@@ -211,24 +211,28 @@ class VisibleAccesses(Drawing):
         self.gutter = gutter_of(self.map, width)
         rows = height - LINES_AROUND - lines_below(width)
         request = FrameRequest(self.window, width - self.gutter - 1, rows, self.selection, self.colouring)
-        self.request = request.counted
+        self.request = request.for_counting
         if self.frame is None or self.frame.request != self.request:
-            coarse = self.painter.coarse(self.request)
-            if coarse is not None:
-                self.frame = coarse
-                self._place_cursor(coarse)
+            coarse_frame = self.painter.coarse_frame(self.request)
+            if coarse_frame is not None:
+                self.frame = coarse_frame
+                self._place_cursor(coarse_frame)
         frame = self.frame
         if self.goes_to_worst:
-            return lambda: self._go_to_worst(request.counted)
-        if self._wanted is not None:
-            wanted = self._wanted
-            return lambda: self._go_to_access(request.counted, wanted)
-        if frame is not None and frame.request == self.request and (frame.exact or self.painter.fine_enough(frame)):
+            return lambda: self._go_to_worst(request.for_counting)
+        if self._access_target is not None:
+            target = self._access_target
+            return lambda: self._go_to_access(request.for_counting, target)
+        if (
+            frame is not None
+            and frame.request == self.request
+            and (frame.is_exact or self.painter.is_fine_enough(frame))
+        ):
             cell = self._cursor_cell(frame)
-            return None if self._has_detail(cell) else lambda: self._read_detail(request.counted, cell)
-        return lambda: self._paint(request.counted)
+            return None if self._has_detail(cell) else lambda: self._read_detail(request.for_counting, cell)
+        return lambda: self._paint(request.for_counting)
 
-    def _stop_if_outdated(self, request: FrameRequest) -> Progress:
+    def _outdated_check(self, request: FrameRequest) -> Progress:
         """Return a progress function that raises Cancelled once another picture is requested."""
 
         def check(share: float) -> None:
@@ -240,7 +244,7 @@ class VisibleAccesses(Drawing):
 
     def _paint(self, request: FrameRequest) -> None:
         try:
-            frame = self.painter.paint(request, self._stop_if_outdated(request))
+            frame = self.painter.paint(request, self._outdated_check(request))
             self._place_cursor(frame)
             self.frame = frame
             self._read_detail(request, self._cursor_cell(frame))
@@ -250,43 +254,43 @@ class VisibleAccesses(Drawing):
     def _go_to_worst(self, request: FrameRequest) -> None:
         """Move the cursor to the cell that wastes most sectors, if any does."""
         try:
-            frame = self.painter.paint(request, self._stop_if_outdated(request))
-            worst = self.painter.worst(frame, self._stop_if_outdated(request))
+            frame = self.painter.paint(request, self._outdated_check(request))
+            worst = self.painter.worst(frame, self._outdated_check(request))
             if worst is not None:
                 self._set_cursor(frame, *worst)
             self.frame, self.goes_to_worst = frame, False
-            self.nothing_wasted = worst is None
+            self.has_no_excess = worst is None
             self._read_detail(request, self._cursor_cell(frame))
         except Cancelled:
             return
 
-    def _go_to_access(self, request: FrameRequest, wanted: WantedAccess) -> None:
+    def _go_to_access(self, request: FrameRequest, target: AccessTarget) -> None:
         """Move the cursor to the wanted access, if it was recorded."""
         try:
-            access = self.painter.find(wanted.selection, wanted.time, self._stop_if_outdated(request))
+            access = self.painter.find(target.selection, target.time, self._outdated_check(request))
         except Cancelled:
             return
-        self._wanted = None
-        self.not_found_reason = "" if access is not None else wanted.words
+        self._access_target = None
+        self.not_found_reason = "" if access is not None else target.words
         if access is not None:
             self.time, self.address = float(access.cycle), access.address
-            self.window = moved_into_view(self.window, self.end, self.time, self.space.place(self.address))
+            self.window = show_position(self.window, self.end, self.time, self.space.position(self.address))
         self.request = replace(request, window=self.window)
         self._paint(self.request)
         if access is not None and self.frame is not None:
-            self._cursor_target = _CursorTarget(self._cursor_cell(self.frame), wanted.selection)
+            self._cursor_target = _CursorTarget(self._cursor_cell(self.frame), target.selection)
 
     def _read_detail(self, request: FrameRequest, cell: Cell) -> None:
         try:
-            detail = read_detail(self.map, request.selection, cell, self._stop_if_outdated(request))
+            detail = read_detail(self.map, request.selection, cell, self._outdated_check(request))
         except Cancelled:
             return
         self._cell_read = _CellRead(request, cell, detail)
 
     def _has_detail(self, cell: Cell) -> bool:
         """Return whether the cell that was read last is this one of the picture on the screen."""
-        read = self._cell_read
-        return read is not None and (read.request, read.cell) == (self.request, cell)
+        cell_read = self._cell_read
+        return cell_read is not None and (cell_read.request, cell_read.cell) == (self.request, cell)
 
     def _place_cursor(self, frame: Frame) -> None:
         """Place the cursor of the first picture at the cell with most accesses."""
@@ -297,8 +301,8 @@ class VisibleAccesses(Drawing):
 
     def _set_cursor(self, frame: Frame, row: int, column: int) -> None:
         start, end = frame.times(column)
-        low, high = frame.addresses(row)
-        self.time, self.address = (start + end) / 2, (low + high) // 2
+        first_byte, end_byte = frame.addresses(row)
+        self.time, self.address = (start + end) / 2, (first_byte + end_byte) // 2
 
     def _cursor_cell(self, frame: Frame) -> Cell:
         return Cell(*frame.times(frame.column_at(self.time)), *frame.addresses(frame.row_at(self.address)))
@@ -307,16 +311,16 @@ class VisibleAccesses(Drawing):
         """Return the cell under the cursor."""
         row, column = frame.row_at(self.address), frame.column_at(self.time)
         cell = self._cursor_cell(frame)
-        number = self.space.band_of(cell.low)
-        copied = 0 if frame.boxes is None else int(frame.boxes[row, column])
+        number = self.space.band_of(cell.start_address)
+        box_sectors = 0 if frame.boxes is None else int(frame.boxes[row, column])
         return ReadOut(
             cell=cell,
             band=None if number is None else self.map.bands[number],
-            accesses=int(frame.cell_counts[row, column]) - copied,
-            exact=frame.exact,
+            accesses=int(frame.cell_counts[row, column]) - box_sectors,
+            is_exact=frame.is_exact,
             detail=self.detail if self._has_detail(cell) else None,
             code=self.painter.code,
             warps_per_block=self.map.accesses.start.shape[1],
             blocks=self.probe_result.result.blocks,
-            box_sectors=copied,
+            box_sectors=box_sectors,
         )

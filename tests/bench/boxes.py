@@ -36,7 +36,7 @@ def main() -> None:
         boxes = made(copies)
         spans = median_seconds(boxes.spans, repeats)
         picture = median_seconds(partial(raster_boxes, boxes, grid(), no_progress), repeats)
-        places, disk = f"{int(boxes.places.sum()):,}", f"{boxes.records.nbytes:,}"
+        places, disk = f"{int(boxes.sector_counts.sum()):,}", f"{boxes.records.nbytes:,}"
         print(line(f"{copies:,}", places, f"{spans:.3f}", f"{picture:.3f}", disk))
 
 

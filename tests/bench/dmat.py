@@ -135,7 +135,7 @@ def measure(directory: Path) -> dict[str, float]:
         work()
     view.draw(*SIZE)
     return {
-        "accesses": view.map.survey.kept,
+        "accesses": view.map.survey.record_count,
         "read": read,
         "first": first,
         "busy": busy,

@@ -54,16 +54,16 @@ def picture(lines: list[str]) -> str:
 def test_the_strided_access_is_seen(trace: Trace, name: str, sectors: str, tenths: str) -> None:
     """In tenths of sectors that are wasted; compact records do not tell how many bytes were asked for."""
     view, lines = seen(trace, name, "colour", "colour")
-    assert set(picture(lines)) - {" "} == {sectors if view.map.accesses.compact else tenths}
+    assert set(picture(lines)) - {" "} == {sectors if view.map.accesses.is_compact else tenths}
     assert view.frame is not None
-    assert view.frame.counts.sum() == view.map.accesses.made == 16_384
+    assert view.frame.counts.sum() == view.map.accesses.total_accesses == 16_384
     assert f"{sectors}.0 sectors per request" in "".join(lines[-2:])
     assert "16 384 accesses" in lines[0]
 
 
 def test_the_instruction_of_the_strided_access_is_named(trace: Trace) -> None:
     view, lines = seen(trace, "strided_store")
-    if view.map.accesses.compact:
+    if view.map.accesses.is_compact:
         assert "PTX" not in "".join(lines[-2:])
     else:
         assert re.search(r"st\.global\.u32 PTX:\d+ strided_store\.cu:\d+ ·", "".join(lines[-2:]))
@@ -76,7 +76,7 @@ def test_a_matrix_product_reads_two_matrices_and_writes_one(trace: Trace) -> Non
     loads, stores = 128 * 128 * 128 // 16, 128 * 128
     assert view.frame is not None
     assert by_band(view, view.frame.cell_counts) == {"param 0": stores, "param 1": loads, "param 2": loads}
-    if not view.map.accesses.compact:
+    if not view.map.accesses.is_compact:
         view, _ = seen(trace, "matmul", "colour", "colour", "colour")
         assert view.frame is not None
         assert view.frame.loads is not None

@@ -57,7 +57,7 @@ def test_boxes_are_what_is_inside_the_tensor(tmp_path: Path, tiling: Tiling) -> 
     """Each byte of the tensor is in one box that is loaded and one that is stored; what overhangs is in none."""
     boxes = boxes_of(run(tmp_path, "dmat", tiling))
     copies = 2 * int(np.prod(tiling.grid))
-    assert (len(boxes.records), boxes.made, boxes.unknown) == (copies, copies, 0)
+    assert (len(boxes.records), boxes.total_copies, boxes.unsized_copies) == (copies, copies, 0)
     assert int(boxes.sectors().sum()) == 2 * tiling.sectors
     base = int(boxes.records["start"].min())
     bytes_of_boxes = Counter(
@@ -73,7 +73,7 @@ def test_boxes_are_what_is_inside_the_tensor(tmp_path: Path, tiling: Tiling) -> 
 def test_boxes_without_a_known_layout_are_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.probes.running.SIMULATED_MAPS", "")
     boxes = boxes_of(run(tmp_path, "dmat", TILINGS[0]))
-    assert (len(boxes.records), boxes.unknown, int(boxes.bytes.sum()), touched(boxes)) == (18, 18, 0, [])
+    assert (len(boxes.records), boxes.unsized_copies, int(boxes.bytes.sum()), touched(boxes)) == (18, 18, 0, [])
 
 
 @st.composite
@@ -134,7 +134,7 @@ def test_fewer_points_stand_for_all_sectors_of_each_box(boxes: Boxes, most: int)
     points = Counter(number for box, _ in boxes.points(step) for number in box.tolist())
     assert sum(points.values()) <= most + len(boxes.records)
     weights, touched_places = boxes.weights(step), boxes.sectors()
-    for number, places in enumerate(boxes.places.tolist()):
+    for number, places in enumerate(boxes.sector_counts.tolist()):
         assert weights[number] <= step
         assert points[number] * weights[number] <= places
         assert bool(points[number]) <= bool(touched_places[number])
@@ -144,7 +144,7 @@ def test_fewer_points_stand_for_all_sectors_of_each_box(boxes: Boxes, most: int)
 def test_selection_has_the_boxes_of_a_block_warp_and_line(
     boxes: Boxes, block: int, warp: int | None, line: int | None
 ) -> None:
-    chosen = boxes.of(Selection(block, warp, line), 0, 1000)
+    chosen = boxes.select(Selection(block, warp, line), 0, 1000)
     expected = [
         number
         for number in range(len(boxes.records))
@@ -221,7 +221,7 @@ def test_any_records_are_read_or_refused(
     assert (spans[:, 0] < spans[:, 1]).all()
     grid = Grid(0, 1 << 33, 50, spans.min(axis=0)[:1], spans.max(axis=0)[1:]) if len(spans) else None
     if grid is not None:
-        assert raster_boxes(boxes, grid, no_progress, 1 << 10).sum() <= boxes.places.sum()
+        assert raster_boxes(boxes, grid, no_progress, 1 << 10).sum() <= boxes.sector_counts.sum()
     assert all(shape_text(record) for record in boxes.records)
 
 
@@ -358,7 +358,7 @@ def test_boxes_of_all_ranks(
     tensor = np.arange(np.prod(shape), dtype=np.uint32).reshape(shape[::-1])
     result = result_of(tmp_path, "dmat", copy_of_box(shape, box, first), np.zeros(128, np.uint8), tensor)
     boxes = boxes_of(result)
-    assert (len(boxes.records), boxes.unknown) == (1, 0)
+    assert (len(boxes.records), boxes.unsized_copies) == (1, 0)
     sides = [range(max(at, 0), min(at + side, extent)) for at, side, extent in zip(first, box, shape, strict=True)]
     inside = [tensor[place[::-1]].item() for place in product(*sides)]
     (record,) = boxes.records

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.probes.dmat_files import Launch, opened
 from tui_probe.probes.dmat import access_map
-from tui_probe.probes.dmat.access_map import merged_runs, read_map, survey_accesses, used_runs
+from tui_probe.probes.dmat.access_map import merged_runs, read_map, sector_runs, survey_accesses
 from tui_probe.probes.dmat.accesses import RECORD, UNKNOWN, WARP, Selection, read_accesses
 from tui_probe.probes.dmat.axes import bands_of
 from tui_probe.probes.dmat.density import Grid, raster
@@ -62,7 +62,7 @@ def test_a_raster_counts_each_access_once_and_in_its_cell(
     accesses = opened(tmp_path_factory.mktemp("dmat"), launch.content(6, counted=counted))
     expected: Counter[tuple[int, int]] = Counter()
     for time, address, _ in launch.points():
-        row = next((i for i in range(grid.rows) if int(grid.low[i]) <= address < int(grid.high[i])), None)
+        row = next((i for i in range(grid.rows) if int(grid.row_starts[i]) <= address < int(grid.row_ends[i])), None)
         if row is not None and grid.start <= time < grid.end:
             expected[row, (time - grid.start) * grid.columns // (grid.end - grid.start)] += 1
     grid_counts = raster(accesses.parts(), grid, quiet)
@@ -80,7 +80,7 @@ def test_everything_is_on_the_map(tmp_path_factory: pytest.TempPathFactory, laun
     accesses = opened(tmp_path_factory.mktemp("dmat"), launch.content(6))
     seen = read_map(accesses, LaunchMemory(), [], quiet)
     points = launch.points()
-    assert seen.survey.kept == accesses.made == len(points)
+    assert seen.survey.record_count == accesses.total_accesses == len(points)
     assert seen.end == max((time for time, _, _ in points), default=0) + 1
     for _, address, _ in points:
         assert any(band.start <= address < band.end for band in seen.bands)
@@ -98,7 +98,7 @@ def test_a_large_result_shows_the_same(tmp_path_factory: pytest.TempPathFactory,
         large = read_map(accesses, LaunchMemory(), [], quiet)
     assert large.fine_counts is not None
     assert large.fine_counts.counts.sum() == len(launch.points())
-    assert (large.end, large.survey.kept) == (small.end, small.survey.kept)
+    assert (large.end, large.survey.record_count) == (small.end, small.survey.record_count)
     if small.bands:
         full_grid = Grid(0, large.fine_counts.grid.end, 1, *(np.array([at], np.uint64) for at in (0, 1 << 63)))
         assert large.fine_counts.resampled(full_grid).sum() == len(launch.points())
@@ -112,7 +112,7 @@ def test_unsampled_accesses_are_found(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(access_map, "MAX_RECOUNTED_RECORDS", 0)
     seen = read_map(accesses, LaunchMemory(), [], quiet)
     assert seen.fine_counts is not None
-    assert (seen.fine_counts.counts.sum(), seen.survey.kept, seen.end) == (129, 129, 1_000_001)
+    assert (seen.fine_counts.counts.sum(), seen.survey.record_count, seen.end) == (129, 129, 1_000_001)
     assert seen.bands[-1].start <= far[1] < seen.bands[-1].end
 
 
@@ -135,7 +135,7 @@ def test_blocks_and_warps_add_up_to_the_grid(tmp_path_factory: pytest.TempPathFa
 def test_a_thread_that_made_more_accesses_than_it_kept(tmp_path: Path) -> None:
     launch = Launch(1, 32, {(0, 0): [(i, BASE, 1) for i in range(10)], (0, 1): [(0, BASE, 1)]}, [0])
     accesses = opened(tmp_path, launch.content(4))
-    assert (accesses.made, survey_accesses(accesses, quiet)[1].kept) == (11, 5)
+    assert (accesses.total_accesses, survey_accesses(accesses, quiet)[1].record_count) == (11, 5)
 
 
 def test_thread_without_a_count(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_thread_without_a_count(tmp_path: Path) -> None:
     content = bytearray(launch.content(4))
     content[len(content) - 32 * 4 + 3 * 4 : len(content) - 32 * 4 + 4 * 4] = int(UNKNOWN).to_bytes(4, "little")
     accesses = opened(tmp_path, bytes(content))
-    assert (accesses.made, survey_accesses(accesses, quiet)[1].kept) == (None, 2)
+    assert (accesses.total_accesses, survey_accesses(accesses, quiet)[1].record_count) == (None, 2)
 
 
 def test_clocks_of_a_long_kernel_unwrap(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_clocks_of_a_long_kernel_unwrap(tmp_path: Path) -> None:
     ]
     accesses = opened(tmp_path, Launch(1, 32, {(0, 0): made}, [0]).content(5))
     accesses, seen = survey_accesses(accesses, quiet)
-    assert accesses.long
+    assert accesses.has_long_warps
     assert seen.end == 2 * turn + 1
     (part,) = accesses.parts()
     assert part.times().tolist() == [time for time, _, _ in made]
@@ -191,7 +191,7 @@ def test_whoever_lost_interest_stops_the_work(tmp_path: Path) -> None:
 
 @given(st.lists(st.lists(addresses, min_size=1, max_size=20), min_size=1, max_size=4))
 def test_used_memory_holds_every_address_and_little_else(groups: list[list[int]]) -> None:
-    runs = merged_runs(np.concatenate([used_runs(np.array(group, dtype=np.uint64)) for group in groups]))
+    runs = merged_runs(np.concatenate([sector_runs(np.array(group, dtype=np.uint64)) for group in groups]))
     assert (runs[1:, 0] > runs[:-1, 1]).all()
     for address in (address for group in groups for address in group):
         assert ((runs[:, 0] <= address) & (address < runs[:, 1])).any()
@@ -200,7 +200,7 @@ def test_used_memory_holds_every_address_and_little_else(groups: list[list[int]]
 
 
 def test_very_many_runs_are_taken_together() -> None:
-    runs = used_runs(BASE + np.arange(100_000, dtype=np.uint64) * np.uint64(4096))
+    runs = sector_runs(BASE + np.arange(100_000, dtype=np.uint64) * np.uint64(4096))
     assert len(runs) <= 4096
     assert (runs[0, 0], runs[-1, 1]) == (BASE, BASE + 99_999 * 4096 + 32)
 

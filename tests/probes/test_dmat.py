@@ -43,7 +43,7 @@ def recorded(
 
 def flat(accesses: Accesses) -> dict[str, np.ndarray[Any, Any]]:
     parts = accesses.parts()
-    names = ("addresses", "times", "warps", *(() if accesses.compact else ("lines",)))
+    names = ("addresses", "times", "warps", *(() if accesses.is_compact else ("lines",)))
     return {name: np.concatenate([getattr(part, name)() for part in parts]) for name in names}
 
 
@@ -57,7 +57,7 @@ def test_8192_threads_store_side_by_side_and_two_apart(tmp_path: Path, name: str
     assert (row.accesses, row.requests, row.sectors) == (8192, 256, sectors)
     assert row.code is not None
     assert (row.code.kind, row.code.bytes, row.bytes) == ("store", 4, 8192 * 4)
-    assert row.used == 1 / stride
+    assert row.used_share == 1 / stride
     assert "st.global" in (tmp_path / "pruned.ptx").read_text().splitlines()[row.line - 1]
     assert row.code.opcode.startswith("st.global")
 
@@ -201,4 +201,4 @@ def test_a_kernel_whose_ptx_is_gone(tmp_path: Path) -> None:
     accesses = recorded(tmp_path, entry(LOOP, ".param .u64 out"), np.zeros(1, np.uint32))
     (tmp_path / "pruned.ptx").unlink()
     table: AccessTable = by_line(accesses, tmp_path)
-    assert [(row.code, row.bytes, row.used) for row in table.rows] == [(None, None, None)]
+    assert [(row.code, row.bytes, row.used_share) for row in table.rows] == [(None, None, None)]

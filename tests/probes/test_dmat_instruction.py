@@ -60,7 +60,7 @@ def test_accesses_under_the_cursor_belong_to_the_instruction(view: Dmat) -> None
     view._set_cursor(frame, row, column)
     counted(view)
     assert view.ptx_line() == STORE_C
-    assert next(iter(view.read_out(frame).origin())).startswith(f"st.global.f32 PTX:{STORE_C}")
+    assert next(iter(view.read_out(frame).origin_texts())).startswith(f"st.global.f32 PTX:{STORE_C}")
 
 
 def test_accesses_of_a_block_and_a_warp(view: Dmat) -> None:
@@ -78,18 +78,18 @@ def test_compact_records_name_no_instruction(tmp_path: Path) -> None:
     write_dmat(tmp_path / "compact", compact=True)
     view = opened(tmp_path / "compact")
     assert "select" not in view.commands()
-    assert view.painter.recorded == []
+    assert view.painter.recorded_lines == []
 
 
 def test_instructions_of_a_large_result_come_from_the_code(view: Dmat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_probe.probes.dmat.frame._MAX_RECORDS_PER_KEY", 10)
-    assert view.painter.recorded == list(MADE)
+    assert view.painter.recorded_lines == list(MADE)
 
 
 def test_parts_know_how_many_records_are_left(view: Dmat) -> None:
     for line, made in MADE.items():
         parts = view.map.accesses.parts(Selection(line=line))
-        assert sum(part.kept for part in parts) == made
+        assert sum(part.record_count for part in parts) == made
         assert all((part.lines() == line).all() for part in parts)  # type: ignore[union-attr]
         pieces = [piece for part in parts for piece in part.pieces()]
         assert sum(len(piece.addresses()) for piece in pieces) == made
@@ -113,4 +113,4 @@ def test_instructions_of_machine_code_are_named_by_their_offsets(tmp_path: Path)
     assert view.selection_text() == f"STG {STORE_C:#06x} of the whole grid"
     table = by_line(view.map.accesses, folder)
     assert {(type(row.line), row.line) for row in table.rows} == {(Offset, at) for at in kinds}
-    assert [row.wasted for row in table.rows if row.line == STORE_C] != [None]
+    assert [row.excessive_sectors for row in table.rows if row.line == STORE_C] != [None]

@@ -31,9 +31,9 @@ def test_strips_fill_their_rows_in_order(sizes: list[tuple[int, int]], low: floa
     assert (highs[:-1] <= lows[1:]).all()
     sizes_of_rows = highs - lows
     for strip in strips:
-        inside = (lows >= strip.low) & (highs <= strip.high)
-        assert sizes_of_rows[inside].sum() == strip.high - strip.low
+        inside = (lows >= strip.start) & (highs <= strip.end)
+        assert sizes_of_rows[inside].sum() == strip.end - strip.start
     for band in made:
         for address in (band.start, band.end - 1):
             assert space.band_of(address) == made.index(band)
-            assert abs(space.address(space.place(address)) - address) <= 1 + band.size * 1e-6
+            assert abs(space.address(space.position(address)) - address) <= 1 + band.size * 1e-6

@@ -19,7 +19,7 @@ from tests.probes.dmat_view import opened, prepared
 from tests.ui.terminal import Terminal
 from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.spans import plain
-from tui_probe.probes.dmat.picture import calmed
+from tui_probe.probes.dmat.picture import limit_colour_changes
 from tui_probe.probes.dmat.view import Dmat
 from tui_probe.ui.widgets.lines import merged
 
@@ -68,10 +68,10 @@ def test_a_cursor_step_changes_few_lines(tmp_path: Path) -> None:
 def test_colours_change_rarely_enough(rows: int, columns: int, most: int) -> None:
     generator = np.random.default_rng(rows * columns)
     roles = generator.integers(0, 8, (rows, columns)).astype(np.uint16)
-    calm = calmed(roles, np.ones(roles.shape, dtype=np.bool_), most)
+    calm = limit_colour_changes(roles, np.ones(roles.shape, dtype=np.bool_), most)
     assert np.count_nonzero(np.diff(calm, axis=1)) <= most or calm.shape[1] == 1
     same = np.zeros((rows, columns), dtype=np.uint16)
-    assert (calmed(same, same > 0, most) == same).all()
+    assert (limit_colour_changes(same, same > 0, most) == same).all()
 
 
 def test_the_page_and_a_step_of_the_cursor_on_a_terminal(tmp_path: Path) -> None:

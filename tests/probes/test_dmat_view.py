@@ -312,7 +312,7 @@ def test_zooming_in_and_out_is_where_one_was(shared_view: Dmat, commands: list[s
         if view.press(there) is None:
             view.press(back)
         assert (view.window.start, view.window.end) == pytest.approx((before.start, before.end), abs=1e-6)
-        assert (view.window.low, view.window.high) == pytest.approx((before.low, before.high), abs=1e-9)
+        assert (view.window.top, view.window.bottom) == pytest.approx((before.top, before.bottom), abs=1e-9)
 
 
 @cache
@@ -327,15 +327,15 @@ def test_a_picture_counts_what_is_in_its_window(
     shared_view: Dmat, start: float, cycles: float, low: float, memory: float
 ) -> None:
     view, end = shared_view, shared_view.map.end
-    view.window = Window(start * end, start * end + cycles * end, low, low + memory).inside(end)
+    view.window = Window(start * end, start * end + cycles * end, low, low + memory).clamped(end)
     prepared(view, 70, 20)
     frame = view.frame
     assert frame is not None
     grid = frame.grid
     points = _points()
     inside = (points[:, 0] >= grid.start) & (points[:, 0] < grid.end)
-    row = np.searchsorted(grid.low, points[:, 1].astype(np.uint64), side="right") - 1
-    inside &= (row >= 0) & (points[:, 1].astype(np.uint64) < grid.high[np.maximum(row, 0)])
+    row = np.searchsorted(grid.row_starts, points[:, 1].astype(np.uint64), side="right") - 1
+    inside &= (row >= 0) & (points[:, 1].astype(np.uint64) < grid.row_ends[np.maximum(row, 0)])
     assert frame.counts.sum() == inside.sum()
 
 
@@ -360,12 +360,12 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dmat:
 def test_a_large_result_is_shown_at_once_and_then_exactly(large: Dmat) -> None:
     work = large.prepare(200, 50)
     assert large.frame is not None
-    assert not large.frame.exact
+    assert not large.frame.is_exact
     assert "coarse" in large.status()
     assert large.frame.counts.any()
     assert work is not None
     work()
-    assert large.frame.exact
+    assert large.frame.is_exact
     assert large.frame.counts.sum() == ACCESSES
     assert "coarse" not in large.status()
 
