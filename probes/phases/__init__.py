@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
 
-    from .analysis import Phases
+    from .analysis import LaunchPhases
     from .waits import Wait
 
-_NOTABLE: Final = 0.1
+_NOTABLE_SHARE: Final = 0.1
 """Part of a role's life from which on a wait is worth a look."""
 _NOTABLE_BLOCKED: Final = 0.02
 """Part of the partner's life for which it waits for a free stage, from which on more stages may help."""
-_MOST_PHASES: Final = 3
+_MAX_PHASES: Final = 3
 
 
-def _warps(launch: Phases) -> int:
+def _warp_count(launch: LaunchPhases) -> int:
     return len(launch.warps.block)
 
 
-def _waiting(launch: Phases) -> float | None:
+def _waiting_share(launch: LaunchPhases) -> float | None:
     if any(phase.is_named for phase in launch.phases):
         return None  # names do not tell which phases wait
     from .tables import rows_of
@@ -43,32 +43,32 @@ def _waiting(launch: Phases) -> float | None:
     return cycles / launch.life if launch.life else None
 
 
-def _computing(launch: Phases) -> float | None:
+def _computing_share(launch: LaunchPhases) -> float | None:
     from .tables import overlap_of
 
     overlap = overlap_of(launch)
     return overlap.compute if overlap is not None else None
 
 
-def _kept(launch: Phases) -> int | None:
+def _kept_starts(launch: LaunchPhases) -> int | None:
     return launch.starts_kept if launch.starts_kept < launch.starts_seen else None
 
 
 METRICS: Final = (
-    Metric("warps", "warps", read=_warps, page="phases"),
+    Metric("warps", "warps", read=_warp_count, page="phases"),
     Metric(
         "waiting", "share of warp life spent waiting", better="lower", over_launches="mean", clocked=True,
-        read=_waiting, standalone_title="share of warp life in phases that wait",
+        read=_waiting_share, standalone_title="share of warp life in phases that wait",
     ),
     Metric(
         "computing", "block time with a computing warp", better="higher", over_launches="mean", clocked=True,
-        read=_computing, standalone_title="block time with a computing warp",
+        read=_computing_share, standalone_title="block time with a computing warp",
     ),
-    Metric("starts_kept", "phase starts kept", read=_kept, is_shown=show_known),
+    Metric("starts_kept", "phase starts kept", read=_kept_starts, is_shown=show_known),
 )  # fmt: skip
 
 
-def findings(probe_result: ProbeResult, launch: Phases) -> Iterator[Finding]:
+def findings(probe_result: ProbeResult, launch: LaunchPhases) -> Iterator[Finding]:
     """The longest wait for other warps, then the longest phases."""
     from .tables import rows_of
     from .waits import waits_of
@@ -78,10 +78,10 @@ def findings(probe_result: ProbeResult, launch: Phases) -> Iterator[Finding]:
     if waits:
         yield _wait_finding(_main_wait(waits))
     ranked = sorted(rows_of(launch), key=lambda row: -row.cycles)
-    of_role = len(launch.roles) > 1
+    has_roles = len(launch.roles) > 1
     parts = [
-        f"{percent(row.cycles, launch.life)} “{row.phase.name}”{f' of {row.role}' if of_role else ''}"
-        for row in ranked[:_MOST_PHASES]
+        f"{percent(row.cycles, launch.life)} “{row.phase.name}”{f' of {row.role}' if has_roles else ''}"
+        for row in ranked[:_MAX_PHASES]
     ]
     values = {"phases": counted(len(launch.phases)), "roles": counted(len(launch.roles))}
     yield Finding("phases", "phases", f"{', '.join(parts)} (shares of warp life)", "phases", values=values)
@@ -93,8 +93,8 @@ def findings(probe_result: ProbeResult, launch: Phases) -> Iterator[Finding]:
 
 def _main_wait(waits: Sequence[Wait]) -> Wait:
     """The longest wait; that of a producer for a free stage only if no other role waits notably."""
-    others = [wait for wait in waits if wait.share >= _NOTABLE and not _is_for_stage(wait)]
-    return max(others or waits, key=lambda wait: wait.share)
+    main_waits = [wait for wait in waits if wait.share >= _NOTABLE_SHARE and not _is_for_stage(wait)]
+    return max(main_waits or waits, key=lambda wait: wait.share)
 
 
 def _is_for_stage(wait: Wait) -> bool:
@@ -113,7 +113,7 @@ def _wait_finding(wait: Wait) -> Finding:
     label = "role wait" if wait.partner else "barrier wait"
     return Finding(
         "longest_role_wait", label, wait_text(wait), "phases", wait.line or wait.phase.lines[0],
-        stands_out=wait.share >= _NOTABLE, values=values, advice=_advice(wait),
+        stands_out=wait.share >= _NOTABLE_SHARE, values=values, advice=_advice(wait),
         brief=f"{wait.phase.work_text}: {percent(wait.share, 1)} of warp time",
     )  # fmt: skip
 
@@ -129,16 +129,18 @@ def _advice(wait: Wait) -> str:
         return "start each copy more iterations before its wait (more stages), or copy larger boxes"
     if _is_for_stage(wait):
         return "all stages are in use: the consumers limit this kernel"
-    less = f"the {wait.partner} is late: give the {wait.partner} less work per stage, or more warps"
+    balance_advice = f"the {wait.partner} is late: give the {wait.partner} less work per stage, or more warps"
     if wait.partner_blocked is None:
-        return less
+        return balance_advice
     if wait.partner_blocked < _NOTABLE_BLOCKED:
-        return f"{less}. More stages do not help: the {wait.partner} hardly ever waits for a free stage"
-    blocked = percent(wait.partner_blocked, 1)
-    return f"{less}, or use more stages: the {wait.partner} waits {blocked} of its time for a free stage"
+        return f"{balance_advice}. More stages do not help: the {wait.partner} hardly ever waits for a free stage"
+    blocked_share = percent(wait.partner_blocked, 1)
+    return (
+        f"{balance_advice}, or use more stages: the {wait.partner} waits {blocked_share} of its time for a free stage"
+    )
 
 
-def _open(source: ViewSource, progress: Progress) -> View:
+def _open_view(source: ViewSource, progress: Progress) -> View:
     from .view import open_view  # brings tables and drawing, which reports do not need
 
     return open_view(source, progress)
@@ -148,7 +150,7 @@ PHASES_VIEW: Final = probe_view(
     "phases",
     "Phases",
     "phases of warps over time, and which role waits",
-    _open,
+    _open_view,
     explanation=(
         "Each row is one warp: of each role the first warp, and the warp that differs most from it. Time runs to the"
         " right. A letter stands for the phase that takes most of the time in"
@@ -162,7 +164,7 @@ PHASES_VIEW: Final = probe_view(
 )
 
 
-def _analyse(probe_result: ProbeResult) -> Phases:
+def _analyse(probe_result: ProbeResult) -> LaunchPhases:
     from .analysis import analyse_launch
 
     return analyse_launch(probe_result)

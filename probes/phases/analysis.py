@@ -19,7 +19,7 @@ from tui_probe.probekit.finding import percent
 from tui_probe.trace.device_memory import parameter_names
 from tui_probe.trace.sites import read_sites
 
-from .kinds import Phase, numbered, phases_of, roles_of
+from .kinds import Phase, number_loops, phases_of, roles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,14 +44,14 @@ _MAX_BLOCKS: Final = 64
 """Blocks that are examined one by one, at most."""
 NOT_RECORDED: Final = -1
 """Phase of spans behind the last record that was kept."""
-_NEVER: Final = np.iinfo(np.int64).max
+_MISSING_TIME: Final = np.iinfo(np.int64).max
 """Time of a record that is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Spans sorted by warp and time. ``warp`` is a number in ``Phases.warps``, ``start`` and ``end`` cycles since the
-    block began (i8), ``phase`` a number in ``Phases.phases``, ``site`` one in ``Phases.sites``.
+    """Spans sorted by warp and time. ``start`` and ``end`` are cycles since the block began (i8); ``warp``, ``phase``
+    and ``site`` are numbers in ``warps``, ``phases`` and ``sites`` of ``LaunchPhases``.
     """
 
     warp: NDArray[np.int64]
@@ -69,62 +69,64 @@ class Spans:
         """The length of each span."""
         return self.end - self.start
 
-    def where(self, chosen: NDArray[Any] | slice) -> Spans:
+    def select(self, mask: NDArray[Any] | slice) -> Spans:
         """Some of the spans, by a mask or by numbers."""
         columns = (self.warp, self.start, self.end, self.phase, self.site)
-        return Spans(*(column[chosen] for column in columns))
+        return Spans(*(column[mask] for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
 class SampledIterations:
-    """Spans by iteration, where the first of ``every`` iterations of innermost loops is recorded. ``loop`` is the loop
+    """Spans by iteration, where the first of ``period`` iterations of innermost loops is recorded. ``loop`` is the loop
     of each span, 0 for none; ``number`` its iteration since the loop was entered, from 1. ``entry`` is the number of
-    this entry among those of all warps, in order. ``skipped``: time of iterations without records.
+    this entry among those of all warps, in order. ``is_skipped``: time of iterations without records.
 
     The records at starts of iterations are those of iterations 1, 2, k + 1, k + 2, … of an entry: from the second one
     on, nothing was recorded. So the time of a loop is known, and that of its phases is estimated.
     """
 
-    every: int
+    period: int
     loop: NDArray[np.int64]
     number: NDArray[np.int64]
     entry: NDArray[np.int64]
-    skipped: NDArray[np.bool_]
+    is_skipped: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, spans: Spans, sites: Sequence[Site]) -> SampledIterations | None:
+    def from_spans(cls, spans: Spans, sites: Sequence[Site]) -> SampledIterations | None:
         """The iterations of spans whose site is -1 if their phase was not kept; None if all were recorded."""
-        every = max((site.phase.sampling_period for site in sites if site.phase), default=0)
-        if not every:
+        period = max((site.phase.sampling_period for site in sites if site.phase), default=0)
+        if not period:
             return None
         phases = [site.phase for site in sites]
         loop_of = np.array(
             [(phase.loop or 0) if phase and phase.sampling_period else 0 for phase in phases] + [0], np.int64
         )
-        begins = np.array(
+        is_start = np.array(
             [bool(phase and phase.sampling_period and phase.iterates) for phase in phases] + [False], bool
         )[spans.site]
         loop = loop_of[spans.site]
-        changes = (np.diff(loop, prepend=-1) != 0) | (np.diff(spans.warp, prepend=-1) != 0)
-        entry = np.cumsum(changes) - 1
-        records = np.cumsum(begins)
-        before = (records - begins)[changes]
-        place = (records - before[entry] - 1).clip(0)  # of its iteration among the recorded starts of iterations
-        number = np.where(loop > 0, place // 2 * every + place % 2 + 1, 0)
-        return cls(every, loop, number, entry, begins & (place % 2 == 1))
+        is_entry = (np.diff(loop, prepend=-1) != 0) | (np.diff(spans.warp, prepend=-1) != 0)
+        entry = np.cumsum(is_entry) - 1
+        records = np.cumsum(is_start)
+        earlier_records = (records - is_start)[is_entry]
+        record_number = (records - earlier_records[entry] - 1).clip(
+            0
+        )  # of its iteration among the recorded starts of iterations
+        number = np.where(loop > 0, record_number // 2 * period + record_number % 2 + 1, 0)
+        return cls(period, loop, number, entry, is_start & (record_number % 2 == 1))
 
-    def continued(self, warp: NDArray[np.int64]) -> NDArray[np.int64]:
+    def overall_numbers(self, warp: NDArray[np.int64]) -> NDArray[np.int64]:
         """The iterations of each warp's loop over all entries. Of an earlier entry those to the last record count."""
-        firsts = np.flatnonzero(np.diff(self.entry, prepend=-1))
-        most = np.maximum.reduceat(self.number, firsts) if len(firsts) else self.number
-        order = np.lexsort((firsts, self.loop[firsts], warp[firsts]))
-        sums = np.cumsum(most[order]) - most[order]
-        warps, loops = warp[firsts][order], self.loop[firsts][order]
+        entry_starts = np.flatnonzero(np.diff(self.entry, prepend=-1))
+        iteration_counts = np.maximum.reduceat(self.number, entry_starts) if len(entry_starts) else self.number
+        order = np.lexsort((entry_starts, self.loop[entry_starts], warp[entry_starts]))
+        sums = np.cumsum(iteration_counts[order]) - iteration_counts[order]
+        warps, loops = warp[entry_starts][order], self.loop[entry_starts][order]
         is_first_entry = (np.diff(warps, prepend=-1) != 0) | (np.diff(loops, prepend=-1) != 0)
         sums -= sums[is_first_entry][np.cumsum(is_first_entry) - 1]
-        earlier = np.empty(len(firsts), np.int64)
-        earlier[order] = sums
-        return np.where(self.loop > 0, self.number + earlier[self.entry], 0)
+        earlier_iterations = np.empty(len(entry_starts), np.int64)
+        earlier_iterations[order] = sums
+        return np.where(self.loop > 0, self.number + earlier_iterations[self.entry], 0)
 
     def weights(self, warp: NDArray[np.int64], cycles: NDArray[np.int64]) -> NDArray[np.float64]:
         """The time that each span stands for, as a multiple of its own; 0 for iterations without records. These are
@@ -133,15 +135,15 @@ class SampledIterations:
         keys, group = np.unique(warp * (int(self.loop.max(initial=0)) + 1) + self.loop, return_inverse=True)
         count = len(keys)
 
-        def total(chosen: NDArray[Any]) -> NDArray[np.float64]:
-            return np.bincount(group[chosen], cycles[chosen], count).astype(np.float64)
+        def total_cycles(mask: NDArray[Any]) -> NDArray[np.float64]:
+            return np.bincount(group[mask], cycles[mask], count).astype(np.float64)
 
-        inside = (self.loop > 0) & ~self.skipped
-        later = inside & (self.number > 1)
-        represents_others = np.where((total(later) > 0)[group], later, inside)
-        recorded, skipped = total(represents_others), total(self.skipped)
-        scale = 1 + np.divide(skipped, recorded, out=np.zeros(count), where=recorded > 0)
-        return np.where(self.skipped, 0.0, np.where(represents_others, scale[group], 1.0))
+        is_recorded = (self.loop > 0) & ~self.is_skipped
+        is_repeated = is_recorded & (self.number > 1)
+        represents_others = np.where((total_cycles(is_repeated) > 0)[group], is_repeated, is_recorded)
+        recorded_cycles, skipped_cycles = total_cycles(represents_others), total_cycles(self.is_skipped)
+        scale = 1 + np.divide(skipped_cycles, recorded_cycles, out=np.zeros(count), where=recorded_cycles > 0)
+        return np.where(self.is_skipped, 0.0, np.where(represents_others, scale[group], 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class Warps:
 
 
 @dataclass(frozen=True, eq=False)
-class Phases:
+class LaunchPhases:
     """One launch. ``roles`` are names; ``starts_seen`` phases were entered, ``starts_kept`` of them recorded."""
 
     phases: tuple[Phase, ...]
@@ -172,7 +174,7 @@ class Phases:
     """Starts of phases in the code that no instruction could record."""
     keeps_last: bool = False
     """True if a full warp kept its last starts, not its first."""
-    sampled: SampledIterations | None = None
+    sampled_iterations: SampledIterations | None = None
     """The loops that recorded every k-th iteration only, and their iterations; None if all iterations were recorded."""
 
     @property
@@ -180,37 +182,37 @@ class Phases:
         """``2048 of 2802 phase starts, the first of each warp``; "" if all were kept."""
         if self.starts_kept == self.starts_seen:
             return ""
-        saved, total = units.count(self.starts_kept), units.count(self.starts_seen)
-        return f"{saved} of {total} phase starts, the {'last' if self.keeps_last else 'first'} of each warp"
+        kept, total = units.count(self.starts_kept), units.count(self.starts_seen)
+        return f"{kept} of {total} phase starts, the {'last' if self.keeps_last else 'first'} of each warp"
 
     @property
     def sampled_text(self) -> str:
         """``every 8th iteration …``, and what is estimated; "" if all iterations were recorded."""
-        if not self.every:
+        if not self.sampling_period:
             return ""
-        share = percent(int(self.spans.cycles[self.skipped].sum()), self.life)
+        share = percent(int(self.spans.cycles[self.is_skipped].sum()), self.life)
         return (
-            f"every {units.ordinal(self.every)} iteration of innermost loops; {share} of warp life is in the other"
-            " iterations (drawn as ?). Phases in these iterations are estimated from the recorded iterations of the"
-            " same warp; medians, times, waits and arrivals use only recorded iterations"
+            f"every {units.ordinal(self.sampling_period)} iteration of innermost loops; {share} of warp life is in the"
+            " other iterations (drawn as ?). Phases in these iterations are estimated from the recorded iterations of"
+            " the same warp; medians, times, waits and arrivals use only recorded iterations"
         )
 
     @property
-    def every(self) -> int:
+    def sampling_period(self) -> int:
         """K if the first of K iterations of an innermost loop is recorded; 0 if all are."""
-        return self.sampled.every if self.sampled else 0
+        return self.sampled_iterations.period if self.sampled_iterations else 0
 
     @cached_property
-    def skipped(self) -> NDArray[np.bool_]:
+    def is_skipped(self) -> NDArray[np.bool_]:
         """The spans that are iterations without records."""
-        return self.sampled.skipped if self.sampled else np.zeros(len(self.spans), bool)
+        return self.sampled_iterations.is_skipped if self.sampled_iterations else np.zeros(len(self.spans), bool)
 
     @cached_property
     def weight(self) -> NDArray[np.float64]:
         """The time that each span stands for, as a multiple of its own: more than 1 where iterations are sampled."""
-        if self.sampled is None:
+        if self.sampled_iterations is None:
             return np.ones(len(self.spans))
-        return self.sampled.weights(self.spans.warp, self.spans.cycles)
+        return self.sampled_iterations.weights(self.spans.warp, self.spans.cycles)
 
     @cached_property
     def life(self) -> int:
@@ -220,15 +222,15 @@ class Phases:
     @cached_property
     def unrecorded(self) -> int:
         """Cycles of all warps behind the last record that was kept."""
-        return int(self.spans.cycles[(self.spans.phase == NOT_RECORDED) & ~self.skipped].sum())
+        return int(self.spans.cycles[(self.spans.phase == NOT_RECORDED) & ~self.is_skipped].sum())
 
     @cached_property
     def block_cycles(self) -> dict[int, int]:
         """The cycles of each block, from its first warp's start to its last warp's end."""
-        blocks, place = np.unique(self.warps.block, return_inverse=True)
-        ends = np.zeros(len(blocks), np.int64)
-        np.maximum.at(ends, place, self.warps.end)
-        return dict(zip(blocks.tolist(), ends.tolist(), strict=True))
+        blocks, block_index = np.unique(self.warps.block, return_inverse=True)
+        block_ends = np.zeros(len(blocks), np.int64)
+        np.maximum.at(block_ends, block_index, self.warps.end)
+        return dict(zip(blocks.tolist(), block_ends.tolist(), strict=True))
 
     @property
     def median_block(self) -> int:
@@ -240,14 +242,14 @@ class Phases:
     def some_blocks(self) -> list[int]:
         """The blocks that are examined one by one: of many, some at even distances."""
         blocks = sorted(self.block_cycles)
-        places = np.linspace(0, len(blocks) - 1, min(len(blocks), _MAX_BLOCKS)).astype(np.int64)
-        return [blocks[place] for place in np.unique(places).tolist()]
+        numbers = np.linspace(0, len(blocks) - 1, min(len(blocks), _MAX_BLOCKS)).astype(np.int64)
+        return [blocks[number] for number in np.unique(numbers).tolist()]
 
-    def places(self, role: int, phase: int) -> NDArray[np.int64]:
+    def span_numbers(self, role: int, phase: int) -> NDArray[np.int64]:
         """The numbers of the spans of a role in a phase."""
-        order, begins = self._by_role_and_phase
+        order, group_starts = self._by_role_and_phase
         group = role * len(self.phases) + phase
-        return order[begins[group] : begins[group + 1]]
+        return order[group_starts[group] : group_starts[group + 1]]
 
     @cached_property
     def _by_role_and_phase(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -255,74 +257,78 @@ class Phases:
         count = len(self.roles) * len(self.phases)
         group = self.warps.role[self.spans.warp] * len(self.phases) + self.spans.phase
         group = np.where(self.spans.phase == NOT_RECORDED, count, group)
-        begins = np.cumsum(np.bincount(group, minlength=count + 1))
-        return np.argsort(group, kind="stable"), np.concatenate(([0], begins))
+        group_ends = np.cumsum(np.bincount(group, minlength=count + 1))
+        return np.argsort(group, kind="stable"), np.concatenate(([0], group_ends))
 
-    def of_block(self, block: int) -> slice:
+    def block_spans(self, block: int) -> slice:
         """The numbers of the spans of a block."""
         warps = np.searchsorted(self.warps.block, (block, block + 1))
-        first, end = np.searchsorted(self.spans.warp, warps)
-        return slice(int(first), int(end))
+        start, end = np.searchsorted(self.spans.warp, warps)
+        return slice(int(start), int(end))
 
-    def named(self) -> float | None:
+    def named_share(self) -> float | None:
         """Part of warp life in phases that have a name."""
-        names = np.array([not phase.is_other for phase in self.phases], bool)
-        recorded = self.spans.phase != NOT_RECORDED
-        cycles, phases = (self.spans.cycles * self.weight)[recorded], self.spans.phase[recorded]
-        return float(cycles[names[phases]].sum() / self.life) if self.life else None
+        has_name = np.array([not phase.is_other for phase in self.phases], bool)
+        is_recorded = self.spans.phase != NOT_RECORDED
+        cycles, phases = (self.spans.cycles * self.weight)[is_recorded], self.spans.phase[is_recorded]
+        return float(cycles[has_name[phases]].sum() / self.life) if self.life else None
 
     @cached_property
     def iteration(self) -> NDArray[np.int64]:
         """The iteration of the loop of its phase that each span is in, from 1; 0 outside of recorded loops."""
         numbers = self._all_iterations()
-        return numbers if self.sampled is None else np.maximum(numbers, self.sampled.continued(self.spans.warp))
+        return (
+            numbers
+            if self.sampled_iterations is None
+            else np.maximum(numbers, self.sampled_iterations.overall_numbers(self.spans.warp))
+        )
 
     def _all_iterations(self) -> NDArray[np.int64]:
         loops = np.array([phase.loop or 0 for phase in self.phases] + [0])[self.spans.phase]
         iterates = np.array([bool(site.phase and site.phase.iterates) for site in self.sites], bool)[self.spans.site]
         iterates &= self.spans.phase != NOT_RECORDED
-        if self.sampled is not None:
-            loops = np.where(self.sampled.loop > 0, 0, loops)
-        heads = np.flatnonzero(np.diff(self.spans.warp, prepend=-1))
-        first = np.repeat(heads, np.diff(np.append(heads, len(self.spans))))
+        if self.sampled_iterations is not None:
+            loops = np.where(self.sampled_iterations.loop > 0, 0, loops)
+        warp_starts = np.flatnonzero(np.diff(self.spans.warp, prepend=-1))
+        first_spans = np.repeat(warp_starts, np.diff(np.append(warp_starts, len(self.spans))))
         numbers = np.zeros(len(self.spans), np.int64)
         for loop in np.unique(loops[loops > 0]).tolist():
             own_sites = np.array([bool(site.phase and site.phase.loop == loop) for site in self.sites], bool)
-            marks = np.concatenate(([0], np.cumsum(iterates & own_sites[self.spans.site])))
-            inside = np.flatnonzero(loops == loop)
-            numbers[inside] = marks[inside + 1] - marks[first[inside]]
+            iteration_counts = np.concatenate(([0], np.cumsum(iterates & own_sites[self.spans.site])))
+            loop_spans = np.flatnonzero(loops == loop)
+            numbers[loop_spans] = iteration_counts[loop_spans + 1] - iteration_counts[first_spans[loop_spans]]
         return numbers
 
 
-def analyse(result: Result, folder: Path | None) -> Phases:
+def analyse(result: Result, folder: Path | None) -> LaunchPhases:
     """The phases of one launch. TraceError if the records are not of this probe, or nothing names their phases."""
-    sites, missing = phase_sites(folder, result)
+    sites, missing_sites = phase_sites(folder, result)
     records = _read_records(result)
     phases, phase_of_site = phases_of(sites)
     spans, begin, end = _spans(records, sites)
-    spans = _joined(spans, phase_of_site, sites)
-    sampled, numbers = SampledIterations.of(spans, sites), _phase_numbers(spans, phase_of_site)
-    numbers = numbers if sampled is None else np.where(sampled.skipped, NOT_RECORDED, numbers)
+    spans = _join_spans(spans, phase_of_site, sites)
+    sampled_iterations, numbers = SampledIterations.from_spans(spans, sites), _phase_numbers(spans, phase_of_site)
+    numbers = numbers if sampled_iterations is None else np.where(sampled_iterations.is_skipped, NOT_RECORDED, numbers)
     spans = replace(spans, phase=numbers, site=np.maximum(spans.site, 0))
     role, names, loops = roles_of(spans.warp, spans.phase, phases, len(records.block))
     blocks = range(result.header.blocks) if result.sample is None else result.sample.blocks
     block = blocks.start + blocks.step * records.block
-    return Phases(
-        phases=numbered(phases, loops),
+    return LaunchPhases(
+        phases=number_loops(phases, loops),
         sites=sites,
         spans=spans,
         warps=Warps(block, records.warp, begin, end, role),
         roles=names,
-        starts_seen=int(records.seen.sum()),
-        starts_kept=int(records.kept.sum()),
+        starts_seen=int(records.start_counts.sum()),
+        starts_kept=int(records.kept_counts.sum()),
         sample=result.sample,
-        phases_missing=missing,
+        phases_missing=missing_sites,
         keeps_last=bool(records.keeps_last.any()),
-        sampled=sampled,
+        sampled_iterations=sampled_iterations,
     )
 
 
-def analyse_launch(probe_result: ProbeResult) -> Phases:
+def analyse_launch(probe_result: ProbeResult) -> LaunchPhases:
     """The phases of a result, with the names of the memory that they access. Raises TraceError."""
     launch = analyse(probe_result.result, probe_result.kernel.folder)
     if not any(phase.parameters for phase in launch.phases):
@@ -344,15 +350,15 @@ def phase_sites(folder: Path | None, result: Result) -> tuple[tuple[Site, ...], 
     return sites, sum(probe.phases_missing for probe in probes)
 
 
-def _joined(spans: Spans, phase_of_site: Sequence[int], sites: Sequence[Site]) -> Spans:
+def _join_spans(spans: Spans, phase_of_site: Sequence[int], sites: Sequence[Site]) -> Spans:
     """Join spans whose record may be inside of a phase with the span before, if this is of the same phase."""
     may_be_inside = np.array([bool(site.phase and site.phase.is_reentrant) for site in sites] + [False], bool)
     numbers = _phase_numbers(spans, phase_of_site)
-    same = (np.diff(spans.warp, prepend=-1) == 0) & (np.diff(numbers, prepend=NOT_RECORDED) == 0)
-    begins = ~(same & may_be_inside[spans.site])
-    last = np.append(np.flatnonzero(begins)[1:], len(spans)) - 1
-    begun = spans.where(begins)
-    return replace(begun, end=spans.end[last])
+    is_same_phase = (np.diff(spans.warp, prepend=-1) == 0) & (np.diff(numbers, prepend=NOT_RECORDED) == 0)
+    is_first = ~(is_same_phase & may_be_inside[spans.site])
+    last_spans = np.append(np.flatnonzero(is_first)[1:], len(spans)) - 1
+    joined = spans.select(is_first)
+    return replace(joined, end=spans.end[last_spans])
 
 
 def _phase_numbers(spans: Spans, phase_of_site: Iterable[int]) -> NDArray[np.int64]:
@@ -361,63 +367,68 @@ def _phase_numbers(spans: Spans, phase_of_site: Iterable[int]) -> NDArray[np.int
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """The records of the warps that left some. ``starts`` has shape (warps, records), from the oldest one on; ``end``
-    is the clock at the end of each warp, ``seen`` the phases that it entered. ``block`` is the number of its block
-    among the measured ones, ``warp`` its number in that. ``keeps_last``: its last records were kept, not its first.
+    """The records of the warps that left some. ``start_records`` has shape (warps, records), from the oldest one on;
+    ``end`` is the clock at the end of each warp, ``start_counts`` the phases that it entered. ``block`` is the number
+    of its block among the measured ones, ``warp`` its number in that. ``keeps_last``: its last records were kept, not
+    its first.
     """
 
-    starts: NDArray[Any]
+    start_records: NDArray[Any]
     end: NDArray[np.uint64]
-    seen: NDArray[np.int64]
+    start_counts: NDArray[np.int64]
     block: NDArray[np.int64]
     warp: NDArray[np.int64]
     keeps_last: NDArray[np.bool_]
 
     @property
-    def kept(self) -> NDArray[np.int64]:
+    def kept_counts(self) -> NDArray[np.int64]:
         """Records of each warp."""
-        return np.minimum(self.seen, self.starts.shape[1])
+        return np.minimum(self.start_counts, self.start_records.shape[1])
 
 
 def _read_records(result: Result) -> _Records:
     """Read the records of a launch. Raises TraceError if there are none, or not those of this probe."""
-    warps, starts = result.one_record(0, WARP), result.records(1, START)
-    seen, written = result.attempts(1), result.written_mask(0)
-    if seen is None or written is None:
+    warps, start_records = result.one_record(0, WARP), result.records(1, START)
+    start_counts, is_written = result.attempts(1), result.written_mask(0)
+    if start_counts is None or is_written is None:
         raise TraceError(f"{result.path}: the number of records is missing; another probe wrote the file")
-    ran = written[:, :, 0] & (seen > 0)
-    if not ran.any():
+    has_records = is_written[:, :, 0] & (start_counts > 0)
+    if not has_records.any():
         raise TraceError(f"{result.path}: no warp saved a record; the kernel was interrupted, or the probe did not run")
-    block, warp = np.nonzero(ran)
-    starts, seen, end = starts[ran], seen[ran], warps["end"][ran]
-    room, keeps_last = starts.shape[1], _keeps_last(starts, seen, end)
-    oldest = np.where(keeps_last, seen % room, 0)
-    order = (oldest[:, np.newaxis] + np.arange(room)) % room
-    return _Records(np.take_along_axis(starts, order, axis=1), end, seen, block, warp.astype(np.int64), keeps_last)
+    block, warp = np.nonzero(has_records)
+    start_records, start_counts, end = start_records[has_records], start_counts[has_records], warps["end"][has_records]
+    capacity, keeps_last = start_records.shape[1], _keeps_last(start_records, start_counts, end)
+    oldest_slot = np.where(keeps_last, start_counts % capacity, 0)
+    order = (oldest_slot[:, np.newaxis] + np.arange(capacity)) % capacity
+    return _Records(
+        np.take_along_axis(start_records, order, axis=1), end, start_counts, block, warp.astype(np.int64), keeps_last
+    )
 
 
-def _keeps_last(starts: NDArray[Any], seen: NDArray[np.int64], end: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def _keeps_last(
+    start_records: NDArray[Any], start_counts: NDArray[np.int64], end: NDArray[np.uint64]
+) -> NDArray[np.bool_]:
     """Mask of the warps that kept their last records: their first slot does not hold the oldest one."""
-    age = end.astype(np.uint32)[:, np.newaxis] - starts["clock"]
-    wrapped: NDArray[np.bool_] = (seen > starts.shape[1]) & (age[:, 0] < age.max(axis=1))
-    return wrapped
+    age = end.astype(np.uint32)[:, np.newaxis] - start_records["clock"]
+    mask: NDArray[np.bool_] = (start_counts > start_records.shape[1]) & (age[:, 0] < age.max(axis=1))
+    return mask
 
 
 def _spans(records: _Records, sites: Sequence[Site]) -> tuple[Spans, NDArray[np.int64], NDArray[np.int64]]:
     """The spans of all warps, and their starts and ends; the site of a span is -1 if its phase was not kept."""
-    place = np.arange(records.starts.shape[1])
-    is_kept = place < records.kept[:, np.newaxis]
-    first_clock = records.starts["clock"][:, 0]
+    slots = np.arange(records.start_records.shape[1])
+    is_kept = slots < records.kept_counts[:, np.newaxis]
+    first_clock = records.start_records["clock"][:, 0]
     life = (records.end.astype(np.uint32) - first_clock).astype(np.int64)
-    since_first = (records.starts["clock"] - first_clock[:, np.newaxis]).astype(np.int64)
-    start = np.where(is_kept, np.minimum(since_first, life[:, np.newaxis]), _NEVER)
-    following = np.concatenate((start[:, 1:], np.full((len(start), 1), _NEVER)), axis=1)
-    end = np.minimum(following, life[:, np.newaxis])
-    is_cut = (records.seen > records.kept) & ~records.keeps_last
-    is_last = (place == records.kept[:, np.newaxis] - 1) & is_cut[:, np.newaxis]
-    site = np.where(is_last, -1, _sites_at(records.starts["line"], sites))
-    begin = records.end - life.astype(np.uint64)
-    offset = (begin - _block_starts(records.block, begin)).astype(np.int64)
+    since_first = (records.start_records["clock"] - first_clock[:, np.newaxis]).astype(np.int64)
+    start = np.where(is_kept, np.minimum(since_first, life[:, np.newaxis]), _MISSING_TIME)
+    next_start = np.concatenate((start[:, 1:], np.full((len(start), 1), _MISSING_TIME)), axis=1)
+    end = np.minimum(next_start, life[:, np.newaxis])
+    is_cut = (records.start_counts > records.kept_counts) & ~records.keeps_last
+    is_last = (slots == records.kept_counts[:, np.newaxis] - 1) & is_cut[:, np.newaxis]
+    site = np.where(is_last, -1, _sites_at(records.start_records["line"], sites))
+    warp_starts = records.end - life.astype(np.uint64)
+    offset = (warp_starts - _block_starts(records.block, warp_starts)).astype(np.int64)
     warp, _ = np.nonzero(is_kept)
     start, end = ((times + offset[:, np.newaxis])[is_kept] for times in (start, end))
     return Spans(warp, start, end, np.zeros(len(warp), np.int64), site[is_kept]), offset, offset + life
@@ -427,13 +438,13 @@ def _sites_at(lines: NDArray[np.uint32], sites: Sequence[Site]) -> NDArray[np.in
     """The numbers of the sites at these lines; -1 for none."""
     site_lines = np.array([site.instruction.line for site in sites], np.int64)
     order = np.argsort(site_lines)
-    place = np.searchsorted(site_lines[order], lines).clip(max=len(sites) - 1)
-    return np.where(site_lines[order][place] == lines, order[place], -1)
+    positions = np.searchsorted(site_lines[order], lines).clip(max=len(sites) - 1)
+    return np.where(site_lines[order][positions] == lines, order[positions], -1)
 
 
 def _block_starts(block: NDArray[np.int64], begin: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The start of each warp's block: of its first warp."""
-    _, place = np.unique(block, return_inverse=True)
-    first = np.full(place.max() + 1, np.iinfo(np.uint64).max, np.uint64)
-    np.minimum.at(first, place, begin)
-    return first[place]
+    _, block_index = np.unique(block, return_inverse=True)
+    block_starts = np.full(block_index.max() + 1, np.iinfo(np.uint64).max, np.uint64)
+    np.minimum.at(block_starts, block_index, begin)
+    return block_starts[block_index]

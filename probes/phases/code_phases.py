@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.sites import Site
 
-_COUNTED: Final = frozenset({"fp32", "fp64", "fp16", "bf16", "tensor", "load", "store", "atomic", "barrier"})
+_COUNTED_CLASSES: Final = frozenset({"fp32", "fp64", "fp16", "bf16", "tensor", "load", "store", "atomic", "barrier"})
 _CLOCK_READ: Final = 0x005
 """``CS2R``: copies a special register."""
 _SPECIAL_REGISTER: Final = (72, 8)
@@ -45,7 +45,7 @@ _CLOCK_LOW: Final = 0x50
 """``SR_CLOCKLO``: the low half of the SM's clock."""
 _MOVES: Final = frozenset({"MOV", "IMAD", "HFMA2"})
 """Operations by which ptxas sets a register to a number."""
-_NEAR: Final = 256
+_MAX_DISTANCE: Final = 256
 """Instructions from a clock read, or from the setting of its line, to the store of its record at most."""
 
 
@@ -58,20 +58,25 @@ def phases_of_offsets(target: GraftTarget, numbers: Mapping[int, int]) -> dict[i
     from tui_probe.engine.grafting.sass_phases import flow_of
 
     marks = {offset // WORD_BYTES: number for offset, number in numbers.items()}
-    code = [_mark(marks[index]) if index in marks else _plain() for index in range(len(target.words))]
-    at_instructions = _numbers_at(flow_of(FlowGraph.from_target(target), code), code)
-    return {Offset(index * WORD_BYTES): number for index, number in enumerate(at_instructions) if number is not None}
+    code = [_phase_mark(marks[index]) if index in marks else _other_instruction() for index in range(len(target.words))]
+    instruction_numbers = _numbers_at(flow_of(FlowGraph.from_target(target), code), code)
+    return {
+        Offset(index * WORD_BYTES): number for index, number in enumerate(instruction_numbers) if number is not None
+    }
 
 
 def phases_of_lines(text: str, numbers: Mapping[int, int]) -> dict[int, int]:
     """Return the phase of each line of PTX, from the ``numbers`` of phases by the lines of their starts."""
     flow = Flow.from_function(parse(text).entries()[0])
     lines = [[instruction.span.line for instruction in block] for block in flow.blocks]
-    blocks = [[_mark(numbers[line]) if line in numbers else _plain() for line in block_lines] for block_lines in lines]
+    blocks = [
+        [_phase_mark(numbers[line]) if line in numbers else _other_instruction() for line in block_lines]
+        for block_lines in lines
+    ]
     code = [instruction for block in blocks for instruction in block]
-    at_instructions = _numbers_at(Flow(blocks, flow.jumps, flow.falls_through), code)
+    instruction_numbers = _numbers_at(Flow(blocks, flow.jumps, flow.falls_through), code)
     positions = (line for block_lines in lines for line in block_lines)
-    return {line: number for line, number in zip(positions, at_instructions, strict=True) if number is not None}
+    return {line: number for line, number in zip(positions, instruction_numbers, strict=True) if number is not None}
 
 
 def _numbers_at(flow: Flow, code: Sequence[Instruction]) -> list[int | None]:
@@ -81,12 +86,12 @@ def _numbers_at(flow: Flow, code: Sequence[Instruction]) -> list[int | None]:
     return [int(name.removeprefix(f"{MARK} ")) if name else None for name in names]
 
 
-def _mark(number: int) -> Instruction:
+def _phase_mark(number: int) -> Instruction:
     """An instruction that begins the phase with this number in a control-flow graph; it has no other effect."""
     return Instruction(MARK, (), (Immediate(str(number)),), MADE_UP)
 
 
-def _plain() -> Instruction:
+def _other_instruction() -> Instruction:
     """An instruction of no phase: one that stands for all others."""
     return Instruction("mov", (), (), MADE_UP)
 
@@ -105,19 +110,22 @@ def moved_instructions(image: bytes, name: str, probe: Probe, works: Mapping[int
         names, graph = names_by_line(probe, target), FlowGraph.from_target(target)
     except (ImageError, UnsupportedKernelError):
         return None
-    reads = _clock_reads(target, works)
-    if {works[read.line] for read in reads.values()} != set(works.values()):
+    clock_reads = _clock_reads(target, works)
+    if {works[clock_read.line] for clock_read in clock_reads.values()} != set(works.values()):
         return None
-    code = [_mark(reads[index].line) if index in reads else _plain() for index in range(len(target.words))]
-    stores = {read.store for read in reads.values()}
-    moved: Counter[str] = Counter()
+    code = [
+        _phase_mark(clock_reads[index].line) if index in clock_reads else _other_instruction()
+        for index in range(len(target.words))
+    ]
+    stores = {clock_read.store for clock_read in clock_reads.values()}
+    moved_counts: Counter[str] = Counter()
     for index, (word, line) in enumerate(zip(target.words, _numbers_at(flow_of(graph, code), code), strict=True)):
         name_of_source = names(index * WORD_BYTES)
         if line is None or not name_of_source or index in stores:
             continue
-        if operation_class(word, target.arch) in _COUNTED:
-            moved[works[line]] += int(name_of_source != works[line])
-    return moved
+        if operation_class(word, target.arch) in _COUNTED_CLASSES:
+            moved_counts[works[line]] += int(name_of_source != works[line])
+    return moved_counts
 
 
 def moved_in_trace(probe_result: ProbeResult, sites: Sequence[Site]) -> Counter[str] | None:
@@ -146,7 +154,7 @@ class _ClockRead(NamedTuple):
 
 def _clock_reads(target: GraftTarget, works: Mapping[int, str]) -> dict[int, _ClockRead]:
     """The clock reads of records, by index of the instruction."""
-    reads = {}
+    clock_reads = {}
     for index, word in enumerate(target.words):
         if word.operation != _CLOCK_READ or word.field(*_SPECIAL_REGISTER) != _CLOCK_LOW:
             continue
@@ -154,20 +162,20 @@ def _clock_reads(target: GraftTarget, works: Mapping[int, str]) -> dict[int, _Cl
         store = _store_of(target, register, index + 1)
         line = None if store is None else _number_in(target, register + 1, store)
         if store is not None and line is not None and line in works:
-            reads[index] = _ClockRead(line, store)
-    return reads
+            clock_reads[index] = _ClockRead(line, store)
+    return clock_reads
 
 
-def _store_of(target: GraftTarget, register: int, first: int) -> int | None:
-    """The index of the first store of a register from ``first`` on; None if none is near."""
-    near = enumerate(target.words[first : first + _NEAR], first)
-    stores = ((index, word) for index, word in near if operation_name(word, target.arch) == "STG")
+def _store_of(target: GraftTarget, register: int, start: int) -> int | None:
+    """The index of the first store of a register from ``start`` on; None if none is near."""
+    nearby_words = enumerate(target.words[start : start + _MAX_DISTANCE], start)
+    stores = ((index, word) for index, word in nearby_words if operation_name(word, target.arch) == "STG")
     return next((index for index, word in stores if word.field(*SOURCE_B) == register), None)
 
 
-def _number_in(target: GraftTarget, register: int, before: int) -> int | None:
+def _number_in(target: GraftTarget, register: int, end: int) -> int | None:
     """The number that a register was last set to; None if that is not near."""
-    for word in reversed(target.words[max(before - _NEAR, 0) : before]):
+    for word in reversed(target.words[max(end - _MAX_DISTANCE, 0) : end]):
         if word.field(*DESTINATION) == register and operation_name(word, target.arch) in _MOVES:
             return word.field(*IMMEDIATE)
     return None

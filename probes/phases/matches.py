@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .analysis import Phases, Spans
+    from .analysis import LaunchPhases, Spans
 
 MAX_AHEAD: Final = 32
 """Stages of a pipeline at most."""
@@ -28,7 +28,8 @@ UNKNOWN: Final = -1
 @dataclass(frozen=True, slots=True)
 class Match:
     """Waits of some blocks, and the signals of these blocks. ``release`` is the number of the signal that ends a wait,
-    -1 for none. ``by_order``: matched by order, each with the round ``ahead`` before; only waits that have a round.
+    -1 for none. ``by_order``: matched by order, each with the signal of ``rounds_ahead`` rounds before; only waits that
+    have one.
 
     ``in_use`` are the stages of the pipeline that are in use when a wait begins, -1 where this is unknown.
     """
@@ -37,7 +38,7 @@ class Match:
     signals: Spans
     release: NDArray[np.int64]
     by_order: bool
-    ahead: int
+    rounds_ahead: int
     in_use: NDArray[np.int64]
     arrivals: int
     """Warps of a block that signal."""
@@ -48,10 +49,10 @@ class Match:
         times = np.where(self.release >= 0, self.signals.end[self.release], self.waits.start)
         return np.clip(times, self.waits.start, self.waits.end)
 
-    def where(self, chosen: NDArray[np.bool_]) -> Match:
+    def select(self, mask: NDArray[np.bool_]) -> Match:
         """Some of the waits."""
-        waits, release, in_use = self.waits.where(chosen), self.release[chosen], self.in_use[chosen]
-        return Match(waits, self.signals, release, self.by_order, self.ahead, in_use, self.arrivals)
+        waits, release, in_use = self.waits.select(mask), self.release[mask], self.in_use[mask]
+        return Match(waits, self.signals, release, self.by_order, self.rounds_ahead, in_use, self.arrivals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,125 +80,149 @@ class _Sequences:
     @property
     def last_end(self) -> NDArray[np.int64]:
         """The end of the last span of each warp."""
-        ends: NDArray[np.int64] = self.spans.end[self.heads + self.counts - 1]
-        return ends
+        end_times: NDArray[np.int64] = self.spans.end[self.heads + self.counts - 1]
+        return end_times
 
 
 @dataclass(frozen=True, slots=True)
 class _Rounds:
     """Rounds of signals, each with a signal of each signaling warp of a block: the numbers of its first and last one.
 
-    ``begin`` is the first round of each block, ``count`` its complete rounds; ``even``: its warps signal equally often.
+    ``begin`` is the first round of each block, ``count`` its complete rounds; ``is_even``: its warps signal equally
+    often.
     """
 
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
+    first_signals: NDArray[np.int64]
+    last_signals: NDArray[np.int64]
     begin: NDArray[np.int64]
     count: NDArray[np.int64]
-    even: NDArray[np.bool_]
+    is_even: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, signals: _Sequences) -> _Rounds:
+    def from_signals(cls, signals: _Sequences) -> _Rounds:
         """The rounds of each block: the k-th signals of all its warps."""
         of_warp = signals.block[signals.heads]
         warps = np.bincount(of_warp)
-        by_block = np.cumsum(warps) - warps
-        fewest, most = (reduction.reduceat(signals.counts, by_block) for reduction in (np.minimum, np.maximum))
-        complete = np.flatnonzero(signals.rank < fewest[signals.block])
-        begin = np.cumsum(fewest) - fewest
-        number = (begin[signals.block] + signals.rank)[complete]
-        times = signals.spans.start[complete], signals.spans.end[complete]
-        by_start, by_end = (complete[np.lexsort((ends, number))] for ends in times)
-        size = np.repeat(warps, fewest)
-        begins = np.cumsum(size) - size
-        return cls(by_start[begins], by_end[begins + size - 1], begin, fewest, fewest == most)
+        first_warps = np.cumsum(warps) - warps
+        min_counts, max_counts = (
+            reduction.reduceat(signals.counts, first_warps) for reduction in (np.minimum, np.maximum)
+        )
+        complete_signals = np.flatnonzero(signals.rank < min_counts[signals.block])
+        begin = np.cumsum(min_counts) - min_counts
+        number = (begin[signals.block] + signals.rank)[complete_signals]
+        times = signals.spans.start[complete_signals], signals.spans.end[complete_signals]
+        by_start, by_end = (complete_signals[np.lexsort((keys, number))] for keys in times)
+        size = np.repeat(warps, min_counts)
+        round_starts = np.cumsum(size) - size
+        return cls(by_start[round_starts], by_end[round_starts + size - 1], begin, min_counts, min_counts == max_counts)
 
 
 def match_waits(
-    launch: Phases, waits: Spans, signals: Spans, stages: int | None, max_ahead: int = MAX_AHEAD
+    launch: LaunchPhases, waits: Spans, signals: Spans, stages: int | None, max_ahead: int = MAX_AHEAD
 ) -> Match | None:
     """Match all waits of a role at some barriers with the signals of another role; None if no block has both.
 
     ``stages`` is the number of barriers. If it is unknown, the least distance below ``max_ahead`` is taken that
     explains all ends; with 0, waits are matched by time.
     """
-    parts = _in_some_blocks(launch, waits, signals)
+    parts = _select_blocks(launch, waits, signals)
     if parts is None:
         return None
-    waiting, signaling = parts
-    rounds = _Rounds.of(signaling)
-    arrivals = int(np.bincount(signaling.block[signaling.heads]).max())
-    usable = _usable(launch, waiting, signaling, rounds)
-    ahead = None if usable is None else _distances(waiting, usable, signaling.spans, rounds, stages, max_ahead)
-    if usable is None or ahead is None:
-        unknown = np.full(len(waiting.spans), UNKNOWN, np.int64)
-        return Match(waiting.spans, signaling.spans, _latest(waiting, signaling), False, 0, unknown, arrivals)
-    place = waiting.rank - ahead
-    number = np.where(place >= 0, rounds.begin[waiting.block] + place, 0).clip(max=len(rounds.last) - 1)
-    release = np.where(place >= 0, rounds.last[number], _NO_SIGNAL)
-    in_use = _stages_in_use(waiting, ahead, signaling.spans, rounds, is_cut=_is_cut(launch))
+    wait_sequences, signal_sequences = parts
+    rounds = _Rounds.from_signals(signal_sequences)
+    arrivals = int(np.bincount(signal_sequences.block[signal_sequences.heads]).max())
+    is_usable = _usable_waits(launch, wait_sequences, signal_sequences, rounds)
+    ahead = (
+        None
+        if is_usable is None
+        else _distances(wait_sequences, is_usable, signal_sequences.spans, rounds, stages, max_ahead)
+    )
+    if is_usable is None or ahead is None:
+        unknown = np.full(len(wait_sequences.spans), UNKNOWN, np.int64)
+        return Match(
+            wait_sequences.spans,
+            signal_sequences.spans,
+            _latest_signals(wait_sequences, signal_sequences),
+            False,
+            0,
+            unknown,
+            arrivals,
+        )
+    round_number = wait_sequences.rank - ahead
+    number = np.where(round_number >= 0, rounds.begin[wait_sequences.block] + round_number, 0).clip(
+        max=len(rounds.last_signals) - 1
+    )
+    release = np.where(round_number >= 0, rounds.last_signals[number], _NO_SIGNAL)
+    in_use = _stages_in_use(wait_sequences, ahead, signal_sequences.spans, rounds, is_cut=_is_cut(launch))
     in_use = in_use if stages is None else np.minimum(in_use, stages)
-    match = Match(waiting.spans, signaling.spans, release, True, int(ahead.max()), in_use, arrivals)
-    return match.where(usable)
+    match = Match(wait_sequences.spans, signal_sequences.spans, release, True, int(ahead.max()), in_use, arrivals)
+    return match.select(is_usable)
 
 
-def _is_cut(launch: Phases) -> bool:
+def _is_cut(launch: LaunchPhases) -> bool:
     """Return whether some warps kept only their first records."""
     return launch.starts_kept < launch.starts_seen and not launch.keeps_last
 
 
-def _in_some_blocks(launch: Phases, waits: Spans, signals: Spans) -> tuple[_Sequences, _Sequences] | None:
+def _select_blocks(launch: LaunchPhases, waits: Spans, signals: Spans) -> tuple[_Sequences, _Sequences] | None:
     """The waits and signals of the blocks that are examined and have both; None if there are none."""
     block = launch.warps.block
-    both = np.array(launch.some_blocks, np.int64)
+    blocks = np.array(launch.some_blocks, np.int64)
     for spans in (waits, signals):
-        both = np.intersect1d(both, block[spans.warp[np.diff(spans.warp, prepend=-1) != 0]])
-    if not len(both):
+        blocks = np.intersect1d(blocks, block[spans.warp[np.diff(spans.warp, prepend=-1) != 0]])
+    if not len(blocks):
         return None
-    is_chosen, number = np.isin(block, both), np.searchsorted(both, block)
-    waits, signals = (spans.where(is_chosen[spans.warp]) for spans in (waits, signals))
+    is_chosen, number = np.isin(block, blocks), np.searchsorted(blocks, block)
+    waits, signals = (spans.select(is_chosen[spans.warp]) for spans in (waits, signals))
     return _Sequences(waits, number[waits.warp]), _Sequences(signals, number[signals.warp])
 
 
-def _usable(launch: Phases, waits: _Sequences, signals: _Sequences, rounds: _Rounds) -> NDArray[np.bool_] | None:
+def _usable_waits(
+    launch: LaunchPhases, waits: _Sequences, signals: _Sequences, rounds: _Rounds
+) -> NDArray[np.bool_] | None:
     """The waits that have a round of signals; None if some warp does not wait as often as the other role signals.
 
     Behind the last round, waits outside of loops belong to no signal: a producer waits there until all stages are free.
     Of warps that kept only their first records, as many waits count as each of the other role's warps kept signals.
     """
     in_loop = np.array([phase.loop is not None for phase in launch.phases], bool)[waits.spans.phase]
-    usable = waits.rank < rounds.count[waits.block]
+    has_round = waits.rank < rounds.count[waits.block]
     of_warp = waits.block[waits.heads]
-    more = np.add.reduceat((in_loop & ~usable).astype(np.int64), waits.heads) > 0
-    as_often = rounds.even[of_warp] & (waits.counts >= rounds.count[of_warp]) & ~more
+    has_more_waits = np.add.reduceat((in_loop & ~has_round).astype(np.int64), waits.heads) > 0
+    is_as_frequent = rounds.is_even[of_warp] & (waits.counts >= rounds.count[of_warp]) & ~has_more_waits
     if _is_cut(launch):
-        as_often |= _equally_frequent(waits, signals, rounds)
-    return usable if as_often.all() else None
+        is_as_frequent |= _equally_frequent_warps(waits, signals, rounds)
+    return has_round if is_as_frequent.all() else None
 
 
-def _equally_frequent(waits: _Sequences, signals: _Sequences, rounds: _Rounds) -> NDArray[np.bool_]:
+def _equally_frequent_warps(waits: _Sequences, signals: _Sequences, rounds: _Rounds) -> NDArray[np.bool_]:
     """Return the warps that, until the first of the last records, wait as often as those of the other role signal: but
     for the stages of a pipeline.
     """
     of_warp = waits.block[waits.heads]
     warps = np.bincount(signals.block[signals.heads])
-    by_block = np.cumsum(warps) - warps
-    until = np.minimum(waits.last_end, np.minimum.reduceat(signals.last_end, by_block)[of_warp])
-    ended = np.add.reduceat((waits.spans.end <= np.repeat(until, waits.counts)).astype(np.int64), waits.heads)
+    first_warps = np.cumsum(warps) - warps
+    common_end = np.minimum(waits.last_end, np.minimum.reduceat(signals.last_end, first_warps)[of_warp])
+    wait_counts = np.add.reduceat(
+        (waits.spans.end <= np.repeat(common_end, waits.counts)).astype(np.int64), waits.heads
+    )
     pairs = warps[of_warp]
-    begins = np.cumsum(pairs) - pairs
-    other = np.arange(pairs.sum()) - np.repeat(begins - by_block[of_warp], pairs)
-    far = int(max(signals.spans.end.max(), waits.spans.end.max())) + 1
-    keys = np.repeat(np.arange(len(signals.heads)), signals.counts) * far + signals.spans.end
-    counts = np.searchsorted(keys, other * far + np.repeat(until, pairs), side="right") - signals.heads[other]
-    fewest = np.minimum(ended, np.minimum.reduceat(counts, begins))
-    most = np.maximum(ended, np.maximum.reduceat(counts, begins))
-    return (np.minimum(waits.counts, rounds.count[of_warp]) > MAX_AHEAD) & (most - fewest <= MAX_AHEAD)
+    pair_starts = np.cumsum(pairs) - pairs
+    signal_warps = np.arange(pairs.sum()) - np.repeat(pair_starts - first_warps[of_warp], pairs)
+    time_stride = int(max(signals.spans.end.max(), waits.spans.end.max())) + 1
+    keys = np.repeat(np.arange(len(signals.heads)), signals.counts) * time_stride + signals.spans.end
+    signal_counts = (
+        np.searchsorted(keys, signal_warps * time_stride + np.repeat(common_end, pairs), side="right")
+        - signals.heads[signal_warps]
+    )
+    min_counts = np.minimum(wait_counts, np.minimum.reduceat(signal_counts, pair_starts))
+    max_counts = np.maximum(wait_counts, np.maximum.reduceat(signal_counts, pair_starts))
+    return (np.minimum(waits.counts, rounds.count[of_warp]) > MAX_AHEAD) & (max_counts - min_counts <= MAX_AHEAD)
 
 
 def _distances(
     waits: _Sequences,
-    usable: NDArray[np.bool_],
+    is_usable: NDArray[np.bool_],
     signals: Spans,
     rounds: _Rounds,
     stages: int | None,
@@ -208,30 +233,30 @@ def _distances(
     No wait ends before its round begins. If the distance is unknown, none ends before the last signal of its round: of
     the warps of a round, perhaps only some arrive at the barrier.
     """
-    known = stages is not None
+    is_known = stages is not None
     distances = [distance for distance in ((0, stages) if stages else range(MAX_AHEAD)) if distance < max_ahead]
-    begin = signals.start[rounds.first if known else rounds.last]
+    begin = signals.start[rounds.first_signals if is_known else rounds.last_signals]
     ahead = np.full(len(waits.heads), UNKNOWN, np.int64)
     for distance in distances:
-        place = waits.rank - distance
-        number = (rounds.begin[waits.block] + place).clip(0, len(begin) - 1)
-        early = usable & (place >= 0) & (begin[number] > waits.spans.end)
-        explained = ~np.logical_or.reduceat(early, waits.heads)
-        explained &= known | (distance < np.add.reduceat(usable.astype(np.int64), waits.heads))
-        ahead = np.where((ahead == UNKNOWN) & explained, distance, ahead)
+        round_number = waits.rank - distance
+        number = (rounds.begin[waits.block] + round_number).clip(0, len(begin) - 1)
+        is_too_early = is_usable & (round_number >= 0) & (begin[number] > waits.spans.end)
+        is_explained = ~np.logical_or.reduceat(is_too_early, waits.heads)
+        is_explained &= is_known | (distance < np.add.reduceat(is_usable.astype(np.int64), waits.heads))
+        ahead = np.where((ahead == UNKNOWN) & is_explained, distance, ahead)
         if (ahead != UNKNOWN).all():
             return np.repeat(ahead, waits.counts)
     return None
 
 
-def _latest(waits: _Sequences, signals: _Sequences) -> NDArray[np.int64]:
+def _latest_signals(waits: _Sequences, signals: _Sequences) -> NDArray[np.int64]:
     """The last signal of the block before the end of each wait; -1 for none."""
-    far = int(max(signals.spans.end.max(), waits.spans.end.max())) + 1
-    keys = signals.block * far + signals.spans.end
+    time_stride = int(max(signals.spans.end.max(), waits.spans.end.max())) + 1
+    keys = signals.block * time_stride + signals.spans.end
     order = np.argsort(keys, kind="stable")
-    place = np.searchsorted(keys[order], waits.block * far + waits.spans.end, side="right") - 1
-    signal = order[place.clip(0)]
-    return np.where((place >= 0) & (signals.block[signal] == waits.block), signal, _NO_SIGNAL)
+    position = np.searchsorted(keys[order], waits.block * time_stride + waits.spans.end, side="right") - 1
+    signal = order[position.clip(0)]
+    return np.where((position >= 0) & (signals.block[signal] == waits.block), signal, _NO_SIGNAL)
 
 
 def _stages_in_use(
@@ -242,9 +267,11 @@ def _stages_in_use(
     For a role that runs ahead, its waits before are stages in use that the rounds have not freed; for the other role,
     the rounds are filled stages.
     """
-    ends = signals.end[rounds.last]
-    far = int(max(ends.max(), waits.spans.start.max())) + 1
-    keys = np.sort(np.repeat(np.arange(len(rounds.count)), rounds.count) * far + ends)
-    before = np.searchsorted(keys, waits.block * far + waits.spans.start, side="right") - rounds.begin[waits.block]
-    in_use = np.where(ahead > 0, waits.rank - before, before - waits.rank).clip(0)
-    return np.where(before >= rounds.count[waits.block], UNKNOWN, in_use) if is_cut else in_use
+    round_ends = signals.end[rounds.last_signals]
+    time_stride = int(max(round_ends.max(), waits.spans.start.max())) + 1
+    keys = np.sort(np.repeat(np.arange(len(rounds.count)), rounds.count) * time_stride + round_ends)
+    rounds_before = (
+        np.searchsorted(keys, waits.block * time_stride + waits.spans.start, side="right") - rounds.begin[waits.block]
+    )
+    in_use = np.where(ahead > 0, waits.rank - rounds_before, rounds_before - waits.rank).clip(0)
+    return np.where(rounds_before >= rounds.count[waits.block], UNKNOWN, in_use) if is_cut else in_use

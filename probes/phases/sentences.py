@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe import MeasuredWait
     from tui_probe.probekit.probe_results import ProbeResult
 
-    from .analysis import Phases
+    from .analysis import LaunchPhases
     from .kinds import Phase
     from .stalls import PhaseStalls
     from .tables import PhaseRow
@@ -37,33 +37,33 @@ _NOTABLE_UNNAMED: Final = 0.1
 """Part of warp life from which on time in no phase of the user's is reported."""
 _NOTABLE_GAPS: Final = 0.01
 """Part of recorded time from which on time without products is reported."""
-_SHOWN_GAPS: Final = 3
+_MAX_GAPS: Final = 3
 """Phases that are listed for it, of each role."""
-_NOTICED: Final = 0.01
+_NOTABLE_LATE: Final = 0.01
 """Part of a wait from which on a late role or warp is mentioned."""
-_MOSTLY: Final = 0.5
+_MOSTLY_LATE: Final = 0.5
 """Part of a wait that is for its partner from which on the text says what the partner does."""
 _ALMOST_ALWAYS: Final = 0.95
-_OVER_SMS: Final = (CLUSTER_BARRIER, POLLING)
+_WAITS_FOR_OTHER_SMS: Final = (CLUSTER_BARRIER, POLLING)
 """Waits for blocks on other SMs."""
 _NOTABLE_STALLS: Final = 0.02
 """Part of warp life from which on the measured stalls of a phase are listed, and those of unknown phases."""
-_SHOWN_STALLS: Final = 3
+_MAX_STALLS: Final = 3
 """Causes that are listed of each phase."""
-_TELLING: Final = 0.25
+_NOTABLE_OCCUPATION: Final = 0.25
 """Part of the time of those who are late from which on a phase explains it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """Sentences on a launch. ``moved``: instructions of SASS that are of other named phases, by phase. ``stalls``: the
-    waits that another probe measured at single instructions.
+    """Sentences on a launch. ``moved_counts``: instructions of SASS that are of other named phases, by phase.
+    ``stalls``: the waits that another probe measured at single instructions.
     """
 
     probe_result: ProbeResult
-    launch: Phases
+    launch: LaunchPhases
     block: int
-    moved: Counter[str] | None
+    moved_counts: Counter[str] | None
     stalls: PhaseStalls | None = None
 
     def longest_wait(self) -> list[str]:
@@ -81,17 +81,18 @@ class Sentences:
             and wait.late_share is not None
         ]
 
-    def others(self) -> Iterator[str]:
+    def other_notes(self) -> Iterator[str]:
         """Yield sentences on other waits, overlap, tensor cores, and what was not recorded or moved."""
         yield from (wait_text(wait) for wait in self._notable_waits[1:])
-        over_sms = (wait for wait in waits_of(self.launch) if wait.phase.work in _OVER_SMS)
-        yield from (wait_text(wait) for wait in over_sms if wait.share >= _NOTABLE_WAIT)
+        distant_waits = (wait for wait in waits_of(self.launch) if wait.phase.work in _WAITS_FOR_OTHER_SMS)
+        yield from (wait_text(wait) for wait in distant_waits if wait.share >= _NOTABLE_WAIT)
         launch, overlap = self.launch, overlap_of(self.launch)
         if overlap is not None:
-            compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
+            compute_text, load_text, overlap_text, idle_text = (percent(part, 1) for part in overlap.parts)
             yield (
-                f"time of blocks: in {compute}, at least one warp computes; in {load}, at least one warp issues loads"
-                f" (in {both}, both); in {idle}, all warps wait or do other work such as integer arithmetic"
+                f"time of blocks: in {compute_text}, at least one warp computes; in {load_text}, at least one warp"
+                f" issues loads (in {overlap_text}, both); in {idle_text}, all warps wait or do other work such as"
+                " integer arithmetic"
             )
         yield from self._stall_notes()
         yield from self._tensor_notes()
@@ -100,21 +101,21 @@ class Sentences:
         if launch.sampled_text:
             yield f"recorded: {launch.sampled_text}"
         if launch.phases_missing:
-            starts = units.counted(launch.phases_missing, "phase start")
+            missing_text = units.counted(launch.phases_missing, "phase start")
             yield (
-                f"{starts} could not be recorded in the SASS; the time of each such phase is added to the phase before"
-                " it"
+                f"{missing_text} could not be recorded in the SASS; the time of each such phase is added to the phase"
+                " before it"
             )
         for phase in launch.phases:
             if phase.waits:
                 yield f"“{phase.name}”: contains {', '.join(phase.waits)}"
-            if phase.moved:
+            if phase.moved_count:
                 yield (
-                    f"“{phase.name}”: includes {units.counted(phase.moved, 'instruction')} that the compiler moved"
-                    " here from other named phases"
+                    f"“{phase.name}”: includes {units.counted(phase.moved_count, 'instruction')} that the compiler"
+                    " moved here from other named phases"
                 )
         yield from self._unnamed_notes()
-        for name, count in (self.moved or {}).items():
+        for name, count in (self.moved_counts or {}).items():
             if count:
                 yield f"“{name}”: includes at least {units.counted(count, 'SASS instruction')} of other named phases"
         yield from self._measurement_notes()
@@ -131,17 +132,17 @@ class Sentences:
 
     def _unnamed_notes(self) -> Iterator[str]:
         """Yield where the time goes that is in no phase that the user named, if it is much."""
-        others = [row for row in rows_of(self.launch) if not row.phase.is_named]
-        cycles = sum(row.cycles for row in others)
-        if len(others) == len(rows_of(self.launch)) or cycles < _NOTABLE_UNNAMED * self.launch.life:
+        unnamed_rows = [row for row in rows_of(self.launch) if not row.phase.is_named]
+        cycles = sum(row.cycles for row in unnamed_rows)
+        if len(unnamed_rows) == len(rows_of(self.launch)) or cycles < _NOTABLE_UNNAMED * self.launch.life:
             return
-        longest = max(others, key=lambda row: row.cycles)
-        place = f" ({longest.place})" if longest.place else ""
+        longest_row = max(unnamed_rows, key=lambda row: row.cycles)
+        place = f" ({longest_row.place})" if longest_row.place else ""
         yield (
             f"in no named phase: {percent(cycles, self.launch.life)} of warp life, most of it in"
-            f" “{longest.phase.name}”{place}. Some compilers assign all code of a loop to one source line (CuTe DSL:"
-            " the line of the function's end). Name this line in a --phase option, or omit --phase: automatic phases"
-            " name each loop"
+            f" “{longest_row.phase.name}”{place}. Some compilers assign all code of a loop to one source line (CuTe"
+            " DSL: the line of the function's end). Name this line in a --phase option, or omit --phase: automatic"
+            " phases name each loop"
         )
 
     def _measurement_notes(self) -> Iterator[str]:
@@ -157,25 +158,28 @@ class Sentences:
 
     def _tensor_notes(self) -> Iterator[str]:
         """Sentences on the tensor cores: a role's rate over the whole block, and in each phase that issues products."""
-        if TensorRates.of(self.launch, self.block) is not None:
+        if TensorRates.for_block(self.launch, self.block) is not None:
             basis = (
                 "an SM's tensor-core peak" if self.probe_result.products_per_clock else "the highest rate in the row"
             )
             yield f"row “tensor”: multiply-adds issued per cycle, in tenths of {basis}"
         for role in self.launch.roles:
             rows = [row for row in rows_of(self.launch) if row.role == role]
-            issuing = [row for row in rows if row.multiply_adds]
-            if not issuing:
+            product_rows = [row for row in rows if row.multiply_adds]
+            if not product_rows:
                 continue
             cycles = sum(row.cycles for row in rows)
-            issued = sum(row.multiply_adds or 0 for row in issuing)
-            text = f"{role}: {self._rate(issued * issuing[0].warps / issuing[0].blocks / cycles)} over the whole block"
-            above = [row for row in issuing if self._is_above_peak(row)]
+            issued = sum(row.multiply_adds or 0 for row in product_rows)
+            block_rate = issued * product_rows[0].warps / product_rows[0].blocks / cycles
+            text = f"{role}: {self._rate(block_rate)} over the whole block"
+            rows_above_peak = [row for row in product_rows if self._is_above_peak(row)]
             text += "".join(
-                f", {self._rate(row.per_clock() or 0)} in “{row.phase.name}”" for row in issuing if row not in above
+                f", {self._rate(row.per_clock() or 0)} in “{row.phase.name}”"
+                for row in product_rows
+                if row not in rows_above_peak
             )
-            if above:
-                phases = ", ".join(f"“{row.phase.name}”" for row in above)
+            if rows_above_peak:
+                phases = ", ".join(f"“{row.phase.name}”" for row in rows_above_peak)
                 text += (
                     "; this phase issues products faster than the tensor core executes them, so some execute later,"
                     f" in {phases}"
@@ -210,7 +214,7 @@ class Sentences:
 
     @cached_property
     def product_gaps(self) -> ProductGaps | None:
-        return ProductGaps.of(self.launch, self.block)
+        return ProductGaps.for_block(self.launch, self.block)
 
     def _gap_notes(self) -> Iterator[str]:
         """Sentences on the time without products, and the phases in which roles spend it that issue products."""
@@ -219,9 +223,10 @@ class Sentences:
             return
         parts = []
         for role, cycles in gaps.by_role.items():
-            longest = sorted(cycles, key=lambda phase: -cycles[phase])[:_SHOWN_GAPS]
+            longest_phases = sorted(cycles, key=lambda phase: -cycles[phase])[:_MAX_GAPS]
             phases = (
-                f"{percent(cycles[phase], gaps.recorded)} in “{self.launch.phases[phase].name}”" for phase in longest
+                f"{percent(cycles[phase], gaps.recorded)} in “{self.launch.phases[phase].name}”"
+                for phase in longest_phases
             )
             parts.append(f"{self.launch.roles[role]}: {', '.join(phases)}")
         share = percent(gaps.cycles, gaps.recorded)
@@ -246,9 +251,9 @@ def _causes_text(waits: Sequence[MeasuredWait]) -> str:
         producer = f" (for {wait.producer})" if wait.producer else ""
         place = wait.place or f"{wait.offset:#06x}"
         shares[f"{wait.kind or 'wait'} at {wait.instruction} {place}{producer}"] += wait.share
-    longest = sorted(shares, key=lambda cause: -shares[cause])[:_SHOWN_STALLS]
-    texts = [f"{percent(shares[cause], 1)} {cause}" for cause in longest]
-    return "; ".join([*texts, *(["…"] if len(shares) > _SHOWN_STALLS else [])])
+    main_causes = sorted(shares, key=lambda cause: -shares[cause])[:_MAX_STALLS]
+    texts = [f"{percent(shares[cause], 1)} {cause}" for cause in main_causes]
+    return "; ".join([*texts, *(["…"] if len(shares) > _MAX_STALLS else [])])
 
 
 def wait_text(wait: Wait) -> str:
@@ -256,20 +261,20 @@ def wait_text(wait: Wait) -> str:
     places = [text for text in (_mbarrier_text(wait), wait.place) if text]
     place = f" ({', '.join(places)})" if places else ""
     subject = "warps without a loop" if wait.role == NO_LOOP else wait.role
-    waits, its = ("wait", "their") if wait.role in (ALL_WARPS, NO_LOOP) else ("waits", "its")
-    text = f"{subject} {waits} {percent(wait.share, 1)} of {its} time in “{wait.phase.name}”{place}"
-    if wait.phase.work in _OVER_SMS:
+    verb, pronoun = ("wait", "their") if wait.role in (ALL_WARPS, NO_LOOP) else ("waits", "its")
+    text = f"{subject} {verb} {percent(wait.share, 1)} of {pronoun} time in “{wait.phase.name}”{place}"
+    if wait.phase.work in _WAITS_FOR_OTHER_SMS:
         return f"{text}. The late block is unknown because SMs have different clocks"
     if wait.late_share is None:
         return text
-    if wait.late_share < _NOTICED:
+    if wait.late_share < _NOTABLE_LATE:
         return f"{text}. {_prompt_text(wait)}"
     text += f". During {percent(wait.late_share, 1)} of this wait, "
     if wait.signal is None:
         return f"{text}{_late_warp_text(wait)}{_busy_text(wait)}"
-    full = f"; all {wait.stages_full} stages are in use" if wait.stages_full else ""
+    stages_text = f"; all {wait.stages_full} stages are in use" if wait.stages_full else ""
     order = _stages_text(wait) if wait.by_order else "; waits are matched with signals by time"
-    return f"{text}{_unsignaled_text(wait)}{order}{full}{_busy_text(wait)}"
+    return f"{text}{_unsignaled_text(wait)}{order}{stages_text}{_busy_text(wait)}"
 
 
 def _unsignaled_text(wait: Wait) -> str:
@@ -284,9 +289,9 @@ def _unsignaled_text(wait: Wait) -> str:
 
 def _stages_text(wait: Wait) -> str:
     """Return the use of the pipeline by a role that may run ahead; "" for others, and without a pipeline."""
-    if (wait.ahead or 0) < 2 or wait.stages_in_use is None:
+    if (wait.stages_ahead or 0) < 2 or wait.stages_in_use is None:
         return ""
-    return f"; on average, {wait.role} has {wait.stages_in_use:.1f} of {wait.ahead} stages in use"
+    return f"; on average, {wait.role} has {wait.stages_in_use:.1f} of {wait.stages_ahead} stages in use"
 
 
 def _mbarrier_text(wait: Wait) -> str:
@@ -305,7 +310,7 @@ def _prompt_text(wait: Wait) -> str:
 
 
 def _late_warp_text(wait: Wait) -> str:
-    if wait.last_share is None or (wait.late_share or 0.0) < _MOSTLY:
+    if wait.last_share is None or (wait.late_share or 0.0) < _MOSTLY_LATE:
         return "the last warp has not arrived"
     if wait.last_share >= _ALMOST_ALWAYS:
         return f"warp {wait.last_warp} has not arrived"
@@ -316,11 +321,17 @@ def _late_warp_text(wait: Wait) -> str:
 
 def _busy_text(wait: Wait) -> str:
     """Return the work of those for whom a role mostly waits; "" where it waits for something else."""
-    if wait.occupation is None or wait.occupied < _TELLING or (wait.late_share or 0.0) < _MOSTLY:
+    if (
+        wait.occupation is None
+        or wait.occupation_share < _NOTABLE_OCCUPATION
+        or (wait.late_share or 0.0) < _MOSTLY_LATE
+    ):
         return ""
-    late = f"warp {wait.last_warp}" if wait.partner is None else wait.partner
-    place = f" ({wait.occupied_at})" if wait.occupied_at else ""
-    text = f". Of its own time, {late} spends {percent(wait.occupied, 1)} in “{wait.occupation.name}”{place}"
-    if wait.slower is None or wait.slower < NOTABLY_SLOWER:
+    late_name = f"warp {wait.last_warp}" if wait.partner is None else wait.partner
+    place = f" ({wait.occupation_place})" if wait.occupation_place else ""
+    text = (
+        f". Of its own time, {late_name} spends {percent(wait.occupation_share, 1)} in “{wait.occupation.name}”{place}"
+    )
+    if wait.last_warp_slowdown is None or wait.last_warp_slowdown < NOTABLY_SLOWER:
         return text
-    return f"{text}, where it takes {wait.slower:.1f} times as long as the other warps (median)"
+    return f"{text}, where it takes {wait.last_warp_slowdown:.1f} times as long as the other warps (median)"

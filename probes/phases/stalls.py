@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.model import KernelFacts
 
-    from .analysis import Phases
+    from .analysis import LaunchPhases
     from .kinds import Phase
 
 _WORKS_OF_WAITS: Final = {
@@ -55,7 +55,7 @@ _WORKS_OF_WAITS: Final = {
     "wgmma": (PRODUCT_WAIT,),
 }
 """Works of the phases in which warps wait for the same as at an instruction, by the title of its class."""
-_NEAR: Final = 16
+_MAX_LINE_DISTANCE: Final = 16
 """Lines of PTX from the code in front of a wait to the wait at most."""
 
 
@@ -82,25 +82,25 @@ class PhaseStalls:
         return sum(wait.share for wait in self.elsewhere)
 
 
-def stalls_of(source: ViewSource, probe_result: ProbeResult, launch: Phases) -> PhaseStalls | None:
+def stalls_of(source: ViewSource, probe_result: ProbeResult, launch: LaunchPhases) -> PhaseStalls | None:
     """Return the waits that another probe of the run measured in this kernel; None if none did."""
     of_kernel = ViewSource(source.trace, source.kernel.kernel, source.launch)
-    for other in unjoined_sources(of_kernel):
-        probe, parts = known_probe(other.kernel), joined_sources(other)
+    for other_source in unjoined_sources(of_kernel):
+        probe, parts = known_probe(other_source.kernel), joined_sources(other_source)
         if probe.measured_waits is None or not any(part.kernel.result_rows for part in parts):
             continue
         try:
-            joined = read_joined([part for part in parts if part.kernel.result_rows])
-            waits = probe.measured_waits(joined.analysis).waits
+            joined_results = read_joined([part for part in parts if part.kernel.result_rows])
+            waits = probe.measured_waits(joined_results.analysis).waits
         except TraceError as error:
             return PhaseStalls({}, (), "", str(error))
         offsets = [_position(wait) for wait in waits]
-        phase_at = _phase_finder(probe_result.kernel, joined.results[0].kernel, launch, offsets)
-        return _by_phase(waits, phase_at, joined.launch_label)
+        phase_at = _phase_finder(probe_result.kernel, joined_results.results[0].kernel, launch, offsets)
+        return _group_by_phase(waits, phase_at, joined_results.launch_label)
     return None
 
 
-def _by_phase(
+def _group_by_phase(
     waits: Iterable[MeasuredWait], phase_at: Callable[[MeasuredWait], int | None], launches: str
 ) -> PhaseStalls:
     groups: defaultdict[int | None, list[MeasuredWait]] = defaultdict(list)
@@ -112,22 +112,22 @@ def _by_phase(
 
 
 def _phase_finder(
-    kernel: KernelFacts, measured: KernelFacts, launch: Phases, offsets: Iterable[int]
+    kernel: KernelFacts, measured_kernel: KernelFacts, launch: LaunchPhases, offsets: Iterable[int]
 ) -> Callable[[MeasuredWait], int | None]:
-    """Return a function that finds the phase of a wait that was ``measured`` at one of ``offsets``; None if unknown."""
+    """Return a function that finds the phase of a wait measured at one of ``offsets``; it returns None if unknown."""
     numbers = {line: number for number, phase in enumerate(launch.phases) for line in phase.lines}
     in_sass = any(isinstance(site.instruction.line, Offset) for site in launch.sites)
     try:
         if in_sass:
-            target = _target(kernel)
+            target = _graft_target(kernel)
             by_position = phases_of_offsets(target, numbers)
-            if target.words == _target(measured).words:
+            if target.words == _graft_target(measured_kernel).words:
                 return lambda wait: by_position.get(_position(wait))
             ptx_lines: Mapping[int, int] = {}
         else:
-            text = _text(kernel, "pruned.ptx")
+            text = _ptx_text(kernel, "pruned.ptx")
             by_position = phases_of_lines(text, numbers)
-            ptx_lines = _ptx_lines(text, measured, offsets)
+            ptx_lines = _ptx_lines(text, measured_kernel, offsets)
     except (OSError, ImageError, PtxError, UnsupportedKernelError):
         return lambda _: None
     by_place = phases_by_place(
@@ -136,8 +136,8 @@ def _phase_finder(
 
     def phase_of(wait: MeasuredWait) -> int | None:
         line = ptx_lines.get(_position(wait))
-        exact = None if line is None else phase_at_line(line, by_position, launch.phases, wait.kind)
-        return likely_phase(by_place.get(wait.place, ()), launch.phases, wait.kind) if exact is None else exact
+        phase = None if line is None else phase_at_line(line, by_position, launch.phases, wait.kind)
+        return likely_phase(by_place.get(wait.place, ()), launch.phases, wait.kind) if phase is None else phase
 
     return phase_of
 
@@ -147,11 +147,14 @@ def phase_at_line(line: int, by_position: Mapping[int, int], phases: Sequence[Ph
 
     The table of PTX lines may name the code in front of a wait, such as the sum that is the address of its mbarrier.
     """
-    exact, works = by_position.get(line), _WORKS_OF_WAITS.get(kind)
-    if exact is None or works is None or phases[exact].is_named or phases[exact].work in works:
-        return exact
-    starts = ((line, number) for number, phase in enumerate(phases) if phase.work in works for line in phase.lines)
-    return min(((start, number) for start, number in starts if line < start <= line + _NEAR), default=(line, exact))[1]
+    phase_number, works = by_position.get(line), _WORKS_OF_WAITS.get(kind)
+    if phase_number is None or works is None or phases[phase_number].is_named or phases[phase_number].work in works:
+        return phase_number
+    wait_starts = ((line, number) for number, phase in enumerate(phases) if phase.work in works for line in phase.lines)
+    return min(
+        ((start, number) for start, number in wait_starts if line < start <= line + _MAX_LINE_DISTANCE),
+        default=(line, phase_number),
+    )[1]
 
 
 def _position(wait: MeasuredWait) -> int:
@@ -159,19 +162,19 @@ def _position(wait: MeasuredWait) -> int:
     return wait.offset if wait.kind != "mbarrier" or wait.producer_offset is None else wait.producer_offset
 
 
-def _ptx_lines(pruned: str, measured: KernelFacts, offsets: Iterable[int]) -> dict[int, int]:
+def _ptx_lines(pruned_text: str, measured_kernel: KernelFacts, offsets: Iterable[int]) -> dict[int, int]:
     """Return the line of the pruned PTX of each offset, by the table of PTX lines in the measured cubin; {} without."""
-    if measured.folder is None or measured.file("original.ptx") is None:
+    if measured_kernel.folder is None or measured_kernel.file("original.ptx") is None:
         return {}
-    original = _text(measured, "original.ptx")
-    lines, is_exact = lines_of_original_ptx(measured.folder, original, offsets)
+    original_text = _ptx_text(measured_kernel, "original.ptx")
+    lines, is_exact = lines_of_original_ptx(measured_kernel.folder, original_text, offsets)
     if not is_exact:
         return {}
-    starts = [
-        next(function.span.line for function in parse(text).entries() if function.name == measured.name)
-        for text in (original, pruned)
+    entry_lines = [
+        next(function.span.line for function in parse(text).entries() if function.name == measured_kernel.name)
+        for text in (original_text, pruned_text)
     ]
-    return {at: line - starts[0] + starts[1] for at, line in lines.items()}
+    return {offset: line - entry_lines[0] + entry_lines[1] for offset, line in lines.items()}
 
 
 def phases_by_place(by_position: Mapping[int, int], lines: SourceLines) -> dict[str, tuple[int, ...]]:
@@ -187,21 +190,21 @@ def likely_phase(numbers: Sequence[int], phases: Sequence[Phase], kind: str) -> 
     """Return the phase of ``numbers`` that a wait of a class is in; None if several are possible."""
     if len(numbers) > 1:
         works = _WORKS_OF_WAITS.get(kind)
-        fits = (lambda phase: phase.work in works) if works else (lambda phase: phase.activity != "wait")
-        numbers = [number for number in numbers if fits(phases[number])]
+        matches_wait = (lambda phase: phase.work in works) if works else (lambda phase: phase.activity != "wait")
+        numbers = [number for number in numbers if matches_wait(phases[number])]
     return numbers[0] if len(numbers) == 1 else None
 
 
-def _file(kernel: KernelFacts, name: str) -> Path:
+def _kernel_file(kernel: KernelFacts, name: str) -> Path:
     path = kernel.file(name)
     if path is None:
         raise FileNotFoundError(name)
     return path
 
 
-def _text(kernel: KernelFacts, name: str) -> str:
-    return read_within(_file(kernel, name), PTX_TEXT).decode("utf-8", "replace")
+def _ptx_text(kernel: KernelFacts, name: str) -> str:
+    return read_within(_kernel_file(kernel, name), PTX_TEXT).decode("utf-8", "replace")
 
 
-def _target(kernel: KernelFacts) -> GraftTarget:
-    return GraftTarget.from_cubin(Cubin.read(read_within(_file(kernel, "pruned.bin"), CUBIN)), kernel.name)
+def _graft_target(kernel: KernelFacts) -> GraftTarget:
+    return GraftTarget.from_cubin(Cubin.read(read_within(_kernel_file(kernel, "pruned.bin"), CUBIN)), kernel.name)

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.sites import Site
 
-    from .analysis import Phases, Spans
+    from .analysis import LaunchPhases, Spans
     from .kinds import Phase
 
 NOTABLY_SLOWER: Final = 1.5
 """Median time of a warp in a phase, over that of other warps of its role, from which on it is named."""
 _NOTABLE_PHASE: Final = 0.02
 """Part of a role's time from which on slow warps of a phase are named."""
-_MOST_SLOW: Final = 3
+_MAX_SLOW_WARPS: Final = 3
 _UNKNOWN: Final = -1
 
 
@@ -75,54 +75,58 @@ class PhaseRow:
 
 
 @lru_cache(maxsize=2)
-def rows_of(launch: Phases) -> list[PhaseRow]:
+def rows_of(launch: LaunchPhases) -> list[PhaseRow]:
     """The phases of each role, those with most time first."""
     rows = []
-    products = np.array([_UNKNOWN if count is None else count for count in map(_products, launch.sites)], np.int64)
+    products = np.array([_UNKNOWN if count is None else count for count in map(_site_products, launch.sites)], np.int64)
     block_cycles = np.array([launch.block_cycles[block] for block in launch.warps.block.tolist()], np.int64)
     for role, name in enumerate(launch.roles):
         of_role = launch.warps.role == role
         total, blocks = int(block_cycles[of_role].sum()), len(np.unique(launch.warps.block[of_role]))
         for number, phase in enumerate(launch.phases):
-            places = launch.places(role, number)
-            if not len(places):
+            span_numbers = launch.span_numbers(role, number)
+            if not len(span_numbers):
                 continue
-            spans, weight = launch.spans.where(places), launch.weight[places]
-            times, warp_of_time = _iteration_cycles(launch, spans, places)
+            spans, weight = launch.spans.select(span_numbers), launch.weight[span_numbers]
+            times, warp_of_time = _iteration_cycles(launch, spans, span_numbers)
             cycles, warps = round((spans.cycles * weight).sum()), int(np.count_nonzero(np.diff(spans.warp, prepend=-1)))
             median, p95 = (float(value) for value in np.percentile(times, (50, 95)))
-            by_span = products[spans.site]
-            issued = None if (by_span == _UNKNOWN).any() else round(WARP_SIZE * (by_span * weight).sum())
-            share, longest = cycles / total, main_site(launch, spans)
-            row = PhaseRow(name, phase, warps, cycles, share, len(times), median, p95, issued, blocks, longest)
-            rows.append(replace(row, parts=tuple(_parts_of(row, times, launch.warps.warp[warp_of_time]))))
+            span_products = products[spans.site]
+            product_count = (
+                None if (span_products == _UNKNOWN).any() else round(WARP_SIZE * (span_products * weight).sum())
+            )
+            share, longest_site = cycles / total, main_site(launch, spans)
+            row = PhaseRow(
+                name, phase, warps, cycles, share, len(times), median, p95, product_count, blocks, longest_site
+            )
+            rows.append(replace(row, parts=tuple(_slow_warp_rows(row, times, launch.warps.warp[warp_of_time]))))
     order = {name: place for place, name in enumerate(launch.roles)}
     return sorted(rows, key=lambda row: (order[row.role], -row.cycles))
 
 
-def _products(site: Site) -> int | None:
+def _site_products(site: Site) -> int | None:
     return site.phase.products if site.phase else None
 
 
-def multiply_adds(launch: Phases) -> int | None:
+def multiply_adds(launch: LaunchPhases) -> int | None:
     """Multiply-adds of matrix products that the launch issued; None if some are unknown or not recorded."""
     counts = [row.multiply_adds for row in rows_of(launch)]
-    if None in counts or launch.starts_kept < launch.starts_seen or launch.every:
+    if None in counts or launch.starts_kept < launch.starts_seen or launch.sampling_period:
         return None
     return sum(count for count in counts if count is not None)
 
 
 def _iteration_cycles(
-    launch: Phases, spans: Spans, places: NDArray[np.int64]
+    launch: LaunchPhases, spans: Spans, span_numbers: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Cycles of spans of one phase, by warp and iteration, and the warps."""
-    key = spans.warp * (int(launch.iteration.max(initial=0)) + 1) + launch.iteration[places]
+    key = spans.warp * (int(launch.iteration.max(initial=0)) + 1) + launch.iteration[span_numbers]
     order = np.argsort(key, kind="stable")
-    begins = np.flatnonzero(np.diff(key[order], prepend=-1))
-    return np.add.reduceat(spans.cycles[order], begins), spans.warp[order][begins]
+    group_starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+    return np.add.reduceat(spans.cycles[order], group_starts), spans.warp[order][group_starts]
 
 
-def _parts_of(row: PhaseRow, times: NDArray[np.int64], warp: NDArray[np.int64]) -> Iterator[PhaseRow]:
+def _slow_warp_rows(row: PhaseRow, times: NDArray[np.int64], warp: NDArray[np.int64]) -> Iterator[PhaseRow]:
     """The warps that take much longer for a phase of a loop than the others of the role, a row each, and the others.
 
     ``warp`` is the number in its block of the warp of each of ``times``.
@@ -132,18 +136,18 @@ def _parts_of(row: PhaseRow, times: NDArray[np.int64], warp: NDArray[np.int64]) 
     numbers = np.unique(warp).tolist()
     medians = {number: float(np.median(times[warp == number])) for number in numbers}
     limit = NOTABLY_SLOWER * float(np.median(list(medians.values())))
-    slow = [number for number in numbers if medians[number] > limit][:_MOST_SLOW]
-    if not slow:
+    slow_warps = [number for number in numbers if medians[number] > limit][:_MAX_SLOW_WARPS]
+    if not slow_warps:
         return
-    for name, chosen in (
-        *((f"warp {number}", warp == number) for number in slow), ("other warps", ~np.isin(warp, slow)),
+    for name, mask in (
+        *((f"warp {number}", warp == number) for number in slow_warps), ("other warps", ~np.isin(warp, slow_warps)),
     ):  # fmt: skip
-        part_times = times[chosen]
+        part_times = times[mask]
         cycles = round(row.cycles * float(part_times.sum()) / float(times.sum()))
-        warps = round(row.warps * len(np.unique(warp[chosen])) / len(numbers))
+        warp_count = round(row.warps * len(np.unique(warp[mask])) / len(numbers))
         median, p95 = (float(value) for value in np.percentile(part_times, (50, 95)))
         yield replace(
-            row, part=name, warps=warps, cycles=cycles, share=row.share * cycles / row.cycles,
+            row, part=name, warps=warp_count, cycles=cycles, share=row.share * cycles / row.cycles,
             iterations=len(part_times), median=median, p95=p95, multiply_adds=None,
         )  # fmt: skip
 
@@ -154,34 +158,38 @@ class Overlap:
 
     compute: float
     load: float
-    both: float
-    idle: float
+    compute_and_load: float
+    neither: float
     """No warp computes, loads or stores: all wait, or do what no phase names."""
 
     @property
     def parts(self) -> tuple[float, float, float, float]:
         """All of them, in this order."""
-        return self.compute, self.load, self.both, self.idle
+        return self.compute, self.load, self.compute_and_load, self.neither
 
 
 @lru_cache(maxsize=2)
-def overlap_of(launch: Phases) -> Overlap | None:
+def overlap_of(launch: LaunchPhases) -> Overlap | None:
     """The overlap in blocks of the launch; None if these took no time, the user named the phases, or not all iterations
     are recorded: roles that run ahead of others are in other iterations at the same time.
     """
-    if launch.every or any(phase.is_named for phase in launch.phases):
+    if launch.sampling_period or any(phase.is_named for phase in launch.phases):
         return None
     totals = np.zeros(5)
     for block in launch.some_blocks:
         totals += _block_times(launch, block)
-    cycles, compute, load, both, idle = totals.tolist()
-    return Overlap(compute / cycles, load / cycles, both / cycles, idle / cycles) if cycles else None
+    cycles, compute_cycles, load_cycles, overlap_cycles, idle_cycles = totals.tolist()
+    return (
+        Overlap(compute_cycles / cycles, load_cycles / cycles, overlap_cycles / cycles, idle_cycles / cycles)
+        if cycles
+        else None
+    )
 
 
-def _block_times(launch: Phases, block: int) -> NDArray[np.float64]:
+def _block_times(launch: LaunchPhases, block: int) -> NDArray[np.float64]:
     """Cycles of a block: all, with computation, with loads, with both, and with neither these nor stores."""
-    spans = launch.spans.where(launch.of_block(block))
-    spans = spans.where(spans.phase >= 0)
+    spans = launch.spans.select(launch.block_spans(block))
+    spans = spans.select(spans.phase >= 0)
     activity = np.array([phase.activity for phase in launch.phases])[spans.phase]
     times = np.unique(np.concatenate((spans.start, spans.end, [0, launch.block_cycles[block]])))
     length = np.diff(times)
@@ -193,8 +201,8 @@ def _block_times(launch: Phases, block: int) -> NDArray[np.float64]:
         np.add.at(change, np.searchsorted(times, spans.end[is_active]), -1)
         active[name] = np.cumsum(change)[:-1] > 0
     compute, load = active["compute"], active["load"]
-    none = ~(compute | load | active["store"])
-    parts = (np.ones(len(length), bool), compute, load, compute & load, none)
+    is_idle = ~(compute | load | active["store"])
+    parts = (np.ones(len(length), bool), compute, load, compute & load, is_idle)
     return np.array([float(length[part].sum()) for part in parts])
 
 
@@ -207,22 +215,22 @@ class TensorRates:
     """Multiply-adds from the start of the block to each time."""
 
     @classmethod
-    def of(cls, launch: Phases, block: int) -> TensorRates | None:
+    def for_block(cls, launch: LaunchPhases, block: int) -> TensorRates | None:
         """The rates of a block; None if it issues no products, or an unknown number, or if iterations are sampled."""
-        if launch.every:
+        if launch.sampling_period:
             return None
-        inside = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase >= 0)
-        spans = launch.spans.where(inside)
-        known = [site.phase.products if site.phase else 0 for site in launch.sites]
-        if any(known[site] is None for site in np.unique(spans.site).tolist()):
+        mask = (launch.warps.block == block)[launch.spans.warp] & (launch.spans.phase >= 0)
+        spans = launch.spans.select(mask)
+        site_products = [site.phase.products if site.phase else 0 for site in launch.sites]
+        if any(site_products[site] is None for site in np.unique(spans.site).tolist()):
             return None
-        products = WARP_SIZE * np.array([number or 0 for number in known], np.float64)[spans.site]
-        spans, products = spans.where(products > 0), products[products > 0]
+        products = WARP_SIZE * np.array([number or 0 for number in site_products], np.float64)[spans.site]
+        spans, products = spans.select(products > 0), products[products > 0]
         if not len(spans):
             return None
-        times, place = np.unique(np.concatenate((spans.start, spans.end)), return_inverse=True)
+        times, time_index = np.unique(np.concatenate((spans.start, spans.end)), return_inverse=True)
         rate = products / np.maximum(spans.cycles, 1)
-        change = np.bincount(place, np.concatenate((rate, -rate)), len(times))
+        change = np.bincount(time_index, np.concatenate((rate, -rate)), len(times))
         issued = np.concatenate(([0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(times))))
         return cls(times.astype(np.float64), issued)
 
@@ -239,23 +247,23 @@ class ProductGaps:
     by_role: dict[int, dict[int, float]]
 
     @classmethod
-    def of(cls, launch: Phases, block: int) -> ProductGaps | None:
+    def for_block(cls, launch: LaunchPhases, block: int) -> ProductGaps | None:
         """The gaps of a block; None if its rates are unknown."""
-        if TensorRates.of(launch, block) is None:
+        if TensorRates.for_block(launch, block) is None:
             return None
-        spans = launch.spans.where((launch.warps.block == block)[launch.spans.warp])
-        issues = np.array([bool(site.phase and site.phase.products) for site in launch.sites])[spans.site]
-        waits = np.array([phase.work == PRODUCT_WAIT for phase in launch.phases] + [False])[spans.phase]
-        recorded = spans.phase != NOT_RECORDED
-        busy = (issues | waits) & recorded
-        end = float(spans.start[~recorded].min(initial=launch.block_cycles[block]))
-        times, gap_before = _time_outside(spans.where(busy), end)
+        spans = launch.spans.select((launch.warps.block == block)[launch.spans.warp])
+        is_product = np.array([bool(site.phase and site.phase.products) for site in launch.sites])[spans.site]
+        is_wait = np.array([phase.work == PRODUCT_WAIT for phase in launch.phases] + [False])[spans.phase]
+        is_recorded = spans.phase != NOT_RECORDED
+        is_busy = (is_product | is_wait) & is_recorded
+        end = float(spans.start[~is_recorded].min(initial=launch.block_cycles[block]))
+        times, gap_before = _time_outside(spans.select(is_busy), end)
         roles = launch.warps.role[spans.warp]
         by_role: dict[int, dict[int, float]] = {}
-        for role in np.unique(roles[issues & recorded]).tolist():
-            idle = spans.where((roles == role) & ~busy & recorded)
-            cycles = np.interp(idle.end, times, gap_before) - np.interp(idle.start, times, gap_before)
-            sums = np.bincount(idle.phase, cycles, len(launch.phases)) / len(np.unique(spans.warp[roles == role]))
+        for role in np.unique(roles[is_product & is_recorded]).tolist():
+            gap_spans = spans.select((roles == role) & ~is_busy & is_recorded)
+            cycles = np.interp(gap_spans.end, times, gap_before) - np.interp(gap_spans.start, times, gap_before)
+            sums = np.bincount(gap_spans.phase, cycles, len(launch.phases)) / len(np.unique(spans.warp[roles == role]))
             by_role[role] = {phase: gap for phase, gap in enumerate(sums.tolist()) if gap > 0}
         return cls(float(gap_before[-1]), end, by_role)
 
@@ -264,6 +272,6 @@ def _time_outside(spans: Spans, end: float) -> tuple[NDArray[np.float64], NDArra
     """Return times from 0 to ``end``, and how much of the time before each is in none of the spans."""
     edges = np.concatenate(([0.0, end], spans.start, spans.end)).clip(0, end)
     change = np.concatenate(([0, 0], np.ones(len(spans), np.int64), -np.ones(len(spans), np.int64)))
-    times, place = np.unique(edges, return_inverse=True)
-    depth = np.cumsum(np.bincount(place, change, len(times)))[:-1]
+    times, time_index = np.unique(edges, return_inverse=True)
+    depth = np.cumsum(np.bincount(time_index, change, len(times)))[:-1]
     return times, np.concatenate(([0.0], np.cumsum(np.where(depth > 0, 0, np.diff(times)))))

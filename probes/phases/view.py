@@ -35,24 +35,24 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe import MeasuredWait
     from tui_probe.probekit.probe_results import ProbeResult
 
-    from .analysis import Phases
+    from .analysis import LaunchPhases
     from .kinds import Phase
 
-_MIN_NAME: Final = 12
-_MIN_PLACE: Final = 16
+_MIN_NAME_CELLS: Final = 12
+_MIN_PLACE_CELLS: Final = 16
 _SHARE_OF_ALL: Final = "warps' time"
 """Title of the share where all warps have one role."""
-_TITLES: Final = 2
+_TITLE_LINES: Final = 2
 """Lines with the titles of a table and the rule below them."""
-_HEADINGS: Final = 1 + _TITLES
+_HEADING_LINES: Final = 1 + _TITLE_LINES
 """Lines between the table of phases and the first row of the table of barriers."""
 
 
-def _cycles(value: float) -> str:
+def _cycles_text(value: float) -> str:
     return units.count(round(value))
 
 
-def _share(part: float | None) -> str:
+def _share_text(part: float | None) -> str:
     return units.NOT_MEASURED if part is None else percent(part, 1)
 
 
@@ -61,17 +61,17 @@ def _line_text(row: PhaseRow) -> str:
     return f":{row.place.rpartition(':')[2]}" if row.place else units.NOT_MEASURED
 
 
-def _stages(mean: float | None) -> str:
+def _stages_text(mean: float | None) -> str:
     return units.NOT_MEASURED if mean is None else f"{mean:.1f}"
 
 
 _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
     Column("letter", lambda r: r.phase.letter, "", lambda r: "" if r.part else r.phase.letter, right=False),
-    Column("phase", lambda r: r.phase.name, "phase", lambda r: r.name, right=False, narrow=_MIN_NAME),
+    Column("phase", lambda r: r.phase.name, "phase", lambda r: r.name, right=False, narrow=_MIN_NAME_CELLS),
     Column("role", lambda r: r.role, "role", lambda r: r.role, right=False, rank=1),
     Column("share", lambda r: r.share, "role's time", lambda r: percent(r.share, 1)),
-    Column("median", lambda r: r.median, "median cycles", lambda r: _cycles(r.median)),
-    Column("p95", lambda r: r.p95, "p95", lambda r: _cycles(r.p95), rank=2),
+    Column("median", lambda r: r.median, "median cycles", lambda r: _cycles_text(r.median)),
+    Column("p95", lambda r: r.p95, "p95", lambda r: _cycles_text(r.p95), rank=2),
     Column("iterations", lambda r: r.iterations, "times", lambda r: units.count(r.iterations), rank=3),
     Column(
         "place",
@@ -79,7 +79,7 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
         "source",
         lambda r: r.place or units.NOT_MEASURED,
         right=False,
-        narrow=_MIN_PLACE,
+        narrow=_MIN_PLACE_CELLS,
         shorten=cut_middle,
     ),
     Column("multiply_adds", lambda r: r.multiply_adds),
@@ -91,7 +91,7 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
     Column("warps", lambda r: r.warps),
     Column("cycles", lambda r: r.cycles),
     Column("instructions", lambda r: r.phase.instructions),
-    Column("moved", lambda r: r.phase.moved),
+    Column("moved", lambda r: r.phase.moved_count),
     Column("waits", lambda r: list(r.phase.waits)),
     Column("tensors", lambda r: list(r.phase.tensors)),
 )
@@ -99,27 +99,29 @@ _COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
 
 _BARRIER_COLUMNS: Final[tuple[Column[Wait], ...]] = (
     Column("letter", lambda w: w.phase.letter, "", lambda w: w.phase.letter, right=False),
-    Column("barrier", lambda w: w.barrier, "barrier", lambda w: w.barrier, right=False, narrow=_MIN_NAME),
+    Column("barrier", lambda w: w.barrier, "barrier", lambda w: w.barrier, right=False, narrow=_MIN_NAME_CELLS),
     Column("role", lambda w: w.role, "waiting", lambda w: w.role, right=False, rank=1),
     Column("waits", lambda w: w.count, "waits", lambda w: units.count(w.count)),
     Column(
         "arrivals",
-        lambda w: w.signals,
+        lambda w: w.signal_count,
         "arrivals",
-        lambda w: units.count(w.signals) if w.signals else units.NOT_MEASURED,
+        lambda w: units.count(w.signal_count) if w.signal_count else units.NOT_MEASURED,
     ),
     Column(
         "partner", lambda w: w.late_name, "waits for", lambda w: w.late_name or units.NOT_MEASURED, right=False, rank=2
     ),
-    Column("late", lambda w: w.late_share, "late", lambda w: _share(w.late_share)),
-    Column("stages_in_use", lambda w: w.stages_in_use, "stages in use", lambda w: _stages(w.stages_in_use), rank=3),
+    Column("late", lambda w: w.late_share, "late", lambda w: _share_text(w.late_share)),
+    Column(
+        "stages_in_use", lambda w: w.stages_in_use, "stages in use", lambda w: _stages_text(w.stages_in_use), rank=3
+    ),
 )
 
 
 class PhasesView(Document):
     """One launch, drawn for its block of median length."""
 
-    def __init__(self, probe_result: ProbeResult, launch: Phases, stalls: PhaseStalls | None = None) -> None:
+    def __init__(self, probe_result: ProbeResult, launch: LaunchPhases, stalls: PhaseStalls | None = None) -> None:
         """``stalls``: waits of single instructions, if another probe of the run measured them."""
         self.probe_result, self.name = probe_result, demangle(probe_result.kernel_name)
         self.title = f"Phases of {self.name}"
@@ -129,28 +131,28 @@ class PhasesView(Document):
         self.waits = waits_of(launch)
         self.overlap = overlap_of(launch)
         self.block = launch.median_block
-        self.moved = moved_in_trace(probe_result, launch.sites)
+        self.moved_counts = moved_in_trace(probe_result, launch.sites)
         """Instructions of SASS that are of other named phases, by phase; None if unknown."""
         self.stalls = stalls
-        self.sentences = Sentences(probe_result, launch, self.block, self.moved, stalls)
+        self.sentences = Sentences(probe_result, launch, self.block, self.moved_counts, stalls)
         self._first_row = 0
         """Line of the first row of the table, of the lines that were made last."""
 
     def _head(self, cells: int) -> str:
         """Return the kernel, its name cut to fit, and the block that is drawn."""
         cycles = units.count(self.launch.block_cycles[self.block])
-        about = f", {self.probe_result.launch_label}: block {self.block}, {cycles} cycles"
-        unknown = "; ?: not recorded" if self.launch.sampled_text or self.launch.unrecorded else ""
-        if len(about) + len(unknown) + _MIN_NAME <= cells:
-            about += unknown
-        if len(about) + len(self._file_text) + _MIN_NAME <= cells:
-            about += self._file_text
-        return clip(shorten(self.name, max(cells - len(about), _MIN_NAME)) + about, cells)
+        description = f", {self.probe_result.launch_label}: block {self.block}, {cycles} cycles"
+        legend = "; ?: not recorded" if self.launch.sampled_text or self.launch.unrecorded else ""
+        if len(description) + len(legend) + _MIN_NAME_CELLS <= cells:
+            description += legend
+        if len(description) + len(self._file_text) + _MIN_NAME_CELLS <= cells:
+            description += self._file_text
+        return clip(shorten(self.name, max(cells - len(description), _MIN_NAME_CELLS)) + description, cells)
 
     def notes(self) -> Iterator[str]:
         """Return waits, overlap, and what was left out."""
         yield from self.sentences.longest_wait()
-        yield from self.sentences.others()
+        yield from self.sentences.other_notes()
 
     @cached_property
     def _file_text(self) -> str:
@@ -172,26 +174,26 @@ class PhasesView(Document):
         head = self._head(width - 1)
         table = titled_table(head, self._columns(head), self._table_rows, (), width)
         waits = [((f" {part}", ""),) for note in self.sentences.longest_wait() for part in wrap(note, width - 1)]
-        notes = (((f" {part}", "dim"),) for note in self.sentences.others() for part in wrap(note, width - 1))
-        drawn = list(lanes(self.launch, self.block, width, self.probe_result.products_per_clock))
-        above: list[Line] = [((f" {head}", "title"),), *drawn, (), *([*waits, ()] if waits else [])]
-        self._first_row = len(above) + _TITLES
-        return [*above, *table[1:], *self._barrier_table(width), *notes]
+        notes = (((f" {part}", "dim"),) for note in self.sentences.other_notes() for part in wrap(note, width - 1))
+        lane_lines = list(lanes(self.launch, self.block, width, self.probe_result.products_per_clock))
+        top_lines: list[Line] = [((f" {head}", "title"),), *lane_lines, (), *([*waits, ()] if waits else [])]
+        self._first_row = len(top_lines) + _TITLE_LINES
+        return [*top_lines, *table[1:], *self._barrier_table(width), *notes]
 
     def headings(self) -> Sequence[tuple[range, range]]:
         """Titles and rows of the table of phases and of the table of barriers, of those that have rows."""
-        first, end = self._first_row, self._first_row + len(self._table_rows)
-        barriers = end + _HEADINGS
-        tables = (range(first, end), range(barriers, barriers + len(self._at_barriers)))
-        return tuple((range(rows.start - _TITLES, rows.start), rows) for rows in tables if rows)
+        start, end = self._first_row, self._first_row + len(self._table_rows)
+        barriers = end + _HEADING_LINES
+        tables = (range(start, end), range(barriers, barriers + len(self._barrier_waits)))
+        return tuple((range(rows.start - _TITLE_LINES, rows.start), rows) for rows in tables if rows)
 
     def _barrier_table(self, width: int) -> list[Line]:
         """The waits at barriers, below an empty line; nothing without waits."""
-        table = titled_table("", _BARRIER_COLUMNS, self._at_barriers, (), width)[1:]
-        return [(), *table, ()] if table else []
+        table_lines = titled_table("", _BARRIER_COLUMNS, self._barrier_waits, (), width)[1:]
+        return [(), *table_lines, ()] if table_lines else []
 
     @cached_property
-    def _at_barriers(self) -> list[Wait]:
+    def _barrier_waits(self) -> list[Wait]:
         return [wait for wait in self.waits if wait.phase.work in BARRIER_WAITS]
 
     def pinned(self, width: int) -> int:
@@ -203,24 +205,24 @@ class PhasesView(Document):
 
     def begins(self, width: int) -> int:
         """The first row of the table."""
-        return len(self.lines(width)) - self._below(width)
+        return len(self.lines(width)) - self._lines_below(width)
 
-    def _below(self, width: int) -> int:
-        notes = sum(len(wrap(note, width - 1)) for note in self.sentences.others())
+    def _lines_below(self, width: int) -> int:
+        notes = sum(len(wrap(note, width - 1)) for note in self.sentences.other_notes())
         return len(self._table_rows) + len(self._barrier_table(width)) + notes
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The first line of the phase in a row of the table, or of the wait in a row of the table of barriers."""
         place = number - self.begins(width)
         lines: list[int | None] = [row.site.instruction.line for row in self._table_rows]
-        lines += [*[None] * _HEADINGS, *(wait.line for wait in self._at_barriers)]
+        lines += [*[None] * _HEADING_LINES, *(wait.line for wait in self._barrier_waits)]
         return lines[place] if 0 <= place < len(lines) else None
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The row of the phase that begins at a line."""
-        for place, row in enumerate(self._table_rows):
+        for number, row in enumerate(self._table_rows):
             if ptx_line in row.phase.lines:
-                return place + self.begins(width)
+                return number + self.begins(width)
         return None
 
     def target_view(self) -> str:
@@ -239,13 +241,13 @@ class PhasesView(Document):
                 {"role": name, "warps": int((launch.warps.role == role).sum())}
                 for role, name in enumerate(launch.roles)
             ],
-            "named_share": launch.named(),
+            "named_share": launch.named_share(),
             "starts": launch.starts_seen,
             "starts_kept": launch.starts_kept,
             "kept": "last" if launch.keeps_last else "first",
-            "every": launch.every or None,
+            "every": launch.sampling_period or None,
             "starts_not_recorded": launch.phases_missing,
-            "moved_in_sass": self.moved,
+            "moved_in_sass": self.moved_counts,
             "multiply_adds": multiply_adds(launch),
             "tensor_peak": self.probe_result.products_per_clock,
             "tensor": self._tensor_record(),
@@ -275,7 +277,7 @@ class PhasesView(Document):
 
     def _tensor_record(self) -> dict[str, Any] | None:
         """The row “tensor” as sums of multiply-adds from the start of the block to each cycle, and its gaps."""
-        rates, gaps = TensorRates.of(self.launch, self.block), self.sentences.product_gaps
+        rates, gaps = TensorRates.for_block(self.launch, self.block), self.sentences.product_gaps
         if rates is None or gaps is None:
             return None
         return {
@@ -292,7 +294,7 @@ class PhasesView(Document):
 
     def _lane_record(self, warp: int) -> dict[str, Any]:
         launch = self.launch
-        spans = launch.spans.where(launch.spans.warp == warp)
+        spans = launch.spans.select(launch.spans.warp == warp)
         return {
             "warp": int(launch.warps.warp[warp]),
             "role": launch.roles[int(launch.warps.role[warp])],
@@ -353,14 +355,14 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
         "signal": None if wait.signal is None else wait.signal.name,
         "late_share": wait.late_share,
         "partner_busy_in": None if wait.occupation is None else wait.occupation.name,
-        "partner_busy_at": wait.occupied_at or None,
-        "partner_busy_share": None if wait.occupation is None else wait.occupied,
+        "partner_busy_at": wait.occupation_place or None,
+        "partner_busy_share": None if wait.occupation is None else wait.occupation_share,
         "last_warp": wait.last_warp,
         "last_share": wait.last_share,
-        "stages_ahead": wait.ahead,
+        "stages_ahead": wait.stages_ahead,
         "stages_full": wait.stages_full or None,
         "arrivals_per_phase": wait.arrivals or None,
-        "arrivals": wait.signals or None,
+        "arrivals": wait.signal_count or None,
         "stages_in_use": wait.stages_in_use,
         "matched_by": None if wait.partner is None else "order" if wait.by_order else "time",
     }

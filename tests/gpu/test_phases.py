@@ -23,7 +23,7 @@ from .test_tensors import tensor_copy_cubin
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.probes.phases.analysis import Phases
+    from tui_probe.probes.phases.analysis import LaunchPhases
     from tui_probe.probes.phases.waits import Wait
     from tui_probe.trace.results import Result
 
@@ -59,7 +59,7 @@ def lines_of(name: str) -> str:
     return f"{SOURCE.name}:{first}-{next(number for number in comments if number > first) - 1}"
 
 
-def launches_of(trace: Path) -> list[tuple[Result, Phases]]:
+def launches_of(trace: Path) -> list[tuple[Result, LaunchPhases]]:
     """The results of all launches in order."""
     kernels = open_trace(trace).kernels
     (kernel,) = [kernel for kernel in kernels if kernel.status == "probed"]
@@ -133,10 +133,10 @@ def test_late_producer_is_named_and_its_delay_measured(planted: str, runner: Run
         assert set(analysis.roles) == {"consumer", "producer"}
         wait = max((wait for wait in waits_of(analysis) if wait.role == "consumer"), key=lambda wait: wait.share)
         assert wait.partner == "producer"
-        waits.append(wait.late / (CONSUMERS * TILES))
+        waits.append(wait.late_cycles / (CONSUMERS * TILES))
         rows = [row for row in rows_of(analysis) if row.role == "producer"]
         late.append(max(row.median for row in rows))
-        assert (in_named := analysis.named()) is not None
+        assert (in_named := analysis.named_share()) is not None
         assert in_named >= 0.95
     print(f"GPU-PHASES\twait for the producer by delay: {waits}; its longest phase: {late}")
     for steps in (np.diff(waits), np.diff(late)):
@@ -162,7 +162,7 @@ def test_every_kth_iteration_has_the_shares_of_all(planted: str, runner: Runner,
     for complete, part in zip(*runs, strict=True):
         late = [next(wait.late_share for wait in waits_of(own) if wait.role == "consumer") for own in (complete, part)]
         print(f"GPU-PHASES\tevery 8th iteration: {part.starts_kept} of {complete.starts_kept}; late {late}")
-        assert (part.every, part.roles) == (8, complete.roles)
+        assert (part.sampling_period, part.roles) == (8, complete.roles)
         assert part.starts_kept < complete.starts_kept / 3
         assert late[1] == pytest.approx(late[0], abs=0.05)
         estimated = {(row.role, row.phase.name): row for row in rows_of(part) if row.phase.stage == "loop"}
@@ -194,7 +194,7 @@ def test_triton_kernels_keep_their_results(program: str, kernel: str, products: 
     profiled = runner.profiled(command, "-p", "phases", "-k", kernel, "--launches", "2", "--wait")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
     ((_, analysis),) = launches_of(profiled.trace)
-    in_named = analysis.named()
+    in_named = analysis.named_share()
     print(f"GPU-PHASES\t{program}: {in_named} of warp life in named phases, {analysis.starts_seen} starts")
     assert in_named is not None
     assert in_named >= 0.95
@@ -231,7 +231,7 @@ def test_products_of_cutlass_are_those_of_its_matrices(has_ptx: bool, runner: Ru
     profiled = runner.profiled([program, str(size)], "-p", "phases", "--launches", "1", "--wait")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (0, unprofiled.stdout), profiled.outcome.stderr
     ((_, analysis),) = launches_of(profiled.trace)
-    print(f"GPU-PHASES\tCUTLASS: {multiply_adds(analysis)} multiply-adds, {analysis.named()} named")
+    print(f"GPU-PHASES\tCUTLASS: {multiply_adds(analysis)} multiply-adds, {analysis.named_share()} named")
     assert multiply_adds(analysis) == size**3
 
 
@@ -244,9 +244,9 @@ def test_roles_of_gluon_kernel_are_distinguished(runner: Runner) -> None:
         [sys.executable, "-m", "tui_probe", "show", "phases", str(profiled.trace), "--width", "140"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    print(f"GPU-PHASES\t{analysis.roles}, {analysis.named()} named, {waits_of(analysis)}\n{shown.stdout}")
+    print(f"GPU-PHASES\t{analysis.roles}, {analysis.named_share()} named, {waits_of(analysis)}\n{shown.stdout}")
     assert sorted(analysis.roles) == ["consumer 1", "consumer 2", "other", "producer"]
-    assert (in_named := analysis.named()) is not None
+    assert (in_named := analysis.named_share()) is not None
     assert in_named >= 0.95
 
 
@@ -300,8 +300,8 @@ def test_producer_that_computes_too_long_is_named_with_its_line(runner: Runner) 
     assert wait.partner == "producer"
     assert wait.share >= 0.5
     assert (wait.late_share or 0) >= 0.5
-    assert wait.occupied >= 0.5
-    file, _, number = wait.occupied_at.rpartition(":")
+    assert wait.occupation_share >= 0.5
+    file, _, number = wait.occupation_place.rpartition(":")
     assert file.endswith("late_lookup.cu")
     assert abs(int(number) - line) <= 2
 
@@ -314,7 +314,7 @@ def test_warp_with_more_work_is_named_at_the_barrier(code: str, runner: Runner) 
     assert wait.last_warp == 5
     assert (wait.last_share or 0) >= 0.9
     assert (wait.late_share or 0) >= 0.5
-    assert wait.occupied >= 0.5
+    assert wait.occupation_share >= 0.5
 
 
 @pytest.mark.exclusive

@@ -15,7 +15,7 @@ from tests.engine.kernels import DATA
 from tests.probes.test_phases import CONSUMERS, PROBE, ROUND, THREADS, longest_wait, recorded
 from tui_probe.draw.spans import plain
 from tui_probe.probes.phases import findings
-from tui_probe.probes.phases.analysis import Phases
+from tui_probe.probes.phases.analysis import LaunchPhases
 from tui_probe.probes.phases.sentences import wait_text
 from tui_probe.probes.phases.view import PhasesView
 from tui_probe.probes.phases.waits import Wait, waits_of
@@ -36,19 +36,19 @@ KEYS, VALUES = 1, 2
 
 
 @cache
-def pipeline(folder: Path, name: str, late_k: int, late_v: int, tiles: int = TILES) -> Phases:
+def pipeline(folder: Path, name: str, late_k: int, late_v: int, tiles: int = TILES) -> LaunchPhases:
     folder = folder / f"{name}-{tiles}-{late_k}-{late_v}"
     folder.mkdir()
     return run_pipeline(folder, name, late_k, late_v, tiles, PROBE)
 
 
-def run_pipeline(folder: Path, name: str, late_k: int, late_v: int, tiles: int, probe: Probe) -> Phases:
+def run_pipeline(folder: Path, name: str, late_k: int, late_v: int, tiles: int, probe: Probe) -> LaunchPhases:
     out, keys = np.zeros(THREADS - 31, np.float32), np.zeros(THREADS * tiles, np.float32)
     arguments = (out, keys, keys.copy(), *(np.int32(number) for number in (tiles, late_k, late_v)))
     return recorded(folder, PIPELINE, name, *arguments, block=THREADS, shared=SHARED_BYTES, probe=probe)
 
 
-def waits_by_barrier(launch: Phases) -> dict[str, Wait]:
+def waits_by_barrier(launch: LaunchPhases) -> dict[str, Wait]:
     waits = [wait for wait in waits_of(launch) if wait.phase.work == "mbarrier wait"]
     by_name = {wait.phase.barriers[0]: wait for wait in waits}
     assert len(by_name) == len(waits)
@@ -70,7 +70,7 @@ def test_late_copy_is_named_by_its_barrier(
     assert all(wait.by_order for wait in waits.values())
     wait, other = waits[late_name], waits[prompt_name]
     assert wait is longest_wait(launch, "consumer")
-    assert wait.late > 5 * other.late
+    assert wait.late_cycles > 5 * other.late_cycles
     assert wait.share > 5 * other.share
     assert (wait.late_share or 0) > 0.8
     assert waits[full_k].phase.parameters == (KEYS,)
@@ -84,14 +84,14 @@ def test_delay_of_v_is_in_the_wait_for_v(tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.getbasetemp()
     fast, slow = (waits_by_barrier(pipeline(folder, "static_barriers", 2, late)) for late in (40, 60))
     rounds = ROUND + 4 * 4
-    assert slow["full_v[2]"].late - fast["full_v[2]"].late == CONSUMERS * TILES * 20 * rounds
-    assert slow["full_k[2]"].late == fast["full_k[2]"].late
+    assert slow["full_v[2]"].late_cycles - fast["full_v[2]"].late_cycles == CONSUMERS * TILES * 20 * rounds
+    assert slow["full_k[2]"].late_cycles == fast["full_k[2]"].late_cycles
 
 
 def test_arrivals_are_counted_by_barrier(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The producer arrives once for each tile, each of the consumers, too."""
     waits = waits_by_barrier(pipeline(tmp_path_factory.getbasetemp(), "static_barriers", 2, 40))
-    counts = {name: (wait.count, wait.signals, wait.arrivals) for name, wait in waits.items()}
+    counts = {name: (wait.count, wait.signal_count, wait.arrivals) for name, wait in waits.items()}
     assert counts == {
         "full_k[2]": (CONSUMERS * TILES, TILES, 1),
         "full_v[2]": (CONSUMERS * TILES, TILES, 1),
@@ -123,7 +123,7 @@ def test_finding_says_what_fills_the_barrier(tmp_path_factory: pytest.TempPathFa
     assert "(mbarrier). " in wait_text(longest_wait(launch, "consumer")), "names of the memory are unknown"
 
 
-def view_of(launch: Phases) -> PhasesView:
+def view_of(launch: LaunchPhases) -> PhasesView:
     kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
     of = SimpleNamespace(
         kernel_name="kernel", kernel=kernel, simulated=True, launch_label="launch 0", products_per_clock=None
@@ -141,7 +141,7 @@ def test_page_has_a_row_for_each_barrier(tmp_path_factory: pytest.TempPathFactor
     assert {row[1] for row in rows} == set(BARRIERS["static_barriers"])
     for row in rows:
         wait = waits_by_barrier(launch)[row[1]]
-        assert row[2:5] == [wait.role, str(wait.count), str(wait.signals)]
+        assert row[2:5] == [wait.role, str(wait.count), str(wait.signal_count)]
     first = view.begins(columns)
     shown = [line.split()[0] for line in lines[first : first + len(view.rows)]]
     assert shown == [row.phase.letter for row in view.rows]
@@ -191,7 +191,7 @@ def test_stages_are_full_only_where_the_producer_waits_for_one(
     assert {name: waits[name].stages_full for name in ("full_k[2]", "full_v[2]")} == {
         "full_k[2]": 0, "full_v[2]": 0, **full,
     }  # fmt: skip
-    assert (waits["empty_k[2]"].ahead, waits["empty_v[2]"].ahead) == (2, 2)
+    assert (waits["empty_k[2]"].stages_ahead, waits["empty_v[2]"].stages_ahead) == (2, 2)
     text = wait_text(waits["empty_k[2]"])
     assert f"producer has {waits['empty_k[2]'].stages_in_use:.1f} of 2 stages in use" in text
 
@@ -210,7 +210,9 @@ def test_waits_are_matched_by_order_where_warps_keep_their_first_records(tmp_pat
     some, every = map(waits_by_barrier, launches)
     assert all(wait.by_order for wait in some.values())
     for name, wait in some.items():
-        assert wait.ahead == every[name].ahead
-        assert (wait.late + wait.in_flight) < 0.6 * (every[name].late + every[name].in_flight)
+        assert wait.stages_ahead == every[name].stages_ahead
+        assert (wait.late_cycles + wait.in_flight_cycles) < 0.6 * (
+            every[name].late_cycles + every[name].in_flight_cycles
+        )
         assert wait.late_share == pytest.approx(every[name].late_share, abs=0.1)
     assert len({wait.count for wait in some.values() if wait.role == "producer"} | {tiles}) > 1

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tui_probe.probes.phases.analysis import Phases, Spans, Warps
-from tui_probe.probes.phases.kinds import numbered, phases_of, roles_of
+from tui_probe.probes.phases.analysis import LaunchPhases, Spans, Warps
+from tui_probe.probes.phases.kinds import number_loops, phases_of, roles_of
 from tui_probe.probes.phases.sentences import Sentences, wait_text
 from tui_probe.probes.phases.waits import Wait, match_of, waits_of
 from tui_probe.trace.sites import Site, SiteInstruction, SitePhase
@@ -118,7 +118,7 @@ class Block:
 
 def launch_of(
     stages: int, tiles: int, steps: int, work: int, lag: int = 0, cap: int = 1 << 20, before_copies: int = 0
-) -> Phases:
+) -> LaunchPhases:
     """Two blocks whose warps keep their first ``cap`` records."""
     own_sites = sites(stages)
     phases, phase_of_site = phases_of(own_sites)
@@ -143,10 +143,10 @@ def launch_of(
     numbers, zeros = np.arange(len(ends)), np.zeros(len(ends), np.int64)
     warps = Warps(*np.divmod(numbers, WARPS + 1 + IDLE), zeros, np.array(ends, np.int64), role)
     spans = Spans(warp, start, end, phase, number)
-    return Phases(numbered(phases, loops), own_sites, spans, warps, roles, seen, len(rows))
+    return LaunchPhases(number_loops(phases, loops), own_sites, spans, warps, roles, seen, len(rows))
 
 
-def wait_at(launch: Phases, line: int) -> Wait:
+def wait_at(launch: LaunchPhases, line: int) -> Wait:
     return next(wait for wait in waits_of(launch) if line in wait.phase.lines)
 
 
@@ -173,9 +173,9 @@ def test_no_more_stages_are_in_use_than_the_pipeline_has(
         assert wait.by_order
         assert wait.stages_in_use is not None
         assert 0 <= wait.stages_in_use <= stages
-    assert (free.ahead, filled.ahead, first.ahead) == (stages, 0, 0)
+    assert (free.stages_ahead, filled.stages_ahead, first.stages_ahead) == (stages, 0, 0)
     assert (free.arrivals, filled.arrivals) == (WARPS, 1)
-    assert filled.signals == wait_at(launch, 11).count, "the arrival and the copies behind it are one signal"
+    assert filled.signal_count == wait_at(launch, 11).count, "the arrival and the copies behind it are one signal"
     assert f" of {stages} stages in use" in wait_text(free)
     assert {wait.stages_full for wait in waits_of(launch)} <= {0, stages}
 
@@ -215,8 +215,8 @@ def test_arrival_in_a_phase_before_the_copies_is_their_signal() -> None:
     """In SASS, a producer computes behind its wait and arrives; the loop that issues the copy is another phase."""
     launch = launch_of(4, 3, 16, 200, before_copies=3000)
     filled, free = wait_at(launch, 31), wait_at(launch, 11)
-    assert (filled.partner, filled.by_order, filled.ahead) == ("producer", True, 0)
-    assert filled.signals == free.count, "one signal for each free stage"
+    assert (filled.partner, filled.by_order, filled.stages_ahead) == ("producer", True, 0)
+    assert filled.signal_count == free.count, "one signal for each free stage"
     assert (filled.late_share or 0) > 0.5
 
 
@@ -229,7 +229,7 @@ def test_short_waits_of_warps_without_a_loop_are_in_no_sentence() -> None:
     assert wait_text(short).startswith("warps without a loop wait ")
     of = SimpleNamespace(kernel=SimpleNamespace(slowdown=None), simulated=False, products_per_clock=None)
     sentences = Sentences(of, launch, 0, None)  # type: ignore[arg-type]
-    texts = [*sentences.longest_wait(), *sentences.others()]
+    texts = [*sentences.longest_wait(), *sentences.other_notes()]
     assert any(text.startswith("producer waits ") for text in texts)
     assert not any("without a loop" in text for text in texts)
 
@@ -244,7 +244,7 @@ def test_phases_above_the_peak_rate_share_a_sentence(peak: int | None) -> None:
     )
     of = SimpleNamespace(kernel=SimpleNamespace(slowdown=None), simulated=False, products_per_clock=peak)
     sentences = Sentences(of, replace(launch, sites=issuing), 0, None)  # type: ignore[arg-type]
-    (text,) = (text for text in sentences.others() if text.startswith("consumer: "))
+    (text,) = (text for text in sentences.other_notes() if text.startswith("consumer: "))
     above = "faster than the tensor core executes them, so some execute later, in “loop 2: mma”, “loop 1: mma”"
     assert text.endswith(above) == (peak is not None)
     assert text.count(" in “loop ") == (1 if peak else 2)
@@ -254,7 +254,7 @@ def test_wait_for_all_stages_behind_the_loop_is_matched_by_time() -> None:
     """The producer waits there until the consumers have freed every stage: no round of signals is of this wait."""
     launch = launch_of(4, 3, 16, 200)
     last = wait_at(launch, 13)
-    assert (last.partner, last.by_order, last.ahead, last.stages_in_use) == ("consumer", False, None, None)
+    assert (last.partner, last.by_order, last.stages_ahead, last.stages_in_use) == ("consumer", False, None, None)
     assert wait_at(launch, 11).by_order
 
 
@@ -270,8 +270,8 @@ def test_signals_at_one_of_several_barriers_are_those_as_frequent_as_the_waits()
     )
     launch = replace(launch, sites=ambiguous, phases=phases_of(ambiguous)[0])
     free, expected = (wait_at(own, 11) for own in (launch, named))
-    assert (free.by_order, free.ahead, free.signals) == (True, 6, expected.signals)
-    assert (free.stages_in_use, free.late) == (expected.stages_in_use, expected.late)
+    assert (free.by_order, free.stages_ahead, free.signal_count) == (True, 6, expected.signal_count)
+    assert (free.stages_in_use, free.late_cycles) == (expected.stages_in_use, expected.late_cycles)
 
 
 @pytest.mark.parametrize("names", [(), ("other[6]",)])
@@ -287,7 +287,7 @@ def test_depth_is_unknown_where_the_barrier_of_signals_is(names: tuple[str, ...]
     launch = replace(launch, sites=unnamed, phases=phases)
     for wait in waits_of(launch):
         assert wait.stages_in_use is None
-        assert not wait.ahead
+        assert not wait.stages_ahead
         assert not wait.stages_full
         assert "stages in use" not in wait_text(wait)
 
@@ -308,7 +308,7 @@ def test_depth_is_unknown_where_the_number_of_barriers_is() -> None:
     )
     phases, _ = phases_of(without)
     free = wait_at(replace(launch, sites=without, phases=phases), 11)
-    assert (free.by_order, free.ahead, free.stages_full) == (True, None, 0)
+    assert (free.by_order, free.stages_ahead, free.stages_full) == (True, None, 0)
     assert free.stages_in_use is not None
     assert free.stages_in_use <= 6
     assert " of " not in wait_text(free).partition("; on average")[2]

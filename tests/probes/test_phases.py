@@ -36,7 +36,7 @@ from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_files.option_probes import phases_in, phases_probe
 from tui_probe.probe_model.positions import SourceRange
 from tui_probe.probes.phases import _advice, findings
-from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, Spans, _joined, analyse
+from tui_probe.probes.phases.analysis import NOT_RECORDED, LaunchPhases, Spans, _join_spans, analyse
 from tui_probe.probes.phases.code_phases import moved_instructions
 from tui_probe.probes.phases.kinds import Phase, roles_of
 from tui_probe.probes.phases.lanes import (
@@ -63,7 +63,7 @@ from tui_probe.ui.session import Session
 if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe
 
-PHASE = Phase("A", "mma", "loop", 0, 1, 0, (1,), (), signals=False, instructions=1, moved=0, is_named=False)
+PHASE = Phase("A", "mma", "loop", 0, 1, 0, (1,), (), is_signal=False, instructions=1, moved_count=0, is_named=False)
 WAITS = (DATA / "waits.sm_90a.ptx").read_text()
 PROBE = load_probe("phases")
 CONSUMERS, THREADS, ROUND = 4, 160, 3 * COSTS["integer"]
@@ -78,7 +78,7 @@ def recorded(
     grid: tuple[int, ...] = (1,),
     shared: int = 0,
     probe: Probe = PROBE,
-) -> Phases:
+) -> LaunchPhases:
     """Run a kernel with the probe, and analyse the result with the sites as the engine writes them."""
     kernel = Kernel.of(parse(text), name)
     (folder / "sites.json").write_text(site_file(probe.name, kernel, build_probed_ptx(kernel, probe).notes, b""))
@@ -86,7 +86,7 @@ def recorded(
     return analyse(result, folder)
 
 
-def staged(folder: Path, tiles: int, delay: int, cap: int = 2048) -> Phases:
+def staged(folder: Path, tiles: int, delay: int, cap: int = 2048) -> LaunchPhases:
     """One block of a producer and four consumers; the producer is late by ``delay`` rounds at each tile."""
     folder.mkdir()
     probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], cap=cap)))
@@ -94,11 +94,11 @@ def staged(folder: Path, tiles: int, delay: int, cap: int = 2048) -> Phases:
     return recorded(folder, WAITS, "staged", out, values, np.int32(tiles), np.int32(delay), block=THREADS, probe=probe)
 
 
-def row_of(found: Phases, role: str, name: str) -> PhaseRow:
+def row_of(found: LaunchPhases, role: str, name: str) -> PhaseRow:
     return next(row for row in rows_of(found) if row.role == role and row.phase.name == name)
 
 
-def longest_wait(found: Phases, role: str) -> Wait:
+def longest_wait(found: LaunchPhases, role: str) -> Wait:
     return next(wait for wait in waits_of(found) if wait.role == role)
 
 
@@ -113,8 +113,8 @@ def test_late_producer_is_named_with_its_delay(tmp_path: Path) -> None:
     assert (wait.partner, wait.by_order) == ("producer", True)
     assert wait.signal is not None
     assert wait.signal.name == "loop: bulk copy"
-    assert wait.late - longest_wait(fast, "consumer").late == CONSUMERS * 9 * 20 * ROUND
-    assert wait.late > 2 * wait.in_flight
+    assert wait.late_cycles - longest_wait(fast, "consumer").late_cycles == CONSUMERS * 9 * 20 * ROUND
+    assert wait.late_cycles > 2 * wait.in_flight_cycles
     freed = longest_wait(slow, "producer")
     assert (freed.partner, freed.by_order) == ("consumer", True)
     assert (wait.arrivals, freed.arrivals) == (1, CONSUMERS)
@@ -143,7 +143,7 @@ def test_spans_cover_the_life_of_each_warp(tmp_path: Path) -> None:
     """Lanes 1 to 31 of the producer leave first, and record nothing."""
     analysis = staged(tmp_path / "t", 9, 20)
     for warp in range(CONSUMERS + 1):
-        spans = analysis.spans.where(analysis.spans.warp == warp)
+        spans = analysis.spans.select(analysis.spans.warp == warp)
         assert spans.start[0] == analysis.warps.start[warp]
         assert spans.end[-1] == analysis.warps.end[warp]
         np.testing.assert_array_equal(spans.start[1:], spans.end[:-1])
@@ -200,20 +200,20 @@ def test_tensor_lane_has_the_products_of_the_block(tmp_path: Path) -> None:
     text = (DATA / "triton_matmul.sm_80.ptx").read_text()
     arguments = (left, right, out, *sizes, scratch, scratch)
     launch = recorded(tmp_path, text, "matmul", *arguments, block=128, grid=(m // tile, 1), shared=32768)
-    rates = TensorRates.of(launch, 1)
+    rates = TensorRates.for_block(launch, 1)
     assert rates is not None
     assert rates.issued[-1] == pytest.approx(tile * n * k)
     cells, window = 50, (0, launch.block_cycles[1])
     drawn = plain(tensor_lane(rates, 6, window, cells, None))[8:]
     assert max(drawn) == "9"
     warps = np.flatnonzero(launch.warps.block == 1)
-    spans = launch.spans.where(np.isin(launch.spans.warp, warps))
+    spans = launch.spans.select(np.isin(launch.spans.warp, warps))
     products = np.array([phase.work == "mma" for phase in launch.phases])[spans.phase]
     edges = window[1] * np.arange(cells + 1) / cells
     for cell, digit in enumerate(drawn):
         inside = (spans.start < edges[cell + 1]) & (spans.end > edges[cell]) & products
         assert (digit != " ") == inside.any()
-    assert TensorRates.of(staged(tmp_path / "t", 3, 5), 0) is None
+    assert TensorRates.for_block(staged(tmp_path / "t", 3, 5), 0) is None
 
 
 def test_gaps_of_products_are_the_cycles_in_which_no_warp_issues_any(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_gaps_of_products_are_the_cycles_in_which_no_warp_issues_any(tmp_path: P
     text = (DATA / "triton_matmul.sm_80.ptx").read_text()
     arguments = (left, right, out, *sizes, scratch, scratch)
     launch = recorded(tmp_path, text, "matmul", *arguments, block=128, grid=(1, 1), shared=32768)
-    gaps = ProductGaps.of(launch, 0)
+    gaps = ProductGaps.for_block(launch, 0)
     assert gaps is not None
     outside, in_phase = np.ones(launch.block_cycles[0], bool), Counter[int]()
     spans = launch.spans
@@ -235,7 +235,7 @@ def test_gaps_of_products_are_the_cycles_in_which_no_warp_issues_any(tmp_path: P
     assert (gaps.cycles, gaps.recorded) == (outside.sum(), len(outside))
     (role,) = gaps.by_role
     assert gaps.by_role[role] == pytest.approx({phase: cycles / 4 for phase, cycles in in_phase.items() if cycles})
-    assert ProductGaps.of(staged(tmp_path / "t", 3, 5), 0) is None
+    assert ProductGaps.for_block(staged(tmp_path / "t", 3, 5), 0) is None
 
 
 UNEVEN = entry(
@@ -270,7 +270,7 @@ def test_last_warp_at_a_barrier_is_named(tmp_path: Path) -> None:
     assert "role" not in phase_headings(analysis)
     assert (waits[0].role, waits[0].phase.work, waits[0].count) == ("all warps", "barrier wait", 4 * 6)
     assert (waits[0].last_warp, waits[0].last_share) == (2, 1)
-    assert waits[0].late >= 3 * 6 * 45 * ROUND
+    assert waits[0].late_cycles >= 3 * 6 * 45 * ROUND
     assert "all warps wait " in wait_text(waits[0])
     assert "of this wait, warp 2 has not arrived. Of its own time, warp 2 spends " in wait_text(waits[0])
 
@@ -327,8 +327,10 @@ def test_slow_warp_has_a_row_of_its_own(tmp_path: Path) -> None:
     assert slow.median > 4 * others.median
     assert slow.cycles + others.cycles == pytest.approx(row.cycles, abs=1)
     wait = waits_of(launch)[0]
-    assert wait.slower == pytest.approx(slow.median / others.median)
-    assert wait_text(wait).endswith(f", where it takes {wait.slower:.1f} times as long as the other warps (median)")
+    assert wait.last_warp_slowdown == pytest.approx(slow.median / others.median)
+    assert wait_text(wait).endswith(
+        f", where it takes {wait.last_warp_slowdown:.1f} times as long as the other warps (median)"
+    )
     kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
     of = SimpleNamespace(
         kernel_name="kernel", kernel=kernel, simulated=True, launch_label="launch 0 of #0", products_per_clock=None
@@ -371,7 +373,9 @@ def test_late_block_at_a_barrier_of_a_cluster_is_unknown(tmp_path: Path) -> None
     (wait,) = waits_of(analysis)
     assert (wait.phase.work, wait.late_share, wait.last_warp) == ("cluster barrier wait", None, None)
     sentences = list(
-        Sentences(SimpleNamespace(kernel=SimpleNamespace(slowdown=None), simulated=True), analysis, 0, None).others()
+        Sentences(
+            SimpleNamespace(kernel=SimpleNamespace(slowdown=None), simulated=True), analysis, 0, None
+        ).other_notes()
     )
     assert sentences[0] == wait_text(wait)
     assert sentences[0].endswith("The late block is unknown because SMs have different clocks")
@@ -399,11 +403,11 @@ def test_lanes_show_the_warp_that_differs(tmp_path: Path) -> None:
 def test_overlap_adds_up(tmp_path: Path) -> None:
     overlap = overlap_of(staged(tmp_path / "t", 9, 20))
     assert overlap is not None
-    assert 0 <= overlap.both < min(overlap.compute, overlap.load)
-    assert overlap.compute + overlap.load - overlap.both + overlap.idle <= 1
+    assert 0 <= overlap.compute_and_load < min(overlap.compute, overlap.load)
+    assert overlap.compute + overlap.load - overlap.compute_and_load + overlap.neither <= 1
 
 
-def phase_headings(analysis: Phases) -> str:
+def phase_headings(analysis: LaunchPhases) -> str:
     """The headings of the table of these phases."""
     kernel = SimpleNamespace(mode="ptx", slowdown=None, folder=None)
     of = SimpleNamespace(
@@ -419,7 +423,7 @@ def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
     assert analysis.starts_kept < analysis.starts_seen
     assert analysis.spans.phase.max() >= 0
     for warp in range(CONSUMERS + 1):
-        spans = analysis.spans.where(analysis.spans.warp == warp)
+        spans = analysis.spans.select(analysis.spans.warp == warp)
         assert (spans.phase[:-1] != NOT_RECORDED).all()
     assert (analysis.spans.phase == NOT_RECORDED).any()
     assert "?" in "".join(map(plain, lanes(analysis, 0, 80)))
@@ -508,7 +512,7 @@ def test_named_wait_of_one_instruction_is_a_phase(tmp_path: Path) -> None:
     """Fewer than four instructions of a name join their neighbors, but the time of a wait is what it was named for."""
     phases = tuple((name, SourceRange("attn.py", line, line)) for name, line in (("load", 3), ("meet", 4), ("work", 5)))
     analysis = recorded(tmp_path, MEETING, "kernel", block=64, probe=replace(PROBE, phases=phases))
-    names = [analysis.phases[phase].name for phase in analysis.spans.where(analysis.spans.warp == 0).phase.tolist()]
+    names = [analysis.phases[phase].name for phase in analysis.spans.select(analysis.spans.warp == 0).phase.tolist()]
     assert names == ["load", "meet", "work"]
 
 
@@ -553,7 +557,7 @@ def test_record_inside_of_a_phase_begins_nothing(
     sites = [site, site, replace(site, phase=replace(site.phase, is_reentrant=inside))]
     places = np.array([0, 1, 2, 0, 2, 1], np.int64)
     spans = Spans(np.array([0, 0, 0, 0, 0, 1]), np.arange(6), np.arange(1, 7), np.zeros(6, np.int64), places)
-    joined = _joined(spans, [0, 1, 1], sites)
+    joined = _join_spans(spans, [0, 1, 1], sites)
     assert (joined.start.tolist(), joined.end.tolist()) == (starts, ends)
 
 
@@ -564,7 +568,7 @@ def test_result_without_sites_is_refused(tmp_path: Path) -> None:
 
 
 @cache
-def shown(folder: Path) -> Phases:
+def shown(folder: Path) -> LaunchPhases:
     return staged(folder / "shown", 9, 50)
 
 
@@ -717,7 +721,7 @@ def test_sample_records_its_blocks_only(tmp_path: Path) -> None:
     analysis = analyse(result, tmp_path)
     assert analysis.warps.block.tolist() == [1, 1, 3, 3, 5, 5]
     assert analysis.starts_kept == analysis.starts_seen == 6
-    assert analysis.named() == 1
+    assert analysis.named_share() == 1
 
 
 @pytest.mark.parametrize("words", ["cap = 1", "size = 12\ncap = 8", 'level = "thread"\ncap = 8', "cap = 0"])

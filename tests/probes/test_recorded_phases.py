@@ -14,7 +14,7 @@ from tui_probe.draw.view import Document, no_progress
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.measured import analyse_results
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probes.phases.analysis import Phases
+from tui_probe.probes.phases.analysis import LaunchPhases
 from tui_probe.probes.phases.waits import Wait, waits_of
 from tui_probe.trace.follow import open_trace
 
@@ -28,7 +28,7 @@ def waits_by_launch(name: str, folder: Path) -> list[list[Wait]]:
     launches = []
     (kernel,) = [kernel for kernel in trace.kernels if kernel.status == "probed"]
     for result in analyse_results(trace, kernel):
-        assert isinstance(result.analysis, Phases)
+        assert isinstance(result.analysis, LaunchPhases)
         waits = [wait for wait in waits_of(result.analysis) if wait.role == "consumer" and wait.partner == "producer"]
         launches.append(sorted(waits, key=lambda wait: -wait.share))
     return launches
@@ -39,9 +39,9 @@ def test_late_copy_of_two_is_named_by_its_tensor(tmp_path: Path) -> None:
     launches = waits_by_launch("phases_sass", tmp_path)
     assert [waits[0].phase.tensors for waits in launches] == [("param 1",), ("param 2",)]
     for late, prompt in launches:
-        assert (late.by_order, late.signals, late.ahead) == (True, 128, 0)
+        assert (late.by_order, late.signal_count, late.stages_ahead) == (True, 128, 0)
         assert late.late_share == pytest.approx(0.92, abs=0.03)
-        assert (prompt.by_order, prompt.signals) == (True, 128)
+        assert (prompt.by_order, prompt.signal_count) == (True, 128)
         assert prompt.share < 0.1 * late.share
 
 
@@ -49,7 +49,7 @@ def test_sampled_rounds_are_matched_with_their_copies(tmp_path: Path) -> None:
     launches = waits_by_launch("phases_every_8", tmp_path)
     assert [len(waits) for waits in launches] == [1, 1, 1]
     for (wait,) in launches:
-        assert (wait.by_order, wait.signals) == (True, 8)
+        assert (wait.by_order, wait.signal_count) == (True, 8)
     assert [wait.late_share for (wait,) in launches] == pytest.approx([0.79, 0.93, 0.96], abs=0.01)
 
 

@@ -24,10 +24,10 @@ from tui_probe.simgpu.executor.model import COSTS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.probes.phases.analysis import Phases
+    from tui_probe.probes.phases.analysis import LaunchPhases
 
 
-def sampled(folder: Path, tiles: int, delay: int, every: int) -> Phases:
+def sampled(folder: Path, tiles: int, delay: int, every: int) -> LaunchPhases:
     """``staged``, with records of every k-th iteration."""
     folder.mkdir()
     values, out = np.arange(128 * tiles, dtype=np.float32), np.zeros(128, np.float32)
@@ -36,17 +36,17 @@ def sampled(folder: Path, tiles: int, delay: int, every: int) -> Phases:
 
 
 @pytest.fixture(scope="module")
-def complete(tmp_path_factory: pytest.TempPathFactory) -> Phases:
+def complete(tmp_path_factory: pytest.TempPathFactory) -> LaunchPhases:
     """A launch with all records, which tests compare with one with a part of them."""
     return staged(tmp_path_factory.mktemp("staged") / "all", 200, 300)
 
 
 @pytest.mark.parametrize("every", [2, 16])
-def test_sampled_iterations_have_the_shares_of_all(tmp_path: Path, complete: Phases, every: int) -> None:
+def test_sampled_iterations_have_the_shares_of_all(tmp_path: Path, complete: LaunchPhases, every: int) -> None:
     """A part of the iterations is enough: shares and medians are those of a launch with all records."""
     part = sampled(tmp_path / "part", 200, 300, every)
-    assert (part.every, part.roles, part.kept_text, part.unrecorded) == (every, complete.roles, "", 0)
-    assert part.named() == pytest.approx(1)
+    assert (part.sampling_period, part.roles, part.kept_text, part.unrecorded) == (every, complete.roles, "", 0)
+    assert part.named_share() == pytest.approx(1)
     iterations = len(range(0, 200, every))
     of_consumers, of_producer = (CONSUMERS * (2 + 1), 3 + 1)  # one more begins the time without records
     assert part.starts_kept == complete.starts_kept - 200 * (CONSUMERS * 2 + 3) + iterations * (
@@ -60,17 +60,17 @@ def test_sampled_iterations_have_the_shares_of_all(tmp_path: Path, complete: Pha
             assert (row.iterations / estimated.iterations) == pytest.approx(every, rel=0.05)
             assert estimated.median == pytest.approx(row.median, abs=8 * COSTS["integer"])
     first = part.spans.warp == 0
-    recorded_numbers = np.unique(part.iteration[first & ~part.skipped])
+    recorded_numbers = np.unique(part.iteration[first & ~part.is_skipped])
     assert recorded_numbers.tolist() == [0, *range(1, 201, every)]
-    assert np.unique(part.iteration[first & part.skipped]).tolist() == [*range(2, 201, every)]
+    assert np.unique(part.iteration[first & part.is_skipped]).tolist() == [*range(2, 201, every)]
     assert (overlap_of(part), multiply_adds(part)) == (None, None)
 
 
-def test_waits_match_signals_of_the_same_iteration(tmp_path: Path, complete: Phases) -> None:
+def test_waits_match_signals_of_the_same_iteration(tmp_path: Path, complete: LaunchPhases) -> None:
     """The barrier names the role of a signal of another iteration, but nothing tells when this signaled."""
     part = sampled(tmp_path / "part", 200, 300, 8)
     waits, freed = (longest_wait(part, role) for role in ("consumer", "producer"))
-    assert (waits.partner, waits.by_order, waits.signals) == ("producer", True, 25)
+    assert (waits.partner, waits.by_order, waits.signal_count) == ("producer", True, 25)
     assert waits.late_share == pytest.approx(longest_wait(complete, "consumer").late_share, abs=0.02)
     assert (freed.partner, freed.late_share, freed.stages_in_use) == ("consumer", None, None)
     arrows = [event for event in trace_events(part, waits_of(part), "kernel", None) if event["ph"] == "s"]
@@ -91,8 +91,8 @@ def test_page_of_sampled_iterations(tmp_path: Path) -> None:
     of_consumer = (part.spans.warp == 0) & (part.iteration == 97)
     assert (window["first"], window["last"]) == (97, 97)
     assert window["start"] < part.spans.start[of_consumer].min()
-    assert window["end"] == part.spans.end[(part.iteration == 97) & ~part.skipped].max()
-    share = part.spans.cycles[part.skipped].sum() / part.life
+    assert window["end"] == part.spans.end[(part.iteration == 97) & ~part.is_skipped].max()
+    share = part.spans.cycles[part.is_skipped].sum() / part.life
     assert f"recorded: every 8th iteration of innermost loops; {share:.0%} of warp life is in the other" in text
     assert (view.record()["every"], view.record()["overlap"]) == (8, None)
     narrow, wide = ([plain(line) for line in lanes(part, 0, cells)][1] for cells in (40, 240))
@@ -125,10 +125,10 @@ def test_iterations_count_from_each_entry_of_a_loop(tmp_path: Path) -> None:
     """Of ten iterations, the first, the fifth and the ninth are recorded, each time that the outer loop enters it."""
     probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], every=4)))
     part = recorded(tmp_path, TWICE, "kernel", block=32, probe=probe)
-    inner = np.array([bool(site.phase and site.phase.every) for site in part.sites])[part.spans.site]
+    inner = np.array([bool(site.phase and site.phase.sampling_period) for site in part.sites])[part.spans.site]
     numbers = part.iteration[inner]
     assert numbers.tolist() == [own + 10 * entered for entered in range(3) for own in (1, 2, 5, 6, 9, 10)]
-    assert part.skipped[inner].tolist() == [False, True] * 9
+    assert part.is_skipped[inner].tolist() == [False, True] * 9
     computing = next(row for row in rows_of(part) if row.phase.work == "compute")
     assert computing.cycles == part.spans.cycles[inner].sum()
     assert computing.iterations == 9
