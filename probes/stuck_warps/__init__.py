@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from .places import StuckWarps
 
 
-def _warps(analysis: StuckWarps) -> int:
+def _warp_count(analysis: StuckWarps) -> int:
     return len(analysis.warps)
 
 
-def _places(analysis: StuckWarps) -> int:
+def _place_count(analysis: StuckWarps) -> int:
     return len(analysis.groups)
 
 
 METRICS: Final = (
-    Metric("stuck_warps", "stuck warps", better="lower", read=_warps, page="stuck", ideal=lambda _: 0),
-    Metric("places", "at places", over_launches="largest", read=_places, page="stuck"),
+    Metric("stuck_warps", "stuck warps", better="lower", read=_warp_count, page="stuck", ideal=lambda _: 0),
+    Metric("places", "at places", over_launches="largest", read=_place_count, page="stuck"),
 )
 
 
@@ -44,7 +44,7 @@ def findings(probe_result: ProbeResult, analysis: StuckWarps) -> Iterator[Findin
     if cause is None:
         return
     place, end = cause.warp.place, launch_end(probe_result)
-    what = f"interrupted after {end.seconds:.1f} s" if end is not None and end.is_interrupted else "does not end"
+    headline = f"interrupted after {end.seconds:.1f} s" if end is not None and end.is_interrupted else "does not end"
     values: dict[str, Number | Evidence] = {
         "cause": cause.key,
         "stuck_warps": counted(len(analysis.warps), ideal=0),
@@ -58,16 +58,16 @@ def findings(probe_result: ProbeResult, analysis: StuckWarps) -> Iterator[Findin
         probe_result.kernel.trace, None if probe_result.launch is None else probe_result.launch.number
     )
     if ranks is not None:
-        values |= {"ranks_cause": ranks.key, "missing_ranks": units.number_ranges(ranks.missing) or None}
+        values |= {"ranks_cause": ranks.key, "missing_ranks": units.number_ranges(ranks.missing_ranks) or None}
         text, advice = f"{ranks.text}; {text}", ranks.advice
     yield Finding(
-        "stuck", what, text, "stuck", place.line or None, True, values=values,
+        "stuck", headline, text, "stuck", place.line or None, True, values=values,
         block=cause.warp.block, warp=cause.warp.warp, advice=advice,
         brief=f"{units.counted(len(analysis.warps), 'warp')} stuck", wrong_result=True,
     )  # fmt: skip
 
 
-def _rows(probe_result: ProbeResult, analysis: StuckWarps) -> LineRows:
+def _line_rows(probe_result: ProbeResult, analysis: StuckWarps) -> LineRows:
     del probe_result
     rows = [
         LineRow(group.place.line, group.place.source, {"stuck warps": len(group.warps), "kind": group.place.kind})
@@ -78,7 +78,7 @@ def _rows(probe_result: ProbeResult, analysis: StuckWarps) -> LineRows:
 
 
 LINES: Final = LineSpec(
-    (LineMeasure("stuck warps"), LineMeasure("kind", "first", better="neither")), "stuck warps", _rows
+    (LineMeasure("stuck warps"), LineMeasure("kind", "first", better="neither")), "stuck warps", _line_rows
 )
 
 

@@ -77,7 +77,7 @@ _POLLING: Final = frozenset(
 )
 _WITH_PHASE: Final = frozenset({"wait_for_phase", "wait_for_state"})
 _WITHOUT_ADDRESS: Final = frozenset({"loop", "other_barrier", "stay"})
-_NUMBERED: Final = "barrier"
+_NUMBERED_BARRIER: Final = "barrier"
 """Barriers whose number is in the code."""
 _SASS_KINDS: Final[Mapping[str, PlaceKind]] = {
     "BAR": "barrier", "UCGABAR": "barrier", "SYNCS": "mbarrier", "LD": "flag", "LDG": "flag",
@@ -92,12 +92,12 @@ def analyse(result: Result, folder: Path | None = None) -> StuckWarps:
         raise TraceError(f"{result.path}: the records are not from stuck_warps; another probe wrote the file")
     shape, ended_slots = result.header, _ended_slots(result)
     last_lines = _records(result, RecordMap.AT)["line"][ended_slots]
-    code = Synchronization.of(folder, shape.grid, shape.block, {int(line) for line in np.unique(last_lines)})
-    known = list(_warps(result, _Places(folder, code)))
-    ended = [warp for warp in known if warp.has_ended] if ended_slots.any() else []
-    resident = [warp for warp in known if not warp.has_ended] if ended_slots.any() else known
-    warps = list(with_polling_blocks([_with_polled_address(warp, code) for warp in resident], code))
-    return StuckWarps(shape.grid, shape.block, group_warps(warps, ended, code), code, tuple(ended))
+    code = Synchronization.read(folder, shape.grid, shape.block, {int(line) for line in np.unique(last_lines)})
+    all_warps = list(_read_warps(result, _Places(folder, code)))
+    ended_warps = [warp for warp in all_warps if warp.has_ended] if ended_slots.any() else []
+    resident = [warp for warp in all_warps if not warp.has_ended] if ended_slots.any() else all_warps
+    warps = list(with_polling_blocks([_move_to_poll(warp, code) for warp in resident], code))
+    return StuckWarps(shape.grid, shape.block, group_warps(warps, ended_warps, code), code, tuple(ended_warps))
 
 
 def _records(result: Result, record_map: RecordMap) -> NDArray[Any]:
@@ -105,30 +105,34 @@ def _records(result: Result, record_map: RecordMap) -> NDArray[Any]:
     return result.one_record(record_map, RECORDS[record_map])
 
 
-def _written(result: Result) -> NDArray[np.bool_]:
+def _written_slots(result: Result) -> NDArray[np.bool_]:
     """The slots that belong to a warp of the launch: shape (blocks, warps per block)."""
-    written = result.written_mask(RecordMap.WARP)
-    if written is None:
+    is_written = result.written_mask(RecordMap.WARP)
+    if is_written is None:
         raise TraceError(f"{result.path}: the file does not show which records were written")
-    return written[:, :, 0].astype(bool)
+    return is_written[:, :, 0].astype(bool)
 
 
 def _ended_slots(result: Result) -> NDArray[np.bool_]:
     """The slots of warps that had ended when the places were read; none if all warps of the launch had."""
-    lanes, written = _records(result, RecordMap.LANES), _written(result)
-    ended: NDArray[np.bool_] = (lanes["entered"] == lanes["left"]) & written
-    return np.zeros_like(ended) if np.array_equal(ended, written) else ended
+    lanes, is_written = _records(result, RecordMap.LANES), _written_slots(result)
+    has_ended: NDArray[np.bool_] = (lanes["entered"] == lanes["left"]) & is_written
+    return np.zeros_like(has_ended) if np.array_equal(has_ended, is_written) else has_ended
 
 
-def _with_polled_address(warp: StuckWarp, code: Synchronization) -> StuckWarp:
+def _move_to_poll(warp: StuckWarp, code: Synchronization) -> StuckWarp:
     """A warp in a loop around an atomic polls with it."""
-    if warp.place.kind != "loop" or warp.did is None or warp.did.line not in code.loops.get(warp.place.line, ()):
+    if (
+        warp.place.kind != "loop"
+        or warp.last_operation is None
+        or warp.last_operation.line not in code.loops.get(warp.place.line, ())
+    ):
         return warp
-    opcode, line = code.writes.get(warp.did.line, ""), warp.did.line
+    opcode, line = code.write_opcodes.get(warp.last_operation.line, ""), warp.last_operation.line
     if not opcode.startswith("atom"):
         return warp
     source = warp.place.source if line == warp.place.line else None
-    return replace(warp, place=WarpPlace(line, "flag", warp.did.address, None, opcode, source))
+    return replace(warp, place=WarpPlace(line, "flag", warp.last_operation.address, None, opcode, source))
 
 
 def with_polling_blocks(warps: Sequence[StuckWarp], code: Synchronization) -> Iterator[StuckWarp]:
@@ -137,11 +141,11 @@ def with_polling_blocks(warps: Sequence[StuckWarp], code: Synchronization) -> It
     """
     loops: dict[int, set[frozenset[int]]] = defaultdict(set)
     for warp in warps:
-        inside = innermost(code.loops, warp.place.line) if warp.place.kind == "barrier" else frozenset[int]()
-        loops[warp.block].add(inside)
+        loop_lines = innermost(code.loops, warp.place.line) if warp.place.kind == "barrier" else frozenset[int]()
+        loops[warp.block].add(loop_lines)
     for warp in warps:
         is_one_loop = len(loops[warp.block]) == 1
-        yield replace(warp, place=warp.polled) if is_one_loop and warp.polled is not None else warp
+        yield replace(warp, place=warp.polled_place) if is_one_loop and warp.polled_place is not None else warp
 
 
 class _Places:
@@ -160,7 +164,7 @@ class _Places:
             if point in POINT_KINDS or point in SASS_POINTS
         }
 
-    def at(self, line: int, address: int) -> WarpPlace:
+    def place_at(self, line: int, address: int) -> WarpPlace:
         """The place of a mark."""
         if line not in self._sites:
             return WarpPlace(line, "loop" if line else "entry")
@@ -171,17 +175,17 @@ class _Places:
             return WarpPlace(instruction.line, "loop", 0, None, opcode, source)
         if point in _WITHOUT_ADDRESS:
             address = 0
-        elif point == _NUMBERED:
+        elif point == _NUMBERED_BARRIER:
             address = self._code.barrier_numbers.get(instruction.line, 0)
         phase = address >> _PHASE_BIT if point in _WITH_PHASE else None
         kind = POINT_KINDS.get(point) or _SASS_KINDS.get(opcode.partition(".")[0], "loop")
         return WarpPlace(instruction.line, kind, address & _ADDRESS_MASK, phase, opcode, source)
 
-    def polled(self, line: int, barrier: int, address: int) -> WarpPlace | None:
+    def polled_place(self, line: int, barrier: int, address: int) -> WarpPlace | None:
         """The place at which a warp polled in the loop around its barrier, whose record keeps the address."""
-        is_kept = barrier in self._sites and self._sites[barrier][0] == _NUMBERED
-        inside = innermost(self._code.loops, barrier) if is_kept else frozenset[int]()
-        return self.at(line, address) if line in inside and line in self._sites else None
+        is_kept = barrier in self._sites and self._sites[barrier][0] == _NUMBERED_BARRIER
+        loop_lines = innermost(self._code.loops, barrier) if is_kept else frozenset[int]()
+        return self.place_at(line, address) if line in loop_lines and line in self._sites else None
 
     def _wait_of(self, line: int) -> int:
         """The place in whose innermost loop a line is the head, if it is the only one; else the line itself."""
@@ -194,31 +198,43 @@ class _Places:
         return waits[0] if len(waits) == 1 else line
 
 
-def _warps(result: Result, places: _Places) -> Iterator[StuckWarp]:
-    lanes, warps, at, took, did, saw = (_records(result, record_map) for record_map in RecordMap)
-    for slot in map(tuple, np.argwhere(_written(result)).tolist()):
-        last_at, last_took, last_did = (_mark(records[slot]) for records in (at, took, did))
-        is_released = last_took is not None and last_did is not None and last_did.address == last_took.address
-        line, address, arrived = (last_at.line, last_at.address, last_at.lanes) if last_at else (0, 0, 0)
-        place = places.at(line, address)
-        polled = places.polled(int(saw[slot]["line"]), line, address) if place.kind == "barrier" else None
+def _read_warps(result: Result, places: _Places) -> Iterator[StuckWarp]:
+    lanes, warps, place_records, lock_records, operation_records, value_records = (
+        _records(result, record_map) for record_map in RecordMap
+    )
+    for slot in map(tuple, np.argwhere(_written_slots(result)).tolist()):
+        place_mark, lock_mark, operation_mark = (
+            _mark(records[slot]) for records in (place_records, lock_records, operation_records)
+        )
+        is_released = (
+            lock_mark is not None and operation_mark is not None and operation_mark.address == lock_mark.address
+        )
+        line, address, arrived_lanes = (
+            (place_mark.line, place_mark.address, place_mark.lanes) if place_mark else (0, 0, 0)
+        )
+        place = places.place_at(line, address)
+        polled = (
+            places.polled_place(int(value_records[slot]["line"]), line, address) if place.kind == "barrier" else None
+        )
         yield StuckWarp(
             block=int(warps[slot]["block"]),
             warp=slot[1],
             place=place,
-            lanes=arrived,
-            took=None if is_released else last_took,
-            did=last_did,
-            saw=int(saw[slot]["value"]) if polled is not None or _reads_value(place, saw[slot]) else None,
-            on_gpu=(int(lanes[slot]["entered"]) - int(lanes[slot]["left"])) % _COUNTER_PERIOD,
-            polled=polled,
+            lanes=arrived_lanes,
+            held_lock=None if is_released else lock_mark,
+            last_operation=operation_mark,
+            read_value=int(value_records[slot]["value"])
+            if polled is not None or _reads_value(place, value_records[slot])
+            else None,
+            lanes_on_gpu=(int(lanes[slot]["entered"]) - int(lanes[slot]["left"])) % _COUNTER_PERIOD,
+            polled_place=polled,
         )
 
 
-def _reads_value(place: WarpPlace, saw: np.void) -> bool:
+def _reads_value(place: WarpPlace, value_record: np.void) -> bool:
     """Return whether the value that a warp read last is of its place. In SASS, no value is recorded."""
-    reads = place.kind in ("flag", "shared flag", "lock") and not isinstance(place.line, Offset)
-    return reads and int(saw["line"]) == place.line
+    has_value = place.kind in ("flag", "shared flag", "lock") and not isinstance(place.line, Offset)
+    return has_value and int(value_record["line"]) == place.line
 
 
 def _mark(record: np.void) -> Mark | None:

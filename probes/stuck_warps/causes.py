@@ -44,10 +44,14 @@ def likely_cause(stuck: StuckWarps) -> Cause | None:
         _endless_loop, _own_lock, _held_lock, _grid_barrier, _mbarrier, shared_flag, _missing_warps, free_lock,
         written_flag, unwritten_flag,
     )  # fmt: skip
-    first = [group for group in stuck.groups if not _waits_for_polls(group)]
-    last = [group for group in stuck.groups if _waits_for_polls(group)]
+    direct_groups = [group for group in stuck.groups if not _waits_for_polls(group)]
+    dependent_groups = [group for group in stuck.groups if _waits_for_polls(group)]
     causes = (
-        cause for groups in (first, last) for search in searches for group in groups for cause in search(stuck, group)
+        cause
+        for groups in (direct_groups, dependent_groups)
+        for search in searches
+        for group in groups
+        for cause in search(stuck, group)
     )
     loops = (cause for group in stuck.groups for cause in _loop(stuck, group))
     return next(chain(causes, loops), None)
@@ -55,12 +59,12 @@ def likely_cause(stuck: StuckWarps) -> Cause | None:
 
 def _waits_for_polls(group: PlaceGroup) -> bool:
     kinds = {"flag", "shared flag", "lock", "mbarrier"} if group.place.kind == "barrier" else {"flag", "lock"}
-    return any(warp.place.kind in kinds for warp in group.missing)
+    return any(warp.place.kind in kinds for warp in group.missing_warps)
 
 
 def _endless_loop(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     """Warps are in a loop that no branch leaves: the compiler has moved what ends it out of the loop."""
-    if group.place.line not in stuck.code.endless:
+    if group.place.line not in stuck.code.endless_loops:
         return
     warps = f"{units.counted(len(group.warps), 'warp')} {'is' if len(group.warps) == 1 else 'are'}"
     yield Cause(
@@ -77,12 +81,12 @@ def _own_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if group.place.kind != "lock":
         return
     for warp in group.warps:
-        if warp.took is not None and warp.took.address == group.place.address:
-            holders = lanes_text(warp.took.lanes)
+        if warp.held_lock is not None and warp.held_lock.address == group.place.address:
+            holders = lanes_text(warp.held_lock.lanes)
             yield Cause(
                 "lock-held-by-own-warp",
                 f"{stuck.warp_text(warp)} tries at {group.place.text} to take lock {group.place.address:#x};"
-                f" {holders} of the same warp took this lock at PTX:{warp.took.line} and did not release the lock",
+                f" {holders} of the same warp took this lock at PTX:{warp.held_lock.line} and did not release the lock",
                 "release the lock in the branch that takes the lock, before lanes of the warp wait for each other; or"
                 " let only one lane of each warp take the lock",
                 warp,
@@ -96,18 +100,20 @@ def _held_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     holders = _lock_holders(stuck, group.place.address)
     if not holders:
         return
-    named = [
-        f"{stuck.warp_text(holder)} took {f'lock {took.address:#x}' if number else 'it'} at PTX:{took.line}"
-        f" and {_wants_text(holder)}"
-        for number, (holder, took) in enumerate(holders)
+    holder_texts = [
+        f"{stuck.warp_text(holder)} took {f'lock {lock.address:#x}' if number else 'it'} at PTX:{lock.line}"
+        f" and {_holder_state_text(holder)}"
+        for number, (holder, lock) in enumerate(holders)
     ]
-    last, _ = holders[-1]
-    in_cycle = last.place.kind == "lock" and any(took.address == last.place.address for _, took in holders)
+    last_holder, _ = holders[-1]
+    in_cycle = last_holder.place.kind == "lock" and any(
+        lock.address == last_holder.place.address for _, lock in holders
+    )
     cycle = f"; these {len(holders)} warps wait for each other" if in_cycle and len(holders) > 1 else ""
     yield Cause(
         "lock-not-released",
         f"lock {group.place.address:#x} is wanted by {units.counted(len(group.warps), 'warp')} at"
-        f" {group.place.text}; {'; '.join(named)}{cycle}",
+        f" {group.place.text}; {'; '.join(holder_texts)}{cycle}",
         "release each lock on every path, and take several locks always in the same order",
         holders[0][0],
     )
@@ -118,18 +124,18 @@ def _lock_holders(stuck: StuckWarps, address: int) -> list[tuple[StuckWarp, Mark
     holders: list[tuple[StuckWarp, Mark]] = []
     while len(holders) < _MAX_HOLDERS:
         holder = stuck.holder(address)
-        if holder is None or holder.took is None or any(holder is known for known, _ in holders):
+        if holder is None or holder.held_lock is None or any(holder is previous for previous, _ in holders):
             break
-        holders.append((holder, holder.took))
+        holders.append((holder, holder.held_lock))
         if holder.place.kind != "lock":
             break
         address = holder.place.address
     return holders
 
 
-def _wants_text(warp: StuckWarp) -> str:
-    wants = f"wants lock {warp.place.address:#x}" if warp.place.kind == "lock" else "is"
-    return f"{wants} {warp.place.at_text}"
+def _holder_state_text(warp: StuckWarp) -> str:
+    state_text = f"wants lock {warp.place.address:#x}" if warp.place.kind == "lock" else "is"
+    return f"{state_text} {warp.place.at_text}"
 
 
 def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -141,15 +147,15 @@ def _grid_barrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
         or stuck.blocks_ended > stuck.blocks
     ):
         return
-    if stuck.code.is_known and not stuck.code.writes and not stuck.code.has_plain_stores:
+    if stuck.code.is_known and not stuck.code.write_opcodes and not stuck.code.has_plain_stores:
         return
-    waiting = len({warp.block for warp in stuck.warps if warp.place.line == group.place.line})
+    waiting_blocks = len({warp.block for warp in stuck.warps if warp.place.line == group.place.line})
     yield Cause(
         "grid-does-not-fit",
         f"{units.count(stuck.blocks)} of {units.counted(stuck.grid_blocks, 'block')}"
         f" {'is on the GPU and does' if stuck.blocks == 1 else 'are on the GPU and do'} not end, so"
         f" {units.counted(stuck.blocks_not_started, 'block')} cannot start;"
-        f" {units.count(waiting)} {'waits' if waiting == 1 else 'wait'} at {group.place.text}",
+        f" {units.count(waiting_blocks)} {'waits' if waiting_blocks == 1 else 'wait'} at {group.place.text}",
         "launch no more blocks than fit (cuOccupancyMaxActiveBlocksPerMultiprocessor times SMs), or launch"
         " cooperatively: the driver then refuses larger grids",
         group.warps[0],
@@ -164,25 +170,27 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     warp = group.warps[0]
     if isinstance(place.line, Offset):
         text = f"an mbarrier at {place.text} expects more arrivals than it got, or bytes that no copy wrote"
-        yield Cause("mbarrier-count", text + _absent(stuck, group, warp.block), _COUNT_ADVICE, warp)
+        yield Cause("mbarrier-count", text + _absent_warps_text(stuck, group, warp.block), _COUNT_ADVICE, warp)
         return
-    arrived, init = stuck.arrived(place, warp.block), stuck.code.init_of(place.line)
-    unknown = stuck.threads_unknown(warp.block)
-    gone = f"; arrivals of {units.counted(unknown, 'thread')} that ended are not known" if unknown else ""
-    came = f"{_arrivals_text(arrived, warp.block)}{_absent(stuck, group, warp.block)}{gone}"
+    arrivals, init = stuck.arrivals_at(place, warp.block), stuck.code.init_of(place.line)
+    unknown_threads = stuck.threads_unknown(warp.block)
+    ended_text = (
+        f"; arrivals of {units.counted(unknown_threads, 'thread')} that ended are not known" if unknown_threads else ""
+    )
+    arrival_text = f"{_arrivals_text(arrivals, warp.block)}{_absent_warps_text(stuck, group, warp.block)}{ended_text}"
     phase = "" if place.phase is None else f", phase {place.phase}"
     name = stuck.code.name_of(place.line)
     address = f"{name} ({place.address:#x})" if name else f"{place.address:#x}"
-    known = f"mbarrier {address} at {place.text}{phase}"
+    barrier_text = f"mbarrier {address} at {place.text}{phase}"
     count = None if init is None else init.count
-    if count is None or arrived.count is None or arrived.count != count:
-        text = f"{known}: {_expected_text(stuck, init)}{came}"
-        yield Cause("mbarrier-count", text, _count_advice(stuck, group, init, arrived), warp)
-    elif stuck.code.expects:
+    if count is None or arrivals.count is None or arrivals.count != count:
+        text = f"{barrier_text}: {_expected_text(stuck, init)}{arrival_text}"
+        yield Cause("mbarrier-count", text, _count_advice(stuck, group, init, arrivals), warp)
+    elif stuck.code.expect_tx_lines:
         yield Cause(
             "mbarrier-bytes",
-            f"{known}: {came}. The number of arrivals is right, so bytes of copies are missing"
-            f" (expect_tx PTX:{stuck.code.expects[0]})",
+            f"{barrier_text}: {arrival_text}. The number of arrivals is right, so bytes of copies are missing"
+            f" (expect_tx PTX:{stuck.code.expect_tx_lines[0]})",
             "compare the bytes of each expect_tx with the bytes of its copies, and check that these copies are"
             " executed",
             warp,
@@ -190,7 +198,7 @@ def _mbarrier(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     else:
         yield Cause(
             "mbarrier-phase",
-            f"{known}: {came}. The number of arrivals is right, but warps wait for another phase",
+            f"{barrier_text}: {arrival_text}. The number of arrivals is right, but warps wait for another phase",
             "check the parity of each wait, and check that all threads arrive again in each phase",
             warp,
         )
@@ -202,63 +210,63 @@ def _expected_text(stuck: StuckWarps, init: Init | None) -> str:
     counts = sorted({init.count for init in inits if init.count is not None})
     if not inits:
         return ""
-    where = f"({stuck.code.line_text(inits[0].line, 'mbarrier.init')}{', …' if len(inits) > 1 else ''})"
+    position = f"({stuck.code.line_text(inits[0].line, 'mbarrier.init')}{', …' if len(inits) > 1 else ''})"
     if not counts or any(init.count is None for init in inits):
-        return f"it expects a number of arrivals that is computed at run time {where}; "
-    *smaller, largest = (units.count(count) for count in counts)
-    text = f"{', '.join(smaller)} or {largest}" if smaller else largest
-    return f"it expects {text} {'arrival' if counts[-1] == 1 else 'arrivals'} {where}; "
+        return f"it expects a number of arrivals that is computed at run time {position}; "
+    *other_counts, max_count = (units.count(count) for count in counts)
+    text = f"{', '.join(other_counts)} or {max_count}" if other_counts else max_count
+    return f"it expects {text} {'arrival' if counts[-1] == 1 else 'arrivals'} {position}; "
 
 
-def _arrivals_text(arrived: Arrivals, block: int) -> str:
+def _arrivals_text(arrivals: Arrivals, block: int) -> str:
     """``block 0 made 33 arrivals (warp 0; warp 1 with lane 0)``: the last arrivals of its warps."""
-    if not arrived.marks:
+    if not arrivals.marks:
         return f"no warp of block {block} has its last recorded arrival at this mbarrier"
     by_lanes: dict[int, list[int]] = {}
-    for number, mark in arrived.marks.items():
+    for number, mark in arrivals.marks.items():
         by_lanes.setdefault(mark.lanes, []).append(number)
     texts = [
         warps_text(numbers) + ("" if lanes == ALL_LANES else f" with {lanes_text(lanes)}")
         for lanes, numbers in by_lanes.items()
     ]
     warps = "; ".join(texts[:_MAX_NAMED]) + ("; …" if len(texts) > _MAX_NAMED else "")
-    if arrived.count is None:
-        threads = units.counted(arrived.threads, "thread")
+    if arrivals.count is None:
+        threads = units.counted(arrivals.threads, "thread")
         return (
             f"{threads} of block {block} arrived ({warps}); the kernel computes the number of these arrivals at run"
             " time"
         )
-    return f"block {block} made {units.counted(arrived.count, 'arrival')} ({warps})"
+    return f"block {block} made {units.counted(arrivals.count, 'arrival')} ({warps})"
 
 
-def _count_advice(stuck: StuckWarps, group: PlaceGroup, init: Init | None, arrived: Arrivals) -> str:
+def _count_advice(stuck: StuckWarps, group: PlaceGroup, init: Init | None, arrivals: Arrivals) -> str:
     count = None if init is None else init.count
-    if init is None or count is None or not arrived.count:
+    if init is None or count is None or not arrivals.count:
         return _COUNT_ADVICE
     init_text = stuck.code.line_text(init.line, "mbarrier.init")
-    change = f"initialize the mbarrier with {arrived.count} instead of {count} at {init_text}"
-    if arrived.count > count:
+    change = f"initialize the mbarrier with {arrivals.count} instead of {count} at {init_text}"
+    if arrivals.count > count:
         return f"{change}: if more threads arrive than the mbarrier expects, phases end too early"
     block = group.warps[0].block
-    absent = [other.warp for other in group.missing if other.block == block and other.warp not in arrived.marks]
-    more = f"{count - arrived.count} more {'thread' if count - arrived.count == 1 else 'threads'}"
-    return f"let {units.numbered('warp', absent) if absent else more} arrive in each phase, or {change}"
+    absent = [warp.warp for warp in group.missing_warps if warp.block == block and warp.warp not in arrivals.marks]
+    missing_text = f"{count - arrivals.count} more {'thread' if count - arrivals.count == 1 else 'threads'}"
+    return f"let {units.numbered('warp', absent) if absent else missing_text} arrive in each phase, or {change}"
 
 
-def _absent(stuck: StuckWarps, group: PlaceGroup, block: int) -> str:
+def _absent_warps_text(stuck: StuckWarps, group: PlaceGroup, block: int) -> str:
     """``; warps 2-3 are at bar.sync PTX:31; warp 0 ended at exit PTX:70``: warps that do not wait there."""
     by_place: dict[str, list[int]] = {}
-    for warp in group.missing:
+    for warp in group.missing_warps:
         if warp.block == block:
-            by_place.setdefault(stuck.where(warp), []).append(warp.warp)
+            by_place.setdefault(stuck.position_text(warp), []).append(warp.warp)
     texts = [
-        f"; {units.numbered('warp', numbers)} {where if where.startswith('ended') else f'{_are(numbers)} {where}'}"
-        for where, numbers in by_place.items()
+        f"; {units.numbered('warp', numbers)} {'' if place.startswith('ended') else f'{_is_or_are(numbers)} '}{place}"
+        for place, numbers in by_place.items()
     ]
     return "".join(texts[:_MAX_NAMED]) + ("; …" if len(texts) > _MAX_NAMED else "")
 
 
-def _are(numbers: Sequence[int]) -> str:
+def _is_or_are(numbers: Sequence[int]) -> str:
     return "is" if len(numbers) == 1 else "are"
 
 
@@ -268,23 +276,32 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if place.kind not in ("barrier", "warp barrier"):
         return
     warp = next((warp for warp in group.warps if warp.lanes_away), group.warps[0])
-    arrived = sum(other.block == warp.block for other in group.warps)
+    arrived_count = sum(candidate.block == warp.block for candidate in group.warps)
     if place.kind == "warp barrier":
         waits, advice = _lanes_awaited(stuck, warp)
     elif place.opcode.startswith(_CLUSTER_BARRIERS):
         waits, advice = _blocks_awaited(stuck, group)
     elif place.line in stuck.code.barriers:
-        waits, advice = _threads_awaited(stuck, group, warp, arrived)
+        waits, advice = _threads_awaited(stuck, group, warp, arrived_count)
     else:
         # In SASS, the number of threads of a barrier is not known.
         threads = "threads" if isinstance(place.line, Offset) else "all threads"
-        waits = f"{threads} of block {warp.block}: {_arrived_text(stuck, group, warp, arrived)}"
+        waits = f"{threads} of block {warp.block}: {_arrived_text(stuck, group, warp, arrived_count)}"
         advice = "let all threads of the barrier reach the barrier, e.g. move the barrier out of branches"
-    looping = next((other for other in group.missing if other.block == warp.block and other.place.kind == "loop"), None)
-    if looping is not None and not looping.has_ended:
-        advice = f"check the condition that ends the loop at {looping.place.text}; if the condition is right, {advice}"
-    if warp.lanes_away and place.kind == "barrier" and arrived == stuck.warps_per_block:
-        waits += _lanes_away(stuck, warp)
+    looping_warp = next(
+        (
+            candidate
+            for candidate in group.missing_warps
+            if candidate.block == warp.block and candidate.place.kind == "loop"
+        ),
+        None,
+    )
+    if looping_warp is not None and not looping_warp.has_ended:
+        advice = (
+            f"check the condition that ends the loop at {looping_warp.place.text}; if the condition is right, {advice}"
+        )
+    if warp.lanes_away and place.kind == "barrier" and arrived_count == stuck.warps_per_block:
+        waits += _missing_lanes_text(stuck, warp)
         advice = (
             "let all lanes of a warp reach the barriers of the block, and let all lanes of a mask reach the shfl, vote"
             " or __syncwarp with this mask"
@@ -292,14 +309,14 @@ def _missing_warps(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     yield Cause("barrier-not-reached", f"{place.text} waits for {waits}", advice, warp)
 
 
-def _arrived_text(stuck: StuckWarps, group: PlaceGroup, warp: StuckWarp, arrived: int) -> str:
+def _arrived_text(stuck: StuckWarps, group: PlaceGroup, warp: StuckWarp, arrived_count: int) -> str:
     """``2 of 4 warps arrived; warp 2 is at PTX:31; 1 warp ended``: the warps of a warp's block."""
-    elsewhere = sum(other.block == warp.block for other in stuck.warps) - arrived
-    named_ended = sum(other.block == warp.block and other.has_ended for other in group.missing)
-    ended = stuck.warps_per_block - arrived - elsewhere - named_ended
+    elsewhere_count = sum(candidate.block == warp.block for candidate in stuck.warps) - arrived_count
+    named_count = sum(candidate.block == warp.block and candidate.has_ended for candidate in group.missing_warps)
+    ended_count = stuck.warps_per_block - arrived_count - elsewhere_count - named_count
     warps = units.counted(stuck.warps_per_block, "warp")
-    ended_text = f"; {units.counted(ended, 'warp')} ended" if ended > 0 else ""
-    return f"{arrived} of {warps} arrived{_absent(stuck, group, warp.block)}{ended_text}"
+    ended_text = f"; {units.counted(ended_count, 'warp')} ended" if ended_count > 0 else ""
+    return f"{arrived_count} of {warps} arrived{_absent_warps_text(stuck, group, warp.block)}{ended_text}"
 
 
 def _lanes_awaited(stuck: StuckWarps, warp: StuckWarp) -> tuple[str, str]:
@@ -311,15 +328,17 @@ def _lanes_awaited(stuck: StuckWarps, warp: StuckWarp) -> tuple[str, str]:
 
 def _blocks_awaited(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
     """Return what a barrier of a cluster waits for, and advice."""
-    waiting = f"the waiting warps are in {units.counted(len(group.blocks), 'block')}{warps_elsewhere(stuck, group)}"
+    waiting_text = (
+        f"the waiting warps are in {units.counted(len(group.blocks), 'block')}{warps_elsewhere(stuck, group)}"
+    )
     advice = "let all threads of all blocks of a cluster arrive, even threads that have nothing to do"
-    return f"all blocks of the cluster: {waiting}", advice
+    return f"all blocks of the cluster: {waiting_text}", advice
 
 
-def _threads_awaited(stuck: StuckWarps, group: PlaceGroup, warp: StuckWarp, arrived: int) -> tuple[str, str]:
+def _threads_awaited(stuck: StuckWarps, group: PlaceGroup, warp: StuckWarp, arrived_count: int) -> tuple[str, str]:
     """Return what a barrier with a number of threads waits for, and advice."""
     count = stuck.code.barriers[group.place.line]
-    warps = _arrived_text(stuck, group, warp, arrived)
+    warps = _arrived_text(stuck, group, warp, arrived_count)
     if count is None:
         waits = f"a number of threads of block {warp.block} that is computed at run time: {warps}"
     else:
@@ -327,26 +346,28 @@ def _threads_awaited(stuck: StuckWarps, group: PlaceGroup, warp: StuckWarp, arri
     numbers = (None, group.place.address)
     arrivals = [line for line in stuck.code.barrier_arrival_opcodes if stuck.code.barrier_numbers.get(line) in numbers]
     if arrivals:
-        where = stuck.code.line_text(arrivals[0], stuck.code.barrier_arrival_opcodes[arrivals[0]])
-        waits += f"; arrivals at {where} are not recorded"
-    threads = arrived * WARP_SIZE
+        position = stuck.code.line_text(arrivals[0], stuck.code.barrier_arrival_opcodes[arrivals[0]])
+        waits += f"; arrivals at {position} are not recorded"
+    threads = arrived_count * WARP_SIZE
     if arrivals or count is None or threads >= count:
         return waits, (
             "count the threads that arrive at the barrier, and let all of them pass this number to the barrier"
         )
-    absent = [other.warp for other in group.missing if other.block == warp.block]
-    late = warps_text(absent) if absent else f"{count - threads} more threads"
-    advice = f"let {late} arrive, or let all threads that arrive pass {threads} instead of {count} to the barrier"
+    absent = [missing_warp.warp for missing_warp in group.missing_warps if missing_warp.block == warp.block]
+    missing_text = warps_text(absent) if absent else f"{count - threads} more threads"
+    advice = (
+        f"let {missing_text} arrive, or let all threads that arrive pass {threads} instead of {count} to the barrier"
+    )
     return waits, advice
 
 
-def _lanes_away(stuck: StuckWarps, warp: StuckWarp) -> str:
+def _missing_lanes_text(stuck: StuckWarps, warp: StuckWarp) -> str:
     """``; warp 0 came with lanes 16-31, its 16 others may wait at shfl.sync.idx.b32 PTX:20``."""
     places = missing_lanes_at(stuck, [warp])
     elsewhere = "is elsewhere" if warp.lanes_away == 1 else "are elsewhere"
-    where = waits_text(places) if places else elsewhere
-    came = f"warp {warp.warp} arrived with {lanes_text(warp.lanes)}"
-    return f"; {came}, its {units.counted(warp.lanes_away, 'other lane')} {where}"
+    place = waits_text(places) if places else elsewhere
+    arrival_text = f"warp {warp.warp} arrived with {lanes_text(warp.lanes)}"
+    return f"; {arrival_text}, its {units.counted(warp.lanes_away, 'other lane')} {place}"
 
 
 def _loop(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:

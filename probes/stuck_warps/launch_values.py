@@ -39,9 +39,9 @@ class Pointer(NamedTuple):
     base: str
     offset: int | None
 
-    def moved(self, by: int | None) -> Pointer:
-        """Return the address ``by`` bytes behind; None: an unknown number."""
-        return Pointer(self.base, None if by is None or self.offset is None else self.offset + by)
+    def add_offset(self, distance: int | None) -> Pointer:
+        """Return the address ``distance`` bytes behind; None: an unknown number."""
+        return Pointer(self.base, None if distance is None or self.offset is None else self.offset + distance)
 
 
 class LaunchValues:
@@ -53,14 +53,14 @@ class LaunchValues:
         self._sizes = {
             (name, axis): size for name, shape in shapes.items() for axis, size in zip("xyz", shape or (), strict=False)
         }
-        self._known: dict[str, Value | None] = {}
+        self._values: dict[str, Value | None] = {}
         self._pointers: dict[str, Pointer | None] = {}
         self._writers: dict[str, list[Instruction]] = {}
         for instruction in instructions_in(function.body or ()):
-            for name in operand_registers(_results(instruction)):
+            for name in operand_registers(_result_operands(instruction)):
                 self._writers.setdefault(name, []).append(instruction)
 
-    def of(self, operand: Operand, depth: int = 0) -> Value | None:
+    def value_of(self, operand: Operand, depth: int = 0) -> Value | None:
         """Return the value of an operand; None if it is unknown, or not always the same."""
         match operand:
             case Immediate(text="WARP_SZ"):
@@ -71,8 +71,8 @@ class LaunchValues:
             case Symbol(name=name, offset=offset):
                 return Value(offset, name)
             case Sum(base=base, offset=offset) | Memory(base=base, offset=offset, coordinates=()) if base is not None:
-                at = self.of(base, depth)
-                return None if at is None else Value(at.number + offset, at.symbol)
+                base_value = self.value_of(base, depth)
+                return None if base_value is None else Value(base_value.number + offset, base_value.symbol)
             case Register(name=name, selector=selector) if (name, selector) in self._sizes:
                 return Value(self._sizes[name, selector])
             case Register(name=name, selector=""):
@@ -81,7 +81,7 @@ class LaunchValues:
 
     def number(self, operand: Operand) -> int | None:
         """Return the value of an operand if it is a number."""
-        value = self.of(operand)
+        value = self.value_of(operand)
         return value.number if value is not None and not value.symbol else None
 
     def pointer(self, operand: Operand, depth: int = 0) -> Pointer | None:
@@ -90,8 +90,8 @@ class LaunchValues:
             case Symbol(name=name, offset=offset):
                 return Pointer(name, offset)
             case Sum(base=base, offset=offset) | Memory(base=base, offset=offset, coordinates=()) if base is not None:
-                at = self.pointer(base, depth)
-                return None if at is None else at.moved(offset)
+                base_pointer = self.pointer(base, depth)
+                return None if base_pointer is None else base_pointer.add_offset(offset)
             case Register(name=name, selector="") if len(self._writers.get(name, ())) == 1 and depth < _MAX_DEPTH:
                 if name not in self._pointers:
                     self._pointers[name] = self._pointer_computed(self._writers[name][0], depth + 1)
@@ -102,33 +102,35 @@ class LaunchValues:
         if writer.predicate is not None:
             return None
         if writer.opcode == "ld" and "param" in writer.modifiers:
-            at = self.pointer(writer.operands[1], depth) if self._is_kernel else None
-            return None if at is None else Pointer(f"{at.base}+{at.offset}", 0)
+            pointer = self.pointer(writer.operands[1], depth) if self._is_kernel else None
+            return None if pointer is None else Pointer(f"{pointer.base}+{pointer.offset}", 0)
         inputs = writer.operands[3:] if writer.opcode == "mad" else writer.operands[1:]
         if writer.opcode not in (*_COPIES, "add", "mad"):
             return None
         pointers = [
-            (number, at) for number, operand in enumerate(inputs) if (at := self.pointer(operand, depth)) is not None
+            (number, pointer)
+            for number, operand in enumerate(inputs)
+            if (pointer := self.pointer(operand, depth)) is not None
         ]
         if len(pointers) != 1:
             return None
-        ((number, at),) = pointers
+        ((number, pointer),) = pointers
         if writer.opcode == "mad":
-            return at.moved(None)  # by a product, which is not followed
-        added = [self.number(other) for place, other in enumerate(inputs) if place != number]
-        return at.moved(added[0] if added else 0)
+            return pointer.add_offset(None)  # by a product, which is not followed
+        offsets = [self.number(addend) for index, addend in enumerate(inputs) if index != number]
+        return pointer.add_offset(offsets[0] if offsets else 0)
 
     def _in_register(self, name: str, depth: int) -> Value | None:
-        if name not in self._known:
-            self._known[name] = None  # ends the recursion at a register that is computed from itself
+        if name not in self._values:
+            self._values[name] = None  # ends the recursion at a register that is computed from itself
             values = {self._computed(writer, depth) for writer in self._writers.get(name, ())}
-            self._known[name] = values.pop() if len(values) == 1 else None
-        return self._known[name]
+            self._values[name] = values.pop() if len(values) == 1 else None
+        return self._values[name]
 
     def _computed(self, writer: Instruction, depth: int) -> Value | None:
         if writer.predicate is not None or depth > _MAX_DEPTH or not isinstance(writer.operands[0], Register):
             return None
-        values = [self.of(operand, depth) for operand in writer.operands[1:]]
+        values = [self.value_of(operand, depth) for operand in writer.operands[1:]]
         is_low = "hi" not in writer.modifiers
         match writer.opcode, values:
             case opcode, [Value() as copied] if opcode in _COPIES:
@@ -143,6 +145,6 @@ class LaunchValues:
         return None
 
 
-def _results(instruction: Instruction) -> Sequence[Operand]:
+def _result_operands(instruction: Instruction) -> Sequence[Operand]:
     """Return the operand that an instruction writes; none if it writes memory."""
     return [operand for operand in instruction.operands[:1] if not isinstance(operand, Memory)]

@@ -63,41 +63,41 @@ class WarpPlace:
 class StuckWarp:
     """A warp: its linear block, its number in that, the lanes that came to its place last, and what it did before.
 
-    ``took`` is the lock that it took last, unless it gave it back as the last thing that it did. ``saw`` is the value
-    that it read last at its place, where that polls. ``on_gpu`` counts its lanes that have not ended.
-    ``polled`` is where it polled last in the loop around its barrier. A warp that has ended keeps its last place.
+    ``held_lock`` is the lock that it took last, unless its ``last_operation`` released it. ``read_value`` is the value
+    that it read last at its place, where that polls. ``lanes_on_gpu`` counts its lanes that have not ended.
+    ``polled_place`` is where it polled last in the loop around its barrier. A warp that has ended keeps its last place.
     """
 
     block: int
     warp: int
     place: WarpPlace
     lanes: int
-    took: Mark | None
-    did: Mark | None
-    saw: int | None = None
-    on_gpu: int = WARP_SIZE
-    polled: WarpPlace | None = None
+    held_lock: Mark | None
+    last_operation: Mark | None
+    read_value: int | None = None
+    lanes_on_gpu: int = WARP_SIZE
+    polled_place: WarpPlace | None = None
 
     @property
     def has_ended(self) -> bool:
         """True if it has no lane on the GPU."""
-        return not self.on_gpu
+        return not self.lanes_on_gpu
 
     @property
     def lanes_away(self) -> int:
         """Lanes that have not ended, and did not come to the warp's place."""
-        return max(self.on_gpu - self.lanes.bit_count(), 0)
+        return max(self.lanes_on_gpu - self.lanes.bit_count(), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceGroup:
-    """The warps at one place. ``missing`` are the other warps of their blocks that are on the GPU, by place, then those
-    that ended, if the place counts them.
+    """The warps at one place. ``missing_warps`` are the other warps of their blocks that are on the GPU, by place, then
+    those that ended, if the place counts them.
     """
 
     place: WarpPlace
     warps: tuple[StuckWarp, ...]
-    missing: tuple[StuckWarp, ...] = ()
+    missing_warps: tuple[StuckWarp, ...] = ()
 
     @property
     def blocks(self) -> tuple[int, ...]:
@@ -118,14 +118,14 @@ class Arrivals:
 class StuckWarps:
     """The warps of a launch while it did not end, and what the code of the kernel says of its synchronization.
 
-    ``ended``: warps that have ended, where no other warp has taken their slot on the GPU since.
+    ``ended_warps``: warps that have ended, where no other warp has taken their slot on the GPU since.
     """
 
     grid: Dim3
     block: Dim3
     groups: tuple[PlaceGroup, ...]
     code: Synchronization = field(default_factory=Synchronization)
-    ended: tuple[StuckWarp, ...] = ()
+    ended_warps: tuple[StuckWarp, ...] = ()
 
     @property
     def warps(self) -> tuple[StuckWarp, ...]:
@@ -152,8 +152,8 @@ class StuckWarps:
     @property
     def blocks_not_started(self) -> int:
         """Blocks behind the last one that is known: blocks start in the order of their numbers."""
-        last = self.grid_blocks - 1
-        return last - max((warp.block for warp in (*self.warps, *self.ended)), default=last)
+        last_block = self.grid_blocks - 1
+        return last_block - max((warp.block for warp in (*self.warps, *self.ended_warps)), default=last_block)
 
     @property
     def blocks_ended(self) -> int:
@@ -168,24 +168,33 @@ class StuckWarps:
     def threads_unknown(self, block: int) -> int:
         """Threads of a block that have ended, in warps without a record."""
         x, y, z = self.block
-        ended = sum(min(WARP_SIZE, x * y * z - warp.warp * WARP_SIZE) for warp in self.ended if warp.block == block)
-        return x * y * z - ended - sum(warp.on_gpu for warp in self.warps if warp.block == block)
+        ended_threads = sum(
+            min(WARP_SIZE, x * y * z - warp.warp * WARP_SIZE) for warp in self.ended_warps if warp.block == block
+        )
+        return x * y * z - ended_threads - sum(warp.lanes_on_gpu for warp in self.warps if warp.block == block)
 
     def writers(self, place: WarpPlace) -> list[StuckWarp]:
         """The warps whose last write was to the address that a place polls, not those that poll by writing."""
         return [
             warp
             for warp in self.warps
-            if warp.did is not None and warp.did.address == place.address and warp.did.line != place.line
+            if warp.last_operation is not None
+            and warp.last_operation.address == place.address
+            and warp.last_operation.line != place.line
         ]
 
     def holder(self, address: int) -> StuckWarp | None:
         """The warp that took a lock last."""
-        return next((warp for warp in self.warps if warp.took is not None and warp.took.address == address), None)
+        return next(
+            (warp for warp in self.warps if warp.held_lock is not None and warp.held_lock.address == address), None
+        )
 
     def ended_holder(self, address: int) -> StuckWarp | None:
         """A warp that ended and had taken a lock last."""
-        return next((warp for warp in self.ended if warp.took is not None and warp.took.address == address), None)
+        return next(
+            (warp for warp in self.ended_warps if warp.held_lock is not None and warp.held_lock.address == address),
+            None,
+        )
 
     def warp_text(self, warp: StuckWarp) -> str:
         """``block 3 warp 1``, with the block's coordinates in a grid of more than one dimension."""
@@ -193,34 +202,34 @@ class StuckWarps:
         block = str(warp.block) if y * z == 1 else f"({index_text(index_in(warp.block, self.grid))})"
         return f"block {block} warp {warp.warp}"
 
-    def where(self, warp: StuckWarp) -> str:
+    def position_text(self, warp: StuckWarp) -> str:
         """``at`` the place of a warp; ``ended at exit PTX:70 tile.cu:31`` of one that ended, ``ended`` if there are
         several exits.
         """
-        if warp not in self.ended:
+        if warp not in self.ended_warps:
             return warp.place.at_text
         line = self.code.exits.get(warp.place.line)
         return "ended" if line is None else f"ended at {self.code.line_text(line, 'exit')}"
 
-    def arrived(self, place: WarpPlace, block: int) -> Arrivals:
+    def arrivals_at(self, place: WarpPlace, block: int) -> Arrivals:
         """The last arrivals of the warps of a block, if they were at an mbarrier."""
         marks = {
-            warp.warp: warp.did
+            warp.warp: warp.last_operation
             for warp in self.warps
-            if warp.block == block and warp.did is not None and warp.did.address == place.address
+            if warp.block == block and warp.last_operation is not None and warp.last_operation.address == place.address
         }
         counts = [self.code.mbarrier_arrival_counts.get(mark.line, 1) for mark in marks.values()]
         threads = sum(mark.lanes.bit_count() for mark in marks.values())
-        known = (
+        count_sum = (
             None
             if None in counts
             else sum(mark.lanes.bit_count() * (count or 0) for mark, count in zip(marks.values(), counts, strict=True))
         )
-        return Arrivals(known, threads, marks)
+        return Arrivals(count_sum, threads, marks)
 
 
 def group_warps(
-    warps: Sequence[StuckWarp], ended: Sequence[StuckWarp] = (), code: Synchronization | None = None
+    warps: Sequence[StuckWarp], ended_warps: Sequence[StuckWarp] = (), code: Synchronization | None = None
 ) -> tuple[PlaceGroup, ...]:
     """Group warps by place, those with most warps first."""
     counting_barriers = {} if code is None else code.barriers
@@ -230,13 +239,13 @@ def group_warps(
         by_place[warp.place].append(warp)
         by_block[warp.block].append(warp)
     groups = []
-    for place, at_place in by_place.items():
-        blocks = dict.fromkeys(warp.block for warp in at_place)
-        elsewhere = [warp for block in blocks for warp in by_block[block] if warp.place != place]
+    for place, place_warps in by_place.items():
+        blocks = dict.fromkeys(warp.block for warp in place_warps)
+        other_warps = [warp for block in blocks for warp in by_block[block] if warp.place != place]
         counts_ended = place.kind == "mbarrier" or place.line in counting_barriers
-        ended_there = [warp for warp in ended if warp.block in blocks] if counts_ended else []
-        missing = (*elsewhere, *ended_there) if place.kind in ("barrier", "mbarrier") else ()
-        groups.append(PlaceGroup(place, tuple(at_place), missing))
+        ended_missing = [warp for warp in ended_warps if warp.block in blocks] if counts_ended else []
+        missing_warps = (*other_warps, *ended_missing) if place.kind in ("barrier", "mbarrier") else ()
+        groups.append(PlaceGroup(place, tuple(place_warps), missing_warps))
     return tuple(sorted(groups, key=lambda group: -len(group.warps)))
 
 

@@ -32,13 +32,13 @@ class Cause:
     warp: StuckWarp
 
 
-def _polled(group: PlaceGroup, verb: str = "polled") -> str:
+def _polled_text(group: PlaceGroup, verb: str = "polled") -> str:
     """``0x7f00 (value 4) is polled by 4 warps at ld.acquire.u32 PTX:20``."""
-    values = {warp.saw for warp in group.warps}
+    values = {warp.read_value for warp in group.warps}
     value = values.pop() if len(values) == 1 else None
-    read = "" if value is None else f" (value {_number(value)})"
+    value_text = "" if value is None else f" (value {_number(value)})"
     warps = units.counted(len(group.warps), "warp")
-    return f"{group.place.address:#x}{read} is {verb} by {warps} at {group.place.text}"
+    return f"{group.place.address:#x}{value_text} is {verb} by {warps} at {group.place.text}"
 
 
 def _number(value: int) -> str:
@@ -50,20 +50,22 @@ def free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if group.place.kind != "lock" or isinstance(group.place.line, Offset):
         return
     holder = stuck.ended_holder(group.place.address)
-    if holder is not None and holder.took is not None:
-        where = f"which {stuck.warp_text(holder)} took at PTX:{holder.took.line} and did not release; this warp"
+    if holder is not None and holder.held_lock is not None:
+        holder_text = (
+            f"which {stuck.warp_text(holder)} took at PTX:{holder.held_lock.line} and did not release; this warp"
+        )
         yield Cause(
             "lock-not-free",
-            f"lock {_polled(group, 'wanted')}, {where} {stuck.where(holder)}",
+            f"lock {_polled_text(group, 'wanted')}, {holder_text} {stuck.position_text(holder)}",
             "release the lock on every path, also before an early return",
             group.warps[0],
         )
         return
-    reason, advice = _why_not_free(stuck, group)
+    reason, advice = _not_free_reason(stuck, group)
     yield Cause(
         "lock-not-free",
-        f"lock {_polled(group, 'wanted')}{_expected_text(stuck, group)}, and no warp on the GPU is known to hold it;"
-        f" {reason}",
+        f"lock {_polled_text(group, 'wanted')}{_expected_text(stuck, group)}, and no warp on the GPU is known to hold"
+        f" it; {reason}",
         f"{advice}release the lock on every path, and set the lock to its free value before the launch",
         group.warps[0],
     )
@@ -72,25 +74,29 @@ def free_lock(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
 def _expected_text(stuck: StuckWarps, group: PlaceGroup) -> str:
     """``, which expects 0``: the value with which a compare-and-swap compares."""
     access = stuck.code.accesses.get(group.place.line)
-    if access is None or access.expected is None:
+    if access is None or access.compare_value is None:
         return ""
-    return f", which expects {_number(access.expected % (1 << (64 if access.opcode.endswith('64') else 32)))}"
+    return f", which expects {_number(access.compare_value % (1 << (64 if access.opcode.endswith('64') else 32)))}"
 
 
-def _why_not_free(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
+def _not_free_reason(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
     """Return why no warp holds a lock that is not free, and the beginning of the advice."""
-    ended, (others, is_sure) = stuck.warps_ended, _other_writes(stuck, group.place.line)
-    if others:
-        gone = f"{units.counted(ended, 'warp')} ended; " if ended else ""
-        writers = [other for other in stuck.writers(group.place) if other.did is not None and other.did.line in others]
-        wrote = f"; {_writes_text(stuck, writers)}" if writers else ""
+    ended_count, (other_writes, is_sure) = stuck.warps_ended, _other_writes(stuck, group.place.line)
+    if other_writes:
+        ended_text = f"{units.counted(ended_count, 'warp')} ended; " if ended_count else ""
+        writers = [
+            warp
+            for warp in stuck.writers(group.place)
+            if warp.last_operation is not None and warp.last_operation.line in other_writes
+        ]
+        writers_text = f"; {_writes_text(stuck, writers)}" if writers else ""
         return (
-            f"{gone}this kernel also writes through the same pointer at {_places_text(others)}, and such a"
-            f" write may have changed the value of the lock{wrote}",
+            f"{ended_text}this kernel also writes through the same pointer at {_places_text(other_writes)}, and such a"
+            f" write may have changed the value of the lock{writers_text}",
             "compare the value that the lock expects with the values that the other writes store; ",
         )
-    if ended:
-        return f"{units.counted(ended, 'warp')} ended, perhaps without releasing the lock", ""
+    if ended_count:
+        return f"{units.counted(ended_count, 'warp')} ended, perhaps without releasing the lock", ""
     if is_sure:
         reason = "so the lock was not free before the launch, or its holder has since taken another lock"
     else:
@@ -107,13 +113,19 @@ def _other_writes(stuck: StuckWarps, line: int) -> tuple[dict[int, str], bool]:
     """
     code = stuck.code
     lock = code.accesses.get(line)
-    writes = (
+    changes = (
         {}
         if lock is None
-        else {at: access for at, access in code.accesses.items() if access.changes(lock) and at != line}
+        else {
+            access_line: access
+            for access_line, access in code.accesses.items()
+            if access.changes(lock) and access_line != line
+        }
     )
-    through = {at: code.through_same_pointer(line, at) for at in writes}
-    return {at: writes[at].opcode for at, is_same in through.items() if is_same}, None not in through.values()
+    same_pointer = {access_line: code.use_same_pointer(line, access_line) for access_line in changes}
+    return {
+        access_line: changes[access_line].opcode for access_line, is_same in same_pointer.items() if is_same
+    }, None not in same_pointer.values()
 
 
 def written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -122,50 +134,51 @@ def written_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     writers = stuck.writers(group.place) if is_polled else []
     if not writers:
         return
-    last = _last_stores(stuck, group, writers)
-    if last is not None:
-        yield last
-    wrote = {warp.block for warp in writers}
-    absent = [other for other in stuck.warps if other.block not in wrote]
-    ended = stuck.blocks_ended
+    stores_cause = _last_stores_cause(stuck, group, writers)
+    if stores_cause is not None:
+        yield stores_cause
+    writer_blocks = {warp.block for warp in writers}
+    absent = [candidate for candidate in stuck.warps if candidate.block not in writer_blocks]
+    ended_blocks = stuck.blocks_ended
     if absent:
-        blocks = len({other.block for other in absent})
-        others = (
+        blocks = len({candidate.block for candidate in absent})
+        others_text = (
             f"{units.counted(blocks, 'other block')} did not write there: {stuck.warp_text(absent[0])} is"
             f" {absent[0].place.at_text}"
         )
     else:
-        others = (
+        others_text = (
             ""
-            if ended
+            if ended_blocks
             else "each block on the GPU has written there, so either the awaited value is wrong, or the memory had a"
             " wrong value before the launch"
         )
-    gone = f"{units.counted(ended, 'block')} ended" if ended else ""
+    ended_text = f"{units.counted(ended_blocks, 'block')} ended" if ended_blocks else ""
     yield Cause(
         "value-not-reached",
-        "; ".join(filter(None, (f"{_polled(group)}; {_writes_text(stuck, writers)}", others, gone))),
+        "; ".join(filter(None, (f"{_polled_text(group)}; {_writes_text(stuck, writers)}", others_text, ended_text))),
         "the awaited value counts blocks: let each of these blocks write to this address before it waits or ends"
-        if absent or ended
+        if absent or ended_blocks
         else "compare the awaited value with the number of writes, and reset the memory before each launch",
         group.warps[0],
     )
 
 
-def _last_stores(stuck: StuckWarps, group: PlaceGroup, writers: Sequence[StuckWarp]) -> Cause | None:
+def _last_stores_cause(stuck: StuckWarps, group: PlaceGroup, writers: Sequence[StuckWarp]) -> Cause | None:
     """The cause if the writers store values, count nothing, and wait elsewhere: perhaps for those who poll."""
-    away = [other for other in writers if other.place != group.place]
-    if not away or not all(
-        other.did and stuck.code.writes.get(other.did.line, "").startswith("st") for other in writers
+    distant_writers = [warp for warp in writers if warp.place != group.place]
+    if not distant_writers or not all(
+        warp.last_operation and stuck.code.write_opcodes.get(warp.last_operation.line, "").startswith("st")
+        for warp in writers
     ):
         return None
-    writer = away[0]
-    is_cycle = writer.place.kind == "flag" and any(other in group.warps for other in stuck.writers(writer.place))
+    writer = distant_writers[0]
+    is_cycle = writer.place.kind == "flag" and any(warp in group.warps for warp in stuck.writers(writer.place))
     polls_group = f", where it polls an address that {stuck.warp_text(group.warps[0])} wrote"
     cycle = f"{polls_group}: these warps wait for each other" if is_cycle else ""
     return Cause(
         "value-not-reached",
-        f"{_polled(group)}; {_writes_text(stuck, writers)}; {stuck.warp_text(writer)} is now"
+        f"{_polled_text(group)}; {_writes_text(stuck, writers)}; {stuck.warp_text(writer)} is now"
         f" {writer.place.at_text}{cycle}",
         "compare the awaited value with the last value that the writer stores, and let the writer store before it"
         " waits",
@@ -175,12 +188,12 @@ def _last_stores(stuck: StuckWarps, group: PlaceGroup, writers: Sequence[StuckWa
 
 def _writes_text(stuck: StuckWarps, writers: Sequence[StuckWarp]) -> str:
     """``4 warps of 4 blocks wrote there (3 at red.global.add.u32 PTX:19, 1 at st.volatile.global.u32 PTX:24)``."""
-    lines = Counter(warp.did.line for warp in writers if warp.did is not None)
-    places = [f"{stuck.code.writes.get(line, '')} PTX:{line}".strip() for line, _ in lines.most_common()]
+    lines = Counter(warp.last_operation.line for warp in writers if warp.last_operation is not None)
+    places = [f"{stuck.code.write_opcodes.get(line, '')} PTX:{line}".strip() for line, _ in lines.most_common()]
     counts = [f"{units.count(count)} at " if len(lines) > 1 else "" for _, count in lines.most_common()]
-    where = ", ".join(f"{count}{place}" for count, place in zip(counts, places, strict=True))
+    positions = ", ".join(f"{count}{place}" for count, place in zip(counts, places, strict=True))
     blocks = len({warp.block for warp in writers})
-    return f"{units.counted(len(writers), 'warp')} of {units.counted(blocks, 'block')} wrote there ({where})"
+    return f"{units.counted(len(writers), 'warp')} of {units.counted(blocks, 'block')} wrote there ({positions})"
 
 
 def unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -192,24 +205,35 @@ def unwritten_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if wait_for_lanes:
         advice = f"let all lanes of a mask reach the shfl, vote or __syncwarp with this mask; if they do, {advice}"
     key = "value-not-reached" if _is_written(stuck, group) else "flag-not-set"
-    yield Cause(key, f"{_polled(group)}; {text}{lanes}", advice, group.warps[0])
+    yield Cause(key, f"{_polled_text(group)}; {text}{lanes}", advice, group.warps[0])
 
 
 def _is_written(stuck: StuckWarps, group: PlaceGroup) -> bool:
     """Return whether the kernel writes through the pointer that warps poll, and all of them read a value but 0."""
     line = group.place.line
-    return not isinstance(line, Offset) and _writes_there(stuck, line)[1] and all(other.saw for other in group.warps)
+    return (
+        not isinstance(line, Offset)
+        and _writes_through_pointer(stuck, line)[1]
+        and all(warp.read_value for warp in group.warps)
+    )
 
 
-def _writes_there(stuck: StuckWarps, line: int) -> tuple[list[int], bool]:
+def _writes_through_pointer(stuck: StuckWarps, line: int) -> tuple[list[int], bool]:
     """The recorded writes of the kernel through the pointer that an instruction polls, and True. If there are none,
     those whose pointer is not known, and False.
     """
     code = stuck.code
-    reads = {at for at, access in code.accesses.items() if access.only_reads}
-    through = {other: code.through_same_pointer(line, other) for other in code.writes.keys() - reads - {line}}
-    same = sorted(other for other, is_same in through.items() if is_same)
-    return (same, True) if same else (sorted(other for other, is_same in through.items() if is_same is None), False)
+    read_lines = {access_line for access_line, access in code.accesses.items() if access.only_reads}
+    same_pointer = {
+        write_line: code.use_same_pointer(line, write_line)
+        for write_line in code.write_opcodes.keys() - read_lines - {line}
+    }
+    write_lines = sorted(write_line for write_line, is_same in same_pointer.items() if is_same)
+    return (
+        (write_lines, True)
+        if write_lines
+        else (sorted(write_line for write_line, is_same in same_pointer.items() if is_same is None), False)
+    )
 
 
 def _places_text(opcodes: Mapping[int, str]) -> str:
@@ -221,42 +245,43 @@ def _places_text(opcodes: Mapping[int, str]) -> str:
 def _unknown_writer(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, str]:
     """Return who could have written what warps poll, and advice, by what the code of the kernel writes."""
     place, code = group.place, stuck.code
-    another = "another kernel, another GPU or the host must write the value"
+    external_writer = "another kernel, another GPU or the host must write the value"
     advice = "find the kernel or rank that must write the value, and check in its trace that the kernel was launched"
     if isinstance(place.line, Offset):
         return (
-            f"without PTX, writes are not recorded: a warp of this launch, {another}",
+            f"without PTX, writes are not recorded: a warp of this launch, {external_writer}",
             "check the awaited value, and check that the writers reach the instruction that writes it; if both are"
             f" right, {advice}",
         )
-    lines, is_same = _writes_there(stuck, place.line)
+    lines, is_same = _writes_through_pointer(stuck, place.line)
     if lines:
         verb = "writes through the same pointer" if is_same else "may write there"
-        writes = _places_text({line: code.writes[line] for line in lines})
-        where = f"this kernel {verb} at {writes}, but only the last write of a warp is recorded"
+        positions = _places_text({line: code.write_opcodes[line] for line in lines})
+        write_text = f"this kernel {verb} at {positions}, but only the last write of a warp is recorded"
         if place.opcode.startswith("atom"):
             return (
-                f"{where}; the last write of a polling warp is its own atomic, so its earlier writes are not known",
+                f"{write_text}; the last write of a polling warp is its own atomic, so its earlier writes are not"
+                " known",
                 "compare the awaited value with the number of writes, and reset the memory before each use",
             )
         return (
-            f"{where}, and no warp on the GPU made its last write there{warps_elsewhere(stuck, group)}",
+            f"{write_text}, and no warp on the GPU made its last write there{warps_elsewhere(stuck, group)}",
             "compare the awaited value with the values that these writes store, reset the memory before each launch,"
             f" and let no writer wait for a warp that polls; if all this is right, {advice}",
         )
     if code.has_plain_stores:
         return (
             "plain stores of this kernel are not recorded: one of these stores,"
-            f" {another}{warps_elsewhere(stuck, group)}",
+            f" {external_writer}{warps_elsewhere(stuck, group)}",
             "let the writer store before it waits for a warp that polls; write flags with st.release or an atomic,"
             f" which the watchdog records; if the kernel does not write the value, {advice}",
         )
-    if code.writes.keys() - {place.line}:
-        unless = "unless another pointer leads to the same memory"
-        return f"no other instruction of this kernel writes through this pointer: {another}, {unless}", advice
+    if code.write_opcodes.keys() - {place.line}:
+        caveat = "unless another pointer leads to the same memory"
+        return f"no other instruction of this kernel writes through this pointer: {external_writer}, {caveat}", advice
     if code.is_known:
-        return f"no other instruction of this kernel writes global memory: {another}", advice
-    return f"no warp of this launch is known to write there: {another}", advice
+        return f"no other instruction of this kernel writes global memory: {external_writer}", advice
+    return f"no warp of this launch is known to write there: {external_writer}", advice
 
 
 def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
@@ -265,26 +290,30 @@ def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
     if place.line in stuck.code.counted_loop_lines:
         return
     if place.kind == "shared flag":
-        read, polled = place.opcode, _polled_flag_text(stuck, group)
-    elif place.kind == "loop" and (reads := _shared_reads(stuck, stuck.code.loops.get(place.line, frozenset()))):
-        read = stuck.code.shared_reads[reads[0]]
+        opcode, polled_text = place.opcode, _polled_flag_text(stuck, group)
+    elif place.kind == "loop" and (read_lines := _shared_reads(stuck, stuck.code.loops.get(place.line, frozenset()))):
+        opcode = stuck.code.shared_reads[read_lines[0]]
         warps = f"{units.counted(len(group.warps), 'warp')} of {units.counted(len(group.blocks), 'block')}"
-        polled = f"shared memory is polled by {warps} at {stuck.code.line_text(reads[0], read)}"
+        polled_text = f"shared memory is polled by {warps} at {stuck.code.line_text(read_lines[0], opcode)}"
     else:
         return
-    shared_by = "cluster" if "::cluster" in read or ".cluster" in read else "block"
-    writers = f"only warps of the same {shared_by} can write it, since each {shared_by} has its own shared memory"
-    polling = {other.warp for other in group.warps if other.block == warp.block}
-    others = [other for other in stuck.warps if other.block == warp.block and other.warp not in polling]
-    ended = [other for other in stuck.ended if other.block == warp.block]
-    elsewhere = [f"; {stuck.warp_text(other)} is {other.place.at_text}" for other in others]
-    elsewhere += [f"; {stuck.warp_text(other)} {stuck.where(other)}" for other in ended]
-    named = "".join(elsewhere[:_MAX_NAMED]) + ("; …" if len(elsewhere) > _MAX_NAMED else "")
-    last = "the awaited value before it " + ("ends" if ended and not others else "waits for the polling warp")
+    scope = "cluster" if "::cluster" in opcode or ".cluster" in opcode else "block"
+    writers = f"only warps of the same {scope} can write it, since each {scope} has its own shared memory"
+    polling = {block_warp.warp for block_warp in group.warps if block_warp.block == warp.block}
+    other_warps = [
+        block_warp for block_warp in stuck.warps if block_warp.block == warp.block and block_warp.warp not in polling
+    ]
+    ended_warps = [block_warp for block_warp in stuck.ended_warps if block_warp.block == warp.block]
+    elsewhere = [f"; {stuck.warp_text(block_warp)} is {block_warp.place.at_text}" for block_warp in other_warps]
+    elsewhere += [f"; {stuck.warp_text(block_warp)} {stuck.position_text(block_warp)}" for block_warp in ended_warps]
+    warps_text = "".join(elsewhere[:_MAX_NAMED]) + ("; …" if len(elsewhere) > _MAX_NAMED else "")
+    write_advice = "the awaited value before it " + (
+        "ends" if ended_warps and not other_warps else "waits for the polling warp"
+    )
     yield Cause(
         "flag-not-set",
-        f"{polled}; {writers}{named}{_other_lanes(stuck, group)[0]}",
-        f"let a warp write {last}; if other blocks must write the value, move it to global memory",
+        f"{polled_text}; {writers}{warps_text}{_other_lanes(stuck, group)[0]}",
+        f"let a warp write {write_advice}; if other blocks must write the value, move it to global memory",
         warp,
     )
 
@@ -292,9 +321,11 @@ def shared_flag(stuck: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
 def _polled_flag_text(stuck: StuckWarps, group: PlaceGroup) -> str:
     """``head at 0x8 (value 4) is polled by …``, and another read of the loop around the poll, if any."""
     line = group.place.line
-    polled = f"{stuck.code.name_of(line) or 'shared memory'} at {_polled(group)}"
-    reads = [read for read in _shared_reads(stuck, innermost(stuck.code.loops, line)) if read != line]
-    return f"{polled}; its loop also reads {_shared_text(stuck, reads[0])}" if reads else polled
+    polled = f"{stuck.code.name_of(line) or 'shared memory'} at {_polled_text(group)}"
+    other_reads = [
+        read_line for read_line in _shared_reads(stuck, innermost(stuck.code.loops, line)) if read_line != line
+    ]
+    return f"{polled}; its loop also reads {_shared_text(stuck, other_reads[0])}" if other_reads else polled
 
 
 def _shared_reads(stuck: StuckWarps, lines: frozenset[int]) -> list[int]:
@@ -316,9 +347,14 @@ def missing_lanes_at(stuck: StuckWarps, warps: Sequence[StuckWarp]) -> dict[int,
     waits, line = stuck.code.lane_waits, warps[0].place.line
     lines = [] if isinstance(line, Offset) else waits.reachable_waits(line)
     blocks = {warp.block for warp in warps}
-    there = {other.place.line for other in stuck.warps if other.block in blocks} & waits.barriers.keys()
+    occupied_lines = {
+        stuck_warp.place.line for stuck_warp in stuck.warps if stuck_warp.block in blocks
+    } & waits.barriers.keys()
     opcodes = {**waits.exchanges, **waits.barriers}
-    return {at: stuck.code.line_text(at, opcodes[at]) for at in [line for line in lines if line in there] or lines}
+    return {
+        wait_line: stuck.code.line_text(wait_line, opcodes[wait_line])
+        for wait_line in [line for line in lines if line in occupied_lines] or lines
+    }
 
 
 def waits_text(places: dict[int, str]) -> str:
@@ -342,21 +378,27 @@ def _other_lanes(stuck: StuckWarps, group: PlaceGroup) -> tuple[str, bool]:
 
 def _ended_text(stuck: StuckWarps, warp: StuckWarp, address: int) -> str:
     """``block 0 warp 0 wrote there last (PTX:58) and ended at exit PTX:70``."""
-    is_writer = warp.did is not None and warp.did.address == address
-    wrote = f" wrote there last (PTX:{warp.did.line}) and" if warp.did is not None and is_writer else ""
-    return f"{stuck.warp_text(warp)}{wrote} {stuck.where(warp)}"
+    is_writer = warp.last_operation is not None and warp.last_operation.address == address
+    write_text = (
+        f" wrote there last (PTX:{warp.last_operation.line}) and"
+        if warp.last_operation is not None and is_writer
+        else ""
+    )
+    return f"{stuck.warp_text(warp)}{write_text} {stuck.position_text(warp)}"
 
 
 def warps_elsewhere(stuck: StuckWarps, group: PlaceGroup) -> str:
     """``; block 0 warp 1 is at PTX:31``: some of the warps that are not at an address that others poll, or ended."""
     place = group.place
-    others = [
-        other
-        for other in stuck.warps
-        if other.place != place and not (place.address and other.place.address == place.address)
+    other_warps = [
+        candidate
+        for candidate in stuck.warps
+        if candidate.place != place and not (place.address and candidate.place.address == place.address)
     ]
-    named = [f"; {stuck.warp_text(other)} is {other.place.at_text}" for other in others[:_MAX_NAMED]]
-    ended = stuck.warps_ended
-    if 0 < ended <= _MAX_NAMED and len(stuck.ended) == ended:
-        return "".join([*named, *(f"; {_ended_text(stuck, warp, place.address)}" for warp in stuck.ended)])
-    return "".join(named) + (f"; {units.counted(ended, 'warp')} ended" if ended else "")
+    warp_texts = [
+        f"; {stuck.warp_text(candidate)} is {candidate.place.at_text}" for candidate in other_warps[:_MAX_NAMED]
+    ]
+    ended_count = stuck.warps_ended
+    if 0 < ended_count <= _MAX_NAMED and len(stuck.ended_warps) == ended_count:
+        return "".join([*warp_texts, *(f"; {_ended_text(stuck, warp, place.address)}" for warp in stuck.ended_warps)])
+    return "".join(warp_texts) + (f"; {units.counted(ended_count, 'warp')} ended" if ended_count else "")

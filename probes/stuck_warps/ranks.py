@@ -52,7 +52,7 @@ class RankState:
     launches: Counter[str]
 
     @property
-    def last(self) -> str:
+    def end_text(self) -> str:
         """Text on the end and the last launch of a process that is not stuck."""
         state = self.trace.state
         end = "running" if state.is_running else "ended"
@@ -60,8 +60,12 @@ class RankState:
             end = f"ended by signal {state.signal}"
         elif state.exit_status:
             end = f"ended with status {state.exit_status}"
-        newest = self.trace.launches[-1] if len(self.trace.launches) else None
-        name = "" if newest is None else f", last launch {newest.number} of {self.trace.kernels[newest.kernel].name}"
+        last_launch = self.trace.launches[-1] if len(self.trace.launches) else None
+        name = (
+            ""
+            if last_launch is None
+            else f", last launch {last_launch.number} of {self.trace.kernels[last_launch.kernel].name}"
+        )
         return f"{end}{name}"
 
 
@@ -72,34 +76,36 @@ class RankCause:
     key: str
     text: str
     advice: str
-    missing: tuple[int, ...] = ()
+    missing_ranks: tuple[int, ...] = ()
 
 
 def rank_states(traces: Sequence[Trace]) -> list[RankState]:
     """The processes of a run, by rank; those without a rank in the order of their traces, behind the others."""
     ranks = _known_ranks(traces)
     unknown = count(max((rank for rank in ranks if rank is not None), default=-1) + 1)
-    states = [_state(trace, next(unknown) if rank is None else rank) for trace, rank in zip(traces, ranks, strict=True)]
+    states = [
+        _rank_state(trace, next(unknown) if rank is None else rank) for trace, rank in zip(traces, ranks, strict=True)
+    ]
     return sorted(states, key=lambda state: state.rank)
 
 
 def _known_ranks(traces: Sequence[Trace]) -> list[int | None]:
     """The rank of each process. Without a number of ranks, equal ranks are none: all processes may share a variable."""
-    given = [trace.state.rank for trace in traces]
-    ranks = [rank.rank for rank in given if rank is not None]
-    distinct = len(set(ranks)) == len(ranks)
-    return [rank.rank if rank is not None and (distinct or rank.size) else None for rank in given]
+    process_ranks = [trace.state.rank for trace in traces]
+    ranks = [rank.rank for rank in process_ranks if rank is not None]
+    are_distinct = len(set(ranks)) == len(ranks)
+    return [rank.rank if rank is not None and (are_distinct or rank.size) else None for rank in process_ranks]
 
 
-def _state(trace: Trace, rank: int) -> RankState:
+def _rank_state(trace: Trace, rank: int) -> RankState:
     stuck = trace.state.stuck[-1] if trace.state.stuck else None
     kernel = trace.kernels[stuck.kernel] if stuck is not None else None
-    group, cause = _place(trace, kernel, stuck) if kernel is not None and stuck is not None else (None, "")
+    group, cause = _main_place(trace, kernel, stuck) if kernel is not None and stuck is not None else (None, "")
     counts = Counter({kernel.name: kernel.launches for kernel in trace.kernels if kernel.launches})
     return RankState(trace, rank, stuck, kernel, group, cause, counts)
 
 
-def _place(trace: Trace, kernel: Kernel, stuck: LaunchStuck) -> tuple[PlaceGroup | None, str]:
+def _main_place(trace: Trace, kernel: Kernel, stuck: LaunchStuck) -> tuple[PlaceGroup | None, str]:
     """Return the place of most warps of a launch, and its likely cause."""
     row = next((row for row in reversed(kernel.result_rows) if trace.results.launch(row) == stuck.launch), None)
     if row is None:
@@ -118,31 +124,40 @@ def rank_cause(states: Sequence[RankState], size: int) -> RankCause | None:
     if not stuck:
         return None
     kernels = Counter(state.kernel.name for state in stuck if state.kernel is not None)
-    (name, _), *others = kernels.most_common()
-    there = [state for state in stuck if state.kernel is not None and state.kernel.name == name]
-    most = max(state.launches[name] for state in there)
-    behind = [state.rank for state in states if state.kernel is None and state.launches[name] < most]
-    absent = sorted(set(range(size)) - {state.rank for state in states})
-    if behind or absent:
-        return _missing_ranks(behind, absent, there, name, most)
-    if others:
+    (name, _), *other_kernels = kernels.most_common()
+    waiting_states = [state for state in stuck if state.kernel is not None and state.kernel.name == name]
+    max_launches = max(state.launches[name] for state in waiting_states)
+    ranks_behind = [state.rank for state in states if state.kernel is None and state.launches[name] < max_launches]
+    absent_ranks = sorted(set(range(size)) - {state.rank for state in states})
+    if ranks_behind or absent_ranks:
+        return _missing_ranks(ranks_behind, absent_ranks, waiting_states, name, max_launches)
+    if other_kernels:
         return _different_kernels(stuck, kernels)
-    late = [state for state in there if state.launches[name] < most]
-    return _late_ranks(late, name, most) if late else _arrived(states, there, name, most)
+    late_states = [state for state in waiting_states if state.launches[name] < max_launches]
+    return (
+        _late_ranks(late_states, name, max_launches)
+        if late_states
+        else _all_arrived(states, waiting_states, name, max_launches)
+    )
 
 
 def _missing_ranks(
-    behind: Sequence[int], absent: Sequence[int], there: Sequence[RankState], name: str, most: int
+    ranks_behind: Sequence[int],
+    absent_ranks: Sequence[int],
+    waiting_states: Sequence[RankState],
+    name: str,
+    launch: int,
 ) -> RankCause:
-    """Ranks that run something else (``behind``), or have no trace (``absent``)."""
-    missing = sorted({*behind, *absent})
-    without = f"; {ranks_text(absent)} launched no kernel" if absent else ""
+    """Ranks that run something else (``ranks_behind``), or have no trace (``absent_ranks``)."""
+    missing_ranks = sorted({*ranks_behind, *absent_ranks})
+    absent_text = f"; {ranks_text(absent_ranks)} launched no kernel" if absent_ranks else ""
+    waiting_text = f"{ranks_text(state.rank for state in waiting_states)} {_waits_or_wait(waiting_states)}"
     text = (
-        f"{ranks_text(missing)} {_has(missing)} not arrived: {ranks_text(state.rank for state in there)}"
-        f" {_wait(there)} in {shorten(name, _MAX_NAME)} (launch {most} of this kernel in each process){without}"
+        f"{ranks_text(missing_ranks)} {_has_or_have(missing_ranks)} not arrived: {waiting_text}"
+        f" in {shorten(name, _MAX_NAME)} (launch {launch} of this kernel in each process){absent_text}"
     )
     advice = "check whether these ranks took another branch, raised an exception, or run slow or blocked host code"
-    return RankCause("rank-missing", text, advice, tuple(missing))
+    return RankCause("rank-missing", text, advice, tuple(missing_ranks))
 
 
 def _different_kernels(stuck: Sequence[RankState], kernels: Iterable[str]) -> RankCause:
@@ -153,22 +168,26 @@ def _different_kernels(stuck: Sequence[RankState], kernels: Iterable[str]) -> Ra
     return RankCause("different-kernels", f"ranks wait in different kernels: {'; '.join(parts)}", advice)
 
 
-def _late_ranks(late: Sequence[RankState], name: str, most: int) -> RankCause:
+def _late_ranks(late_states: Sequence[RankState], name: str, max_launches: int) -> RankCause:
     """Ranks that wait in an earlier launch of the same kernel."""
-    ranks = list(dict.fromkeys(state.rank for state in late))
-    least = min(state.launches[name] for state in late)
-    text = f"{ranks_text(ranks)} {_is(ranks)} behind: launch {least} of {name}; the other ranks are at launch {most}"
+    ranks = list(dict.fromkeys(state.rank for state in late_states))
+    min_launches = min(state.launches[name] for state in late_states)
+    text = (
+        f"{ranks_text(ranks)} {_is_or_are(ranks)} behind: launch {min_launches} of {name};"
+        f" the other ranks are at launch {max_launches}"
+    )
     return RankCause("rank-behind", text, "call each collective the same number of times in all ranks", tuple(ranks))
 
 
-def _arrived(states: Sequence[RankState], there: Sequence[RankState], name: str, launch: int) -> RankCause:
+def _all_arrived(states: Sequence[RankState], waiting_states: Sequence[RankState], name: str, launch: int) -> RankCause:
     """The cause where no rank is missing: all wait, or others have left the launch in which these wait."""
-    left = [state.rank for state in states if state not in there]
-    others = f"; {ranks_text(left)} left the kernel" if left else ", and no other rank is missing"
-    where = f"{shorten(name, _MAX_NAME)} (launch {launch} of this kernel in each process)"
+    ranks_gone = [state.rank for state in states if state not in waiting_states]
+    others_text = f"; {ranks_text(ranks_gone)} left the kernel" if ranks_gone else ", and no other rank is missing"
+    kernel_text = f"{shorten(name, _MAX_NAME)} (launch {launch} of this kernel in each process)"
     return RankCause(
         "all-arrived",
-        f"{ranks_text(state.rank for state in there)} {_wait(there)} in {where}{others}",
+        f"{ranks_text(state.rank for state in waiting_states)} {_waits_or_wait(waiting_states)} in {kernel_text}"
+        f"{others_text}",
         "compare sizes, types and order of the exchanged data, and check the connection between the GPUs",
     )
 
@@ -178,21 +197,21 @@ def ranks_text(ranks: Iterable[int]) -> str:
     return units.numbered("rank", list(ranks))
 
 
-def _wait(states: Sequence[RankState]) -> str:
+def _waits_or_wait(states: Sequence[RankState]) -> str:
     return "waits" if len(states) == 1 else "wait"
 
 
-def _has(ranks: Sequence[int]) -> str:
+def _has_or_have(ranks: Sequence[int]) -> str:
     return "has" if len(ranks) == 1 else "have"
 
 
-def _is(ranks: Sequence[int]) -> str:
+def _is_or_are(ranks: Sequence[int]) -> str:
     return "is" if len(ranks) == 1 else "are"
 
 
-def _where(state: RankState) -> str:
+def _place_text(state: RankState) -> str:
     if state.stuck is None:
-        return f"not stuck: {state.last}"
+        return f"not stuck: {state.end_text}"
     return state.group.place.text if state.group else f"unknown: {state.stuck.reason or 'no result'}"
 
 
@@ -213,7 +232,7 @@ _COLUMNS: Final[tuple[Column[RankState], ...]] = (
            lambda s: f"{s.stuck.seconds:.1f}" if s.stuck else units.NOT_MEASURED, rank=3),
     Column("warps", lambda s: s.stuck.warps if s.stuck else None, "warps",
            lambda s: units.count(s.stuck.warps) if s.stuck else units.NOT_MEASURED, rank=2),
-    Column("place", _where, "where", _where, right=False, narrow=20),
+    Column("place", _place_text, "where", _place_text, right=False, narrow=20),
     Column("waits_for", lambda s: waits_for(s.group.place) if s.group else None, "waits for",
            lambda s: (waits_for(s.group.place) if s.group else None) or units.NOT_MEASURED, right=False, narrow=10),
     Column("cause", lambda s: s.cause or None),
@@ -226,14 +245,14 @@ def _traces(run: Run) -> list[Trace]:
     return [run if isinstance(run, Trace) and path.name == run.directory.name else open_trace(path) for path in paths]
 
 
-def _is_of_ranks(trace: Trace) -> bool:
+def _has_stuck_rank(trace: Trace) -> bool:
     """Return whether a run has several processes, and one of them a launch that does not end."""
-    if len(traces_of_run(trace.directory, trace.run_info)) < 2 and not _size(trace) > 1:
+    if len(traces_of_run(trace.directory, trace.run_info)) < 2 and not _rank_count(trace) > 1:
         return False
     return any(rank_trace.state.stuck for rank_trace in _traces(trace))
 
 
-def _size(run: Run) -> int:
+def _rank_count(run: Run) -> int:
     return run.state.rank.size if run.state.rank is not None else 0
 
 
@@ -242,17 +261,22 @@ def cause_among_ranks(run: Run, launch: int | None) -> RankCause | None:
     run's processes have no ranks: these need not wait for each other.
     """
     stuck = run.state.stuck[-1:]
-    if _size(run) < 2 or not stuck or stuck[0].launch != launch:
+    if _rank_count(run) < 2 or not stuck or stuck[0].launch != launch:
         return None
-    return rank_cause(rank_states(_traces(run)), _size(run))
+    return rank_cause(rank_states(_traces(run)), _rank_count(run))
 
 
-def _open(trace: Trace, progress: Progress) -> TableContent[RankState]:
+def _open_page(trace: Trace, progress: Progress) -> TableContent[RankState]:
     states = rank_states(_traces(trace))
     progress(1.0)
-    cause = rank_cause(states, max((_size(state.trace) for state in states), default=0))
+    cause = rank_cause(states, max((_rank_count(state.trace) for state in states), default=0))
     lines = () if cause is None else (f"most likely: {cause.text}", f"to fix it: {cause.advice}")
-    record = cause and {"key": cause.key, "words": cause.text, "advice": cause.advice, "missing": list(cause.missing)}
+    record = cause and {
+        "key": cause.key,
+        "words": cause.text,
+        "advice": cause.advice,
+        "missing": list(cause.missing_ranks),
+    }
     return TableContent(
         "ranks",
         "Stuck ranks",
@@ -266,4 +290,4 @@ def _open(trace: Trace, progress: Progress) -> TableContent[RankState]:
     )
 
 
-RANKS: Final = TracePage("stuck", _open, applies=_is_of_ranks)
+RANKS: Final = TracePage("stuck", _open_page, applies=_has_stuck_rank)

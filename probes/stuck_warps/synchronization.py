@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 _INIT_COUNT, _ARRIVE_COUNT, _BARRIER_NUMBER, _BARRIER_COUNT = 1, 2, 0, 1
 """Indices of the operand with the count, or with the number of a barrier (PTX ISA, bar and mbarrier)."""
 _PTX_FILE: Final = "pruned.ptx"
-_STRONG: Final = frozenset({"volatile", "release", "relaxed", "mmio"})
+_STRONG_MODIFIERS: Final = frozenset({"volatile", "release", "relaxed", "mmio"})
 """Modifiers of stores that other threads may see without a barrier (PTX ISA, memory consistency model)."""
-_OF_BLOCK: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param"})
+_BLOCK_SPACES: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param"})
 """State spaces that other clusters cannot access."""
 _FULL_MASK: Final = 0xFFFFFFFF
 _ARRIVALS: Final = frozenset({"arrive", "arrive_drop"})
 _WAITS: Final = frozenset({"try_wait", "test_wait"})
 _EXITS: Final = frozenset({"ret", "exit"})
 _ACCESSES: Final = frozenset({"atom", "red", "st", "ld"})
-_KEEPING: Final = frozenset({"add", "or", "xor"})
+_NEUTRAL_OPERATIONS: Final = frozenset({"add", "or", "xor"})
 """Operations that leave memory as it is if their operand is 0."""
-_STORING: Final = frozenset({"exch", "cas"})
+_STORE_OPERATIONS: Final = frozenset({"exch", "cas"})
 """Operations that replace the value in memory, as taking or releasing a lock does."""
 _VARIABLE: Final = re.compile(r"_ZZ.+E(\d{1,3})([A-Za-z_]\w*)")
 """Mangled name of a variable of a function (Itanium C++ ABI): length and name after the function's."""
@@ -53,20 +53,20 @@ _Known = TypeVar("_Known", int, "Value")
 
 
 class Access(NamedTuple):
-    """An access of global memory. ``value`` is what it stores or adds, ``expected`` what a compare-and-swap compares
-    with; None if that is not known, and of accesses that do neither.
+    """An access of global memory. ``value`` is what it stores or adds, ``compare_value`` what a compare-and-swap
+    compares with; None if that is not known, and of accesses that do neither.
     """
 
     opcode: str
     pointer: Pointer | None = None
     value: int | None = None
-    expected: int | None = None
+    compare_value: int | None = None
 
     @property
     def only_reads(self) -> bool:
         """True of loads, and of atomics that add or set nothing."""
         name, *modifiers = self.opcode.split(".")
-        return name == "ld" or (self.value == 0 and not _KEEPING.isdisjoint(modifiers))
+        return name == "ld" or (self.value == 0 and not _NEUTRAL_OPERATIONS.isdisjoint(modifiers))
 
     def changes(self, lock: Access) -> bool:
         """Return whether it writes, and neither takes nor releases a lock that ``lock`` takes.
@@ -75,12 +75,12 @@ class Access(NamedTuple):
         does, takes the lock.
         """
         modifiers = self.opcode.split(".")
-        free = 0 if "exch" in lock.opcode else lock.expected
-        if self.only_reads or (modifiers[0] != "st" and _STORING.isdisjoint(modifiers)):
+        free = 0 if "exch" in lock.opcode else lock.compare_value
+        if self.only_reads or (modifiers[0] != "st" and _STORE_OPERATIONS.isdisjoint(modifiers)):
             return not self.only_reads
         if free is None or self.value == free or (modifiers[0] == "atom" and self.value == lock.value):
             return False
-        return self.expected is None or self.expected != free
+        return self.compare_value is None or self.compare_value != free
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,9 @@ class Synchronization:
     """Numbers of barriers of the block."""
     barriers: Mapping[int, int | None] = field(default_factory=dict)
     """Threads of barriers that have a number of threads; None if only the launch knows it."""
-    expects: tuple[int, ...] = ()
+    expect_tx_lines: tuple[int, ...] = ()
     """Lines of arrivals at mbarriers that also expect bytes."""
-    writes: Mapping[int, str] = field(default_factory=dict)
+    write_opcodes: Mapping[int, str] = field(default_factory=dict)
     """Opcodes of writes that the probe records."""
     loops: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """Lines of each loop, by its first one."""
@@ -121,7 +121,7 @@ class Synchronization:
     """True if there is PTX."""
     exits: Mapping[int, int] = field(default_factory=dict)
     """Exits of warps that ended, by their last place."""
-    endless: frozenset[int] = frozenset()
+    endless_loops: frozenset[int] = frozenset()
     """First lines of loops that no branch leaves."""
     sources: Mapping[int, SourceLine] = field(default_factory=dict)
     shared_reads: Mapping[int, str] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Synchronization:
     """Opcodes of arrivals at barriers of the block that do not wait, which no record has."""
 
     @classmethod
-    def of(
+    def read(
         cls, folder: Path | None, grid: Dim3 | None = None, block: Dim3 | None = None, ended_from: Iterable[int] = ()
     ) -> Synchronization:
         """Read it from the kernel's directory, for a launch of this shape; nothing where there is no PTX, or it cannot
@@ -153,25 +153,25 @@ class Synchronization:
         return cls(
             inits=counts.inits,
             mbarrier_arrival_counts=counts.mbarrier_arrival_counts,
-            barrier_numbers=_known(counts.barrier_numbers),
+            barrier_numbers=_known_values(counts.barrier_numbers),
             barriers=counts.barriers,
-            expects=tuple(
+            expect_tx_lines=tuple(
                 instruction.span.line
                 for instruction in code
                 if instruction.opcode == "mbarrier" and _expects_bytes(instruction)
             ),
-            writes=_opcodes(filter(_is_recorded_write, code)),
+            write_opcodes=_opcodes(filter(_is_recorded_write, code)),
             loops=_loops_with_calls(functions),
-            lock_free_updates=frozenset(line for function in functions for line in _updates(function)),
+            lock_free_updates=frozenset(line for function in functions for line in _lock_free_updates(function)),
             counted_loop_lines=frozenset(line for function in functions for line in counted_lines(function)),
-            addresses=_known(counts.addresses),
+            addresses=_known_values(counts.addresses),
             has_plain_stores=any(map(_is_plain_store, code)),
             is_known=bool(code),
             exits=dict(_exits(functions, ended_from)),
-            endless=frozenset(line for function in functions for line in _endless_loops(function)),
+            endless_loops=frozenset(line for function in functions for line in _endless_loops(function)),
             sources={**lines.lines, **lines.calls},
             shared_reads=_opcodes(filter(_polls_shared_memory, code)),
-            lane_waits=LaneWaits.from_functions(functions, counts.partial),
+            lane_waits=LaneWaits.from_functions(functions, counts.partial_exchanges),
             accesses=counts.accesses,
             barrier_arrival_opcodes=_opcodes(filter(_only_arrives, code)),
         )
@@ -192,14 +192,14 @@ class Synchronization:
         match = _VARIABLE.fullmatch(address.symbol) if address is not None and not address.number else None
         return match[2] if match is not None and len(match[2]) == int(match[1]) else ""
 
-    def through_same_pointer(self, line: int, other: int) -> bool | None:
+    def use_same_pointer(self, line: int, other_line: int) -> bool | None:
         """Return whether two instructions access memory through one pointer; None if that is not known."""
-        accesses = self.accesses.get(line), self.accesses.get(other)
-        first, second = (None if access is None else access.pointer for access in accesses)
-        if first is None or second is None:
+        accesses = self.accesses.get(line), self.accesses.get(other_line)
+        pointer, other_pointer = (None if access is None else access.pointer for access in accesses)
+        if pointer is None or other_pointer is None:
             return None
-        is_offset_known = first.offset is not None and second.offset is not None
-        return first.base == second.base and (not is_offset_known or first.offset == second.offset)
+        is_offset_known = pointer.offset is not None and other_pointer.offset is not None
+        return pointer.base == other_pointer.base and (not is_offset_known or pointer.offset == other_pointer.offset)
 
     def line_text(self, line: int, opcode: str = "") -> str:
         """``mbarrier.init PTX:19 tile.cu:12``."""
@@ -217,26 +217,28 @@ class _Counts:
     barrier_numbers: dict[int, int | None] = field(default_factory=dict)
     barriers: dict[int, int | None] = field(default_factory=dict)
     addresses: dict[int, Value | None] = field(default_factory=dict)
-    partial: set[int] = field(default_factory=set)
+    partial_exchanges: set[int] = field(default_factory=set)
     accesses: dict[int, Access] = field(default_factory=dict)
 
     def add(self, function: Function, values: LaunchValues) -> None:
         """Read one function."""
         for instruction in instructions_in(function.body or ()):
-            if instruction.opcode in _ACCESSES and not {*instruction.modifiers} & _OF_BLOCK:
-                self.accesses[instruction.span.line] = _access(instruction, values)
+            if instruction.opcode in _ACCESSES and not {*instruction.modifiers} & _BLOCK_SPACES:
+                self.accesses[instruction.span.line] = _read_access(instruction, values)
             if is_exchange(instruction):
                 mask = values.number(instruction.operands[-1]) if instruction.operands else None
                 if mask is None or mask & _FULL_MASK != _FULL_MASK:
-                    self.partial.add(instruction.span.line)
+                    self.partial_exchanges.add(instruction.span.line)
             elif instruction.opcode in ("bar", "barrier"):
                 _add_count(self.barrier_numbers, instruction, _BARRIER_NUMBER, values)
                 _add_count(self.barriers, instruction, _BARRIER_COUNT, values)
             elif _polls_shared_memory(instruction):
-                self.addresses[instruction.span.line] = next(map(values.of, instruction.operands[1:2]), None)
+                self.addresses[instruction.span.line] = next(map(values.value_of, instruction.operands[1:2]), None)
             elif instruction.opcode == "mbarrier":
                 self.addresses.update(
-                    (instruction.span.line, values.of(at)) for at in instruction.operands if isinstance(at, Memory)
+                    (instruction.span.line, values.value_of(operand))
+                    for operand in instruction.operands
+                    if isinstance(operand, Memory)
                 )
                 if "init" in instruction.modifiers:
                     _add_count(self.inits, instruction, _INIT_COUNT, values)
@@ -244,13 +246,13 @@ class _Counts:
                     _add_count(self.mbarrier_arrival_counts, instruction, _ARRIVE_COUNT, values)
 
 
-def _access(access: Instruction, values: LaunchValues) -> Access:
+def _read_access(access: Instruction, values: LaunchValues) -> Access:
     address = next((operand for operand in access.operands if isinstance(operand, Memory)), None)
     return Access(
         opcode=".".join((access.opcode, *access.modifiers)),
         pointer=None if address is None else values.pointer(address),
         value=None if access.opcode == "ld" else values.number(access.operands[-1]),
-        expected=values.number(access.operands[-2]) if "cas" in access.modifiers else None,
+        compare_value=values.number(access.operands[-2]) if "cas" in access.modifiers else None,
     )
 
 
@@ -260,7 +262,7 @@ def _add_count(counts: dict[int, int | None], instruction: Instruction, place: i
         counts[instruction.span.line] = values.number(operand)
 
 
-def _known(values: Mapping[int, _Known | None]) -> dict[int, _Known]:
+def _known_values(values: Mapping[int, _Known | None]) -> dict[int, _Known]:
     return {line: value for line, value in values.items() if value is not None}
 
 
@@ -278,7 +280,7 @@ def _opcodes(instructions: Iterable[Instruction]) -> dict[int, str]:
 def _is_recorded_write(instruction: Instruction) -> bool:
     """Return whether warps record an instruction as the last that they did for others."""
     modifiers = {*instruction.modifiers}
-    if modifiers & _OF_BLOCK:
+    if modifiers & _BLOCK_SPACES:
         return False
     match instruction.opcode:
         case "atom":
@@ -286,7 +288,7 @@ def _is_recorded_write(instruction: Instruction) -> bool:
         case "red":
             return "async" not in modifiers
         case "st":
-            return bool(modifiers & _STRONG)
+            return bool(modifiers & _STRONG_MODIFIERS)
     return False
 
 
@@ -298,7 +300,9 @@ def _only_arrives(instruction: Instruction) -> bool:
 
 def _polls_shared_memory(instruction: Instruction) -> bool:
     modifiers = {*instruction.modifiers}
-    is_strong = instruction.opcode == "atom" or (instruction.opcode == "ld" and modifiers & (_STRONG | {"acquire"}))
+    is_strong = instruction.opcode == "atom" or (
+        instruction.opcode == "ld" and modifiers & (_STRONG_MODIFIERS | {"acquire"})
+    )
     return bool(is_strong) and any(modifier.startswith("shared") for modifier in modifiers)
 
 
@@ -308,10 +312,10 @@ def _is_plain_store(instruction: Instruction) -> bool:
     if instruction.opcode == "cp":
         return "bulk" in modifiers and "global" in modifiers
     is_store = instruction.opcode in ("st", "multimem", "call") or (instruction.opcode == "atom" and "cas" in modifiers)
-    return is_store and not modifiers & (_STRONG | _OF_BLOCK)
+    return is_store and not modifiers & (_STRONG_MODIFIERS | _BLOCK_SPACES)
 
 
-def _loops(function: Function) -> dict[int, frozenset[int]]:
+def _loop_lines(function: Function) -> dict[int, frozenset[int]]:
     """Return the lines of each loop of a function, by the line of its first instruction."""
     flow = Flow.from_function(function)
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
@@ -332,29 +336,29 @@ def _loops_with_calls(functions: Sequence[Function]) -> dict[int, frozenset[int]
     calls = {function.name: list(_calls(function, lines_of)) for function in functions}
     loops = {}
     for function in functions:
-        for head, lines in _loops(function).items():
-            called = _reached({name for line, name in calls[function.name] if line in lines}, calls)
-            loops[head] = lines.union(*(lines_of[name] for name in called))
+        for head, lines in _loop_lines(function).items():
+            callees = _called_functions({name for line, name in calls[function.name] if line in lines}, calls)
+            loops[head] = lines.union(*(lines_of[name] for name in callees))
     return loops
 
 
-def _calls(function: Function, known: Container[str]) -> Iterator[tuple[int, str]]:
-    """Yield the line of each call of a ``known`` function, and the name of that."""
+def _calls(function: Function, function_names: Container[str]) -> Iterator[tuple[int, str]]:
+    """Yield the line of each call of a ``function_names`` function, and the name of that."""
     for instruction in instructions_in(function.body or ()):
         if instruction.opcode == "call":
             names = (operand.name for operand in instruction.operands if isinstance(operand, Register | Symbol))
-            yield from ((instruction.span.line, name) for name in names if name in known)
+            yield from ((instruction.span.line, name) for name in names if name in function_names)
 
 
-def _reached(names: Iterable[str], calls: Mapping[str, Sequence[tuple[int, str]]]) -> set[str]:
+def _called_functions(names: Iterable[str], calls: Mapping[str, Sequence[tuple[int, str]]]) -> set[str]:
     """These functions, and all that they call, directly or not."""
-    reached, waiting = set[str](), [*names]
-    while waiting:
-        name = waiting.pop()
-        if name not in reached:
-            reached.add(name)
-            waiting += (called for _, called in calls[name])
-    return reached
+    functions, pending = set[str](), [*names]
+    while pending:
+        name = pending.pop()
+        if name not in functions:
+            functions.add(name)
+            pending += (callee for _, callee in calls[name])
+    return functions
 
 
 def _endless_loops(function: Function) -> Iterator[int]:
@@ -362,28 +366,30 @@ def _endless_loops(function: Function) -> Iterator[int]:
     flow = Flow.from_function(function)
     loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
     for head, blocks in loops.items():
-        following = {after for index in blocks for after in flow.successors(index)}
+        successors = {successor for index in blocks for successor in flow.successors(index)}
         code = (instruction for index in blocks for instruction in flow.blocks[index])
-        if following <= set(blocks) and not any(instruction.opcode in _EXITS for instruction in code):
+        if successors <= set(blocks) and not any(instruction.opcode in _EXITS for instruction in code):
             yield flow.blocks[head][0].span.line
 
 
-def _updates(function: Function) -> Iterator[int]:
+def _lock_free_updates(function: Function) -> Iterator[int]:
     """Yield the lines of compare-and-swaps in a loop that computes the value to compare."""
     code = list(instructions_in(function.body or ()))
     swaps = [instruction for instruction in code if instruction.opcode == "atom" and "cas" in instruction.modifiers]
-    loops = _loops(function) if swaps else {}
+    loops = _loop_lines(function) if swaps else {}
     for instruction in swaps:
-        inside = innermost(loops, instruction.span.line)
-        if any(other.span.line in inside and _computes(other, instruction.operands[2]) for other in code):
+        loop_lines = innermost(loops, instruction.span.line)
+        if any(
+            candidate.span.line in loop_lines and _computes(candidate, instruction.operands[2]) for candidate in code
+        ):
             yield instruction.span.line
 
 
 def _computes(instruction: Instruction, operand: Operand) -> bool:
     """Return whether an instruction writes a register, and not with a number."""
     match instruction.operands, operand:
-        case (Register(name=written), *inputs), Register(name=name):
-            return written == name and any(isinstance(operand, Register) for operand in inputs)
+        case (Register(name=result), *inputs), Register(name=name):
+            return result == name and any(isinstance(operand, Register) for operand in inputs)
     return False
 
 
@@ -397,23 +403,23 @@ def _exits(functions: Sequence[Function], places: Iterable[int]) -> Iterator[tup
                 yield place, exits.pop()
 
 
-def _exits_from(flow: Flow, first: int, place: int) -> set[int]:
-    exits, seen, waiting = set[int](), {first}, [(first, place)]
-    while waiting:
-        index, behind = waiting.pop()
-        for instruction in (instruction for instruction in flow.blocks[index] if instruction.span.line > behind):
+def _exits_from(flow: Flow, start_block: int, place: int) -> set[int]:
+    exits, visited, pending = set[int](), {start_block}, [(start_block, place)]
+    while pending:
+        index, after_line = pending.pop()
+        for instruction in (instruction for instruction in flow.blocks[index] if instruction.span.line > after_line):
             if instruction.opcode in _EXITS:
                 exits.add(instruction.span.line)
-            if _waits(instruction) or (instruction.opcode in _EXITS and instruction.predicate is None):
+            if _is_wait(instruction) or (instruction.opcode in _EXITS and instruction.predicate is None):
                 break
         else:
-            following = {*flow.successors(index)} - seen
-            seen |= following
-            waiting += [(after, 0) for after in following]
+            successors = {*flow.successors(index)} - visited
+            visited |= successors
+            pending += [(successor, 0) for successor in successors]
     return exits
 
 
-def _waits(instruction: Instruction) -> bool:
+def _is_wait(instruction: Instruction) -> bool:
     """Return whether an instruction is a place that each warp records."""
     is_try = instruction.opcode == "mbarrier" and bool({*instruction.modifiers} & _WAITS)
     return is_try or is_barrier(instruction)

@@ -37,7 +37,7 @@ _MIN_NAME: Final = 12
 """Cells of the name of the kernel at least."""
 _MIN_OPCODE: Final = 4
 """Cells of an opcode that is cut."""
-_MISSING: Final = "missing"
+_MISSING_KEY: Final = "missing"
 """Key of the column of warps that have not arrived."""
 _HEADINGS: Final = 3
 """Lines above the first row: the head, the titles, and the rule below these."""
@@ -64,11 +64,11 @@ class LaunchEnd:
 
 def launch_end(probe_result: ProbeResult) -> LaunchEnd | None:
     """Return how long the launch of a result had run; None if the log does not say."""
-    run, number = (
+    run_info, number = (
         probe_result.kernel.trace.run_info,
         None if probe_result.launch is None else probe_result.launch.number,
     )
-    limit = run.options.get("watchdog") if run is not None else None
+    limit = run_info.options.get("watchdog") if run_info is not None else None
     stuck = next((event for event in probe_result.kernel.trace.state.stuck if event.launch == number), None)
     if stuck is None or not isinstance(limit, int | float):
         return None
@@ -112,15 +112,15 @@ def _rows_of(groups: Sequence[PlaceGroup]) -> list[PlaceGroup]:
         by_instruction.setdefault((group.place.line, group.place.kind, group.place.phase), []).append(group)
     rows: list[PlaceGroup] = []
     for of_instruction in by_instruction.values():
-        rows += [_merged(of_instruction)] if len(of_instruction) > _MAX_ADDRESSES else of_instruction
+        rows += [_merge_groups(of_instruction)] if len(of_instruction) > _MAX_ADDRESSES else of_instruction
     return sorted(rows, key=lambda row: -len(row.warps))
 
 
-def _merged(groups: Sequence[PlaceGroup]) -> PlaceGroup:
+def _merge_groups(groups: Sequence[PlaceGroup]) -> PlaceGroup:
     """One group for warps at several addresses, with the place of the first."""
     warps = tuple(warp for group in groups for warp in group.warps)
-    missing = dict.fromkeys(warp for group in groups for warp in group.missing if warp not in warps)
-    return PlaceGroup(groups[0].place, warps, tuple(missing))
+    missing_warps = dict.fromkeys(warp for group in groups for warp in group.missing_warps if warp not in warps)
+    return PlaceGroup(groups[0].place, warps, tuple(missing_warps))
 
 
 def _warp_text(group: PlaceGroup) -> str:
@@ -130,9 +130,9 @@ def _warp_text(group: PlaceGroup) -> str:
 def _missing_text(group: PlaceGroup) -> str:
     """``3 at bar.sync PTX:31; 0 ended``: warps that do not wait there, by their place."""
     places: dict[str, list[StuckWarp]] = {}
-    for warp in group.missing:
+    for warp in group.missing_warps:
         places.setdefault("ended" if warp.has_ended else warp.place.at_text, []).append(warp)
-    texts = [f"{units.number_ranges(warp.warp for warp in warps)} {where}" for where, warps in places.items()]
+    texts = [f"{units.number_ranges(warp.warp for warp in warps)} {place}" for place, warps in places.items()]
     return "; ".join(texts[:_MAX_MISSING]) + ("; …" if len(texts) > _MAX_MISSING else "")
 
 
@@ -159,7 +159,7 @@ _COLUMNS: Final[tuple[Column[PlaceGroup], ...]] = (
            shorten=cut_middle),
     Column("warp_numbers", lambda g: _warp_text(g), "warps of a block", _warp_text, right=False, rank=1, narrow=8),
     Column(
-        _MISSING, lambda g: _missing_text(g) or None, "not arrived",
+        _MISSING_KEY, lambda g: _missing_text(g) or None, "not arrived",
         lambda g: _missing_text(g) or units.NOT_MEASURED, right=False, narrow=10,
     ),
 )  # fmt: skip
@@ -171,8 +171,8 @@ def _warp_record(warp: StuckWarp) -> dict[str, Any]:
     return {
         "block": warp.block, "warp": warp.warp, "lanes": warp.lanes, "kind": warp.place.kind,
         "ptx_line": _line(warp.place), "source": source, "address": warp.place.address or None,
-        "phase": warp.place.phase, "value": warp.saw, "took": warp.took.address if warp.took else None,
-        "arrived_at": warp.did.address if warp.did else None,
+        "phase": warp.place.phase, "value": warp.read_value, "took": warp.held_lock.address if warp.held_lock else None,
+        "arrived_at": warp.last_operation.address if warp.last_operation else None,
     }  # fmt: skip
 
 
@@ -181,11 +181,11 @@ class StuckView(Document):
 
     def __init__(self, source: ViewSource, progress: Progress) -> None:
         progress(0.0)
-        self.result = probe_results.read_result(source)
-        self.stuck = analyse(self.result.result, self.result.kernel.folder)
+        self.probe_result = probe_results.read_result(source)
+        self.stuck = analyse(self.probe_result.result, self.probe_result.kernel.folder)
         self.cause = likely_cause(self.stuck)
-        self.end = launch_end(self.result)
-        self.title = f"Stuck warps of {self.result.launch_label} {self.result.kernel_name}"
+        self.end = launch_end(self.probe_result)
+        self.title = f"Stuck warps of {self.probe_result.launch_label} {self.probe_result.kernel_name}"
         progress(1.0)
 
     @cached_property
@@ -211,20 +211,27 @@ class StuckView(Document):
             )
 
     def lines(self, width: int) -> Sequence[Line]:
-        which, warps = f"{self.result.launch_label} ", f": {units.counted(len(self.stuck.warps), 'warp')} on the GPU"
-        head = which + shorten(self.result.kernel_name, max(width - 1 - len(which) - len(warps), _MIN_NAME)) + warps
+        launch_text, warps = (
+            f"{self.probe_result.launch_label} ",
+            f": {units.counted(len(self.stuck.warps), 'warp')} on the GPU",
+        )
+        head = (
+            launch_text
+            + shorten(self.probe_result.kernel_name, max(width - 1 - len(launch_text) - len(warps), _MIN_NAME))
+            + warps
+        )
         in_table = in_tables(_COLUMNS)
         sizes = natural_widths(in_table, self._rows)
         if sum(sizes) + GAP * (len(sizes) - 1) < width:
             return titled_table(head, in_table, self._rows, self.notes(), width)
-        in_table = [column for column in in_table if column.key != _MISSING]
+        in_table = [column for column in in_table if column.key != _MISSING_KEY]
         return titled_table(head, in_table, self._rows, [*self._missing_notes(), *self.notes()], width)
 
     def _missing_notes(self) -> Iterator[str]:
         """The warps that have not arrived, by place, if the table has no room for them."""
         for group in self._rows:
-            if group.missing:
-                warps = "warp" if len(group.missing) == 1 else "warps"
+            if group.missing_warps:
+                warps = "warp" if len(group.missing_warps) == 1 else "warps"
                 yield f"not arrived at {_waits_text(group)}, {group.place.text}: {warps} {_missing_text(group)}"
 
     def pinned(self, width: int) -> int:
@@ -254,7 +261,7 @@ class StuckView(Document):
 
     def record(self) -> dict[str, Any]:
         """The launch, its likely cause, its places, and each warp."""
-        launch = self.result.launch
+        launch = self.probe_result.launch
         return {
             "launch": None if launch is None else launch.number,
             "grid": list(self.stuck.grid),
@@ -283,8 +290,8 @@ _OPTION: Final = "--watchdog 10s"
 def _missing_reason(source: ViewSource) -> str | None:
     if _VIEW.missing_reason(source) is None:
         return None
-    run = source.trace.run_info
-    limit = run.options.get("watchdog") if run is not None else None
+    run_info = source.trace.run_info
+    limit = run_info.options.get("watchdog") if run_info is not None else None
     if not limit:
         return f"the run had no watchdog: run with {_OPTION}"
     return (

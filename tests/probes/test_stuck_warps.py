@@ -94,8 +94,13 @@ def test_warps_have_their_last_place_and_release(target: str, tmp_path: Path) ->
     stuck = analyse(result_of(tmp_path, "stuck_warps", text, np.zeros(16, np.uint32), grid=(2,), block=(64,)))
     assert {(own.block, own.warp) for own in stuck.warps} == {(block, number) for block in (0, 1) for number in (0, 1)}
     assert {own.place.line for own in stuck.warps} == {PRUNED.index("bar.sync 3;") + 1}
-    assert all(own.took is None for own in stuck.warps), "the lock was given back"
-    assert [own.did is not None for own in sorted(stuck.warps, key=lambda own: own.warp)] == [True, True, False, False]
+    assert all(own.held_lock is None for own in stuck.warps), "the lock was given back"
+    assert [own.last_operation is not None for own in sorted(stuck.warps, key=lambda own: own.warp)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 POLLS_SHARED = entry(
@@ -152,7 +157,7 @@ def test_poll_by_an_atomic_has_its_address_and_value(tmp_path: Path) -> None:
 
 def test_loop_has_the_lines_of_functions_that_it_calls(tmp_path: Path) -> None:
     (tmp_path / "pruned.ptx").write_text(CALLED)
-    code, lines = Synchronization.of(tmp_path), CALLED.splitlines()
+    code, lines = Synchronization.read(tmp_path), CALLED.splitlines()
     (loop,) = code.loops.values()
     assert {
         lines.index("ld.volatile.global.u32 %r1, [%rd1];") + 1,
@@ -205,7 +210,7 @@ def waits_of(code: dict[int, str]) -> LaneWaits:
 
 
 APART = launch(
-    [replace(warp(BARRIER), lanes=0xFFFF0000, on_gpu=32), warp(BARRIER, number=1)],
+    [replace(warp(BARRIER), lanes=0xFFFF0000, lanes_on_gpu=32), warp(BARRIER, number=1)],
     code=Synchronization(
         lane_waits=waits_of(
             {8: "@%p1 bra $all;", 9: "shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;", 30: "$all: bar.sync 1;"}
@@ -228,8 +233,8 @@ QUEUE = [
     warp(FLAG, did=Mark(61, 0x240, 1)),
     warp(WarpPlace(25, "flag", 0x240, None, "ld.volatile.global.u32"), 1, did=Mark(60, 0x200, 1)),
 ]
-STORES = Synchronization(writes=dict.fromkeys((60, 61), "st.volatile.global.u32"), is_known=True)
-WRITES = Synchronization(writes={19: "red.global.add.u32"}, is_known=True)
+STORES = Synchronization(write_opcodes=dict.fromkeys((60, 61), "st.volatile.global.u32"), is_known=True)
+WRITES = Synchronization(write_opcodes={19: "red.global.add.u32"}, is_known=True)
 COUNTED = Synchronization({38: 64}, is_known=True)
 ADDERS = [warp(FLAG, block, did=ADDED) for block in range(2)]
 ARRIVED = [warp(MBARRIER, did=Mark(39, 0x10, ALL)), warp(MBARRIER, number=1, did=Mark(39, 0x10, ALL))]
@@ -275,7 +280,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
         (
             replace(
                 launch([warp(FLAG, 2)], grid=3, threads=32, code=replace(WRITES, is_known=True)),
-                ended=(replace(warp(FLAG, did=ADDED), on_gpu=0), replace(warp(FLAG, 1), on_gpu=0)),
+                ended_warps=(replace(warp(FLAG, did=ADDED), lanes_on_gpu=0), replace(warp(FLAG, 1), lanes_on_gpu=0)),
             ),
             "flag-not-set",
             "; block 0 warp 0 wrote there last (PTX:19) and ended; block 1 warp 0 ended",
@@ -309,7 +314,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             launch(
                 [*ADDERS, warp(FLAG, 2, did=Mark(24, 0x200, 1))],
                 grid=3,
-                code=replace(WRITES, writes={**WRITES.writes, 24: "atom.global.or.b32"}),
+                code=replace(WRITES, write_opcodes={**WRITES.write_opcodes, 24: "atom.global.or.b32"}),
             ),
             "value-not-reached",
             "3 warps of 3 blocks wrote there (2 at red.global.add.u32 PTX:19, 1 at atom.global.or.b32 PTX:24)",
@@ -355,7 +360,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             "block 0 made 64 arrivals (warps 0-1). The number of arrivals is right, but warps wait",
         ),
         (
-            launch(ARRIVED, code=replace(COUNTED, expects=(37,))),
+            launch(ARRIVED, code=replace(COUNTED, expect_tx_lines=(37,))),
             "mbarrier-bytes",
             "so bytes of copies are missing (expect_tx PTX:37)",
         ),
@@ -386,7 +391,7 @@ WAITERS = [warp(BARRIER, block, 1) for block in range(2)]
             " block can write it, since each block has its own shared memory; block 0 warp 0 is at bar.sync PTX:30",
         ),
         (
-            replace(launch([warp(HEAD)], code=RING), ended=(replace(warp(HEAD, number=1), on_gpu=0),)),
+            replace(launch([warp(HEAD)], code=RING), ended_warps=(replace(warp(HEAD, number=1), lanes_on_gpu=0),)),
             "flag-not-set",
             "head at 0x8 (value 7) is polled by 1 warp at ld.volatile.shared.u32 PTX:50; its loop also reads shared"
             " memory at ld.volatile.shared.u32 PTX:51; only warps of the same block can write it, since each block has"
@@ -484,7 +489,7 @@ ret;""",
 
 def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
     (tmp_path / "pruned.ptx").write_text(SYNCHRONIZED)
-    code = Synchronization.of(tmp_path)
+    code = Synchronization.read(tmp_path)
     numbers = {line: number for number, line in enumerate(SYNCHRONIZED.splitlines(), 1)}
     poll, last = numbers["nanosleep.u32 40;"], numbers["@%p1 bra $poll;"]
     take, update = (numbers[f"${label}:"] + 1 for label in ("take", "update"))
@@ -509,7 +514,7 @@ def test_synchronization_of_a_kernel(tmp_path: Path) -> None:
         shared_reads={numbers["ld.volatile.shared.u32 %r2, [%r1];"]: "ld.volatile.shared.u32"},
     )
     assert code.lane_waits.exchanges == {numbers["shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;"]: "shfl.sync.idx.b32"}
-    assert Synchronization.of(None) == Synchronization()
+    assert Synchronization.read(None) == Synchronization()
 
 
 READERS = entry(
@@ -561,8 +566,8 @@ def test_other_writes_to_a_lock_replace_the_conclusion_about_the_launch(
     at = {name: text[: text.index(own or "ret;")].count("\n") + 1 for name, own in (("first", first), ("last", last))}
     take = text[: text.index("atom.global.cas.b32 %r1, [%rd1], 1, -100;")].count("\n") + 1
     wanting = warp(replace(LOCK, line=take), did=Mark(at["first"], LOCK.address, 1) if ".add" in first else None)
-    code = Synchronization.of(tmp_path)
-    cause = likely_cause(launch([replace(wanting, saw=3)], 1, 32, code))
+    code = Synchronization.read(tmp_path)
+    cause = likely_cause(launch([replace(wanting, read_value=3)], 1, 32, code))
     assert cause is not None
     assert cause.key == "lock-not-free"
     assert f"0x100 (value 3) is wanted by 1 warp at atom.global.cas.b32 PTX:{take}, which expects 1, and" in cause.text
@@ -621,8 +626,8 @@ def test_only_writes_through_the_polled_pointer_are_named(
     text = GENERATIONS.replace("FIRST", write)
     (tmp_path / "pruned.ptx").write_text(text)
     line, poll = (text[: text.index(start)].count("\n") + 1 for start in (write or "ret;", "ld.volatile"))
-    polling = replace(warp(replace(FLAG, line=poll)), saw=value)
-    cause = likely_cause(launch([polling], 1, 32, Synchronization.of(tmp_path)))
+    polling = replace(warp(replace(FLAG, line=poll)), read_value=value)
+    cause = likely_cause(launch([polling], 1, 32, Synchronization.read(tmp_path)))
     assert cause is not None
     assert cause.key == key
     assert words.format(line) in cause.text
@@ -670,7 +675,7 @@ def test_lanes_may_only_wait_behind_what_all_lanes_passed(
     (tmp_path / "pruned.ptx").write_text(text)
     lines = text.splitlines()
     poll, barrier = (lines.index(own) + 1 for own in ("ld.volatile.global.u32 %r2, [%rd1];", "bar.sync 0;"))
-    code, flag = Synchronization.of(tmp_path), replace(FLAG, line=poll)
+    code, flag = Synchronization.read(tmp_path), replace(FLAG, line=poll)
     opcodes = {**code.lane_waits.exchanges, **code.lane_waits.barriers}
     assert [opcodes[line] for line in code.lane_waits.reachable_waits(poll)] == waits
     polling = replace(warp(flag), lanes=1)
@@ -729,7 +734,7 @@ def test_count_of_an_mbarrier_is_computed_from_the_launch(compute: str, count: i
     text = BARRIER_OF_BLOCK.replace("COMPUTE", compute)
     (tmp_path / "pruned.ptx").write_text(text)
     numbers = {line: number for number, line in enumerate(text.splitlines(), 1)}
-    code = Synchronization.of(tmp_path, (1, 3, 1), (64, 1, 1))
+    code = Synchronization.read(tmp_path, (1, 3, 1), (64, 1, 1))
     full, empty = (numbers[f"mbarrier.test_wait.shared.b64 %p1, [%r{register}], %rd2;"] for register in (1, 2))
     assert code.init_of(full) == Init(numbers["mbarrier.init.shared.b64 [%r1], %r4;"], count)
     assert code.init_of(empty) == Init(numbers["mbarrier.init.shared.b64 [%r2], 2;"], 2)
@@ -743,11 +748,11 @@ def test_exit_of_a_warp_that_ended_is_the_only_one_behind_its_place(tmp_path: Pa
     lines = text.splitlines()
     last_wait = max(number for number, line in enumerate(lines, 1) if "test_wait" in line)
     barrier, first_exit = lines.index("bar.sync 0;") + 1, lines.index("ret;") + 1
-    code = Synchronization.of(tmp_path, ended_from=(0, last_wait, barrier))
+    code = Synchronization.read(tmp_path, ended_from=(0, last_wait, barrier))
     assert code.exits == {last_wait: len(lines) - lines[::-1].index("ret;"), barrier: first_exit}
 
 
-GONE = replace(warp(BARRIER, number=1, did=Mark(39, 0x10, ALL)), on_gpu=0)
+GONE = replace(warp(BARRIER, number=1, did=Mark(39, 0x10, ALL)), lanes_on_gpu=0)
 HALF = replace(COUNTED, mbarrier_arrival_counts={39: None})
 
 
@@ -833,11 +838,11 @@ def test_blocks_of_the_records_are_named() -> None:
 def test_blocks_behind_one_that_ended_have_started() -> None:
     stuck = launch([warp(FLAG)], grid=4)
     assert stuck.blocks_not_started == 3
-    assert replace(stuck, ended=(replace(warp(FLAG, 2), on_gpu=0),)).blocks_not_started == 1
+    assert replace(stuck, ended_warps=(replace(warp(FLAG, 2), lanes_on_gpu=0),)).blocks_not_started == 1
 
 
 def test_lock_of_a_warp_that_ended_names_it() -> None:
-    gone = replace(warp(LOCK, 1, took=Mark(12, 0x100, 1)), on_gpu=0)
+    gone = replace(warp(LOCK, 1, took=Mark(12, 0x100, 1)), lanes_on_gpu=0)
     code = Synchronization(exits={12: 70}, is_known=True)
     cause = likely_cause(StuckWarps((2, 1, 1), (32, 1, 1), group_warps([warp(LOCK)], (gone,), code), code, (gone,)))
     assert cause is not None
@@ -865,9 +870,9 @@ ret;""",
 
 def test_loop_that_nothing_leaves_comes_before_the_barrier_that_waits_for_it(tmp_path: Path) -> None:
     (tmp_path / "pruned.ptx").write_text(HOISTED)
-    code, spin = Synchronization.of(tmp_path), HOISTED.splitlines().index("bra.uni $spin;") + 1
-    assert code.endless == {spin}
-    assert Synchronization.of(_written(tmp_path / "other", SYNCHRONIZED)).endless == frozenset()
+    code, spin = Synchronization.read(tmp_path), HOISTED.splitlines().index("bra.uni $spin;") + 1
+    assert code.endless_loops == {spin}
+    assert Synchronization.read(_written(tmp_path / "other", SYNCHRONIZED)).endless_loops == frozenset()
     loop = WarpPlace(spin, "loop", opcode="bra.uni")
     cause = likely_cause(launch([warp(BARRIER), warp(loop, number=1)], code=code))
     assert cause is not None
@@ -984,7 +989,7 @@ def test_places_of_sass_name_only_what_is_known() -> None:
 
 def test_block_that_polls_between_barriers_is_where_it_polls() -> None:
     code = Synchronization(loops={10: frozenset(range(10, 40))})
-    polls = replace(warp(BARRIER), polled=LOCK)
+    polls = replace(warp(BARRIER), polled_place=LOCK)
     others = warp(BARRIER, number=1)
     assert [own.place for own in with_polling_blocks([polls, others], code)] == [LOCK, BARRIER]
     away = warp(WarpPlace(50, "loop"), number=1)
@@ -994,7 +999,7 @@ def test_block_that_polls_between_barriers_is_where_it_polls() -> None:
 @pytest.mark.parametrize("width", [50, 60, 80, 120, 200])
 def test_page_names_missing_warps_in_full_at_any_width(width: int) -> None:
     view = StuckView.__new__(StuckView)
-    view.result = cast("ProbeResult", SimpleNamespace(launch_label="launch 0 of #0", kernel_name="kernel"))
+    view.probe_result = cast("ProbeResult", SimpleNamespace(launch_label="launch 0 of #0", kernel_name="kernel"))
     view.stuck, view.cause, view.end = MISSING, None, None
     lines = ["".join(text for text, _ in line) for line in view.lines(width)]
     assert max(map(len, lines)) <= width
@@ -1007,7 +1012,9 @@ def test_page_names_missing_warps_in_full_at_any_width(width: int) -> None:
 def test_page_has_one_row_for_many_addresses_of_an_instruction() -> None:
     flags = [replace(FLAG, address=0x200 + 4 * block) for block in range(6)]
     view = StuckView.__new__(StuckView)
-    view.result = cast("ProbeResult", SimpleNamespace(launch_label="launch 0 of #0", kernel_name="kernel", launch=None))
+    view.probe_result = cast(
+        "ProbeResult", SimpleNamespace(launch_label="launch 0 of #0", kernel_name="kernel", launch=None)
+    )
     view.stuck, view.cause, view.end = launch([warp(flag, block) for block, flag in enumerate(flags)], 6), None, None
     lines = ["".join(text for text, _ in line) for line in view.lines(120)]
     assert [line.split() for line in lines if "PTX:20" in line] == [
@@ -1019,7 +1026,7 @@ def test_page_has_one_row_for_many_addresses_of_an_instruction() -> None:
 
 def test_page_has_no_object_of_a_warp_that_came_to_no_place() -> None:
     view = StuckView.__new__(StuckView)
-    view.result = cast("ProbeResult", SimpleNamespace(launch_label="launch 0 of #0", kernel_name="kernel"))
+    view.probe_result = cast("ProbeResult", SimpleNamespace(launch_label="launch 0 of #0", kernel_name="kernel"))
     view.stuck, view.cause, view.end = launch([warp(WarpPlace(0, "entry"))]), None, None
     lines = ["".join(text for text, _ in line) for line in view.lines(120)]
     assert any(" ".join(line.split()) == "1 1 before its first loop or wait – 0 –" for line in lines)
