@@ -93,7 +93,7 @@ def of_line(line: LineSums) -> AsyncWaits:
     return AsyncWaits(**line.sums, by_kind={kind: line.sums["waited"]} if kind else {})
 
 
-def _waited_for(kind: str) -> Callable[[AsyncWaits], int | None]:
+def _kind_cycles(kind: str) -> Callable[[AsyncWaits], int | None]:
     return lambda analysis: analysis.by_kind.get(kind)
 
 
@@ -108,7 +108,7 @@ _LAUNCH_METRICS: Final = (
             "cycles",
             better="lower",
             standalone_title=f"waited {_TITLES[kind]}",
-            read=_waited_for(kind),
+            read=_kind_cycles(kind),
             is_shown=show_known,
             of_work=True,
         )
@@ -124,13 +124,17 @@ def findings(probe_result: ProbeResult, analysis: CountsByLine[AsyncWaits]) -> I
         line = analysis.worst[0]
         mean, barrier = of_line(line).cycles_per_wait, _barriers(probe_result).get(line.line, "")
         values = {"cycles_per_wait": timed(mean)}
-        longest = longest_waits("worst_wait", "longest waits", line, analysis.analysis.waited, mean, values)
-        named = {**longest.values, "barrier": barrier}
-        yield replace(longest, words=f"{longest.words} (mbarrier {barrier})", values=named) if barrier else longest
-    yield _all_waits(probe_result, analysis.analysis)
+        wait_finding = longest_waits("worst_wait", "longest waits", line, analysis.analysis.waited, mean, values)
+        barrier_values = {**wait_finding.values, "barrier": barrier}
+        yield (
+            replace(wait_finding, words=f"{wait_finding.words} (mbarrier {barrier})", values=barrier_values)
+            if barrier
+            else wait_finding
+        )
+    yield _all_waits_finding(probe_result, analysis.analysis)
 
 
-def _all_waits(probe_result: ProbeResult, analysis: AsyncWaits) -> Finding:
+def _all_waits_finding(probe_result: ProbeResult, analysis: AsyncWaits) -> Finding:
     text = "no warp waited for asynchronous work"
     if analysis.waits:
         mean = cycles_text(analysis.cycles_per_wait or 0, probe_result.clock_khz)
@@ -139,10 +143,10 @@ def _all_waits(probe_result: ProbeResult, analysis: AsyncWaits) -> Finding:
     return Finding("async_waits", "waits", text, "", values=values)
 
 
-def _rows(probe_result: ProbeResult, counted: CountsByLine[AsyncWaits]) -> LineRows:
+def _line_rows(probe_result: ProbeResult, analysis: CountsByLine[AsyncWaits]) -> LineRows:
     barriers = _barriers(probe_result)
     rows = ranked_rows(
-        counted.lines, lambda line: of_line(line).waited, lambda line: _line_values(line, barriers.get(line.line, ""))
+        analysis.lines, lambda line: of_line(line).waited, lambda line: _line_values(line, barriers.get(line.line, ""))
     )
     return LineRows(rows, ["cycles from the start to the end of each wait, summed over all warps"])
 
@@ -172,7 +176,7 @@ LINES: Final = LineSpec(
         LineMeasure("for", "first", better="neither"),
     ),
     "cycles",
-    _rows,
+    _line_rows,
 )
 
 

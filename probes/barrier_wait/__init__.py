@@ -92,30 +92,30 @@ class BarrierWaits:
 def analyse(result: Result) -> BarrierWaits:
     """The waits of one launch; TraceError if map 0 holds no records of ``barrier_wait``."""
     sums = sum_records(result, RECORD, _PROBE, REDUCED)
-    left = result.reduced(0, REDUCED)
-    by_warp = warp_records(result, RECORD, _PROBE)["waited"] if left is None else left.records["longest"]
-    longest = int(by_warp.max())
-    return BarrierWaits(**sums.totals, longest=longest, threads_missing=sums.threads_missing)
+    reduced = result.reduced(0, REDUCED)
+    by_warp = warp_records(result, RECORD, _PROBE)["waited"] if reduced is None else reduced.records["longest"]
+    longest_wait = int(by_warp.max())
+    return BarrierWaits(**sums.totals, longest=longest_wait, threads_missing=sums.threads_missing)
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[BarrierWaits]:
     """Counts by line of ``barrier_wait_by_line``; see :func:`counter_sums.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "barrier_wait_by_line", sites, folder)
-    return counts_by_line(lines, SITE, _whole_of_sums, lambda line: line.sums["waited"] or None)
+    return counts_by_line(lines, SITE, _barrier_waits, lambda line: line.sums["waited"] or None)
 
 
 def of_line(line: LineSums) -> BarrierWaits:
     """The waits at one barrier."""
-    return _whole_of_sums(line.sums)
+    return _barrier_waits(line.sums)
 
 
-def _whole_of_sums(sums: dict[str, int]) -> BarrierWaits:
+def _barrier_waits(sums: dict[str, int]) -> BarrierWaits:
     return BarrierWaits(**sums, longest=None, threads_missing=0)
 
 
 def findings(probe_result: ProbeResult, analysis: BarrierWaits) -> Iterator[Finding]:
     """All barriers together."""
-    yield _all_barriers(probe_result, analysis, "latency", "barriers" if analysis.barriers else "")
+    yield _all_barriers_finding(probe_result, analysis, "latency", "barriers" if analysis.barriers else "")
 
 
 def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[BarrierWaits]) -> Iterator[Finding]:
@@ -125,10 +125,10 @@ def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[BarrierWa
         mean = of_line(line).cycles_per_barrier
         values = {"cycles_per_barrier": timed(mean)}
         yield longest_waits("worst_barrier", "worst barrier", line, analysis.analysis.waited, mean, values)
-    yield _all_barriers(probe_result, analysis.analysis, "", "")
+    yield _all_barriers_finding(probe_result, analysis.analysis, "", "")
 
 
-def _all_barriers(probe_result: ProbeResult, analysis: BarrierWaits, page: str, asks: str) -> Finding:
+def _all_barriers_finding(probe_result: ProbeResult, analysis: BarrierWaits, page: str, question: str) -> Finding:
     text = "no barrier was executed"
     if analysis.barriers:
         mean = cycles_text(analysis.cycles_per_barrier or 0, probe_result.clock_khz)
@@ -138,12 +138,12 @@ def _all_barriers(probe_result: ProbeResult, analysis: BarrierWaits, page: str, 
         "barriers": counted(analysis.barriers),
         "longest": timed(analysis.longest),
     }
-    return Finding("barriers", "barriers", text, page, next_question=asks, values=values)
+    return Finding("barriers", "barriers", text, page, next_question=question, values=values)
 
 
-def _rows(probe_result: ProbeResult, counted: CountsByLine[BarrierWaits]) -> LineRows:
+def _line_rows(probe_result: ProbeResult, analysis: CountsByLine[BarrierWaits]) -> LineRows:
     del probe_result
-    rows = ranked_rows(counted.lines, lambda line: of_line(line).waited, _line_values)
+    rows = ranked_rows(analysis.lines, lambda line: of_line(line).waited, _line_values)
     return LineRows(rows, ["cycles from arrival at a barrier to its release, summed over all warps"])
 
 
@@ -164,7 +164,7 @@ LINES: Final = LineSpec(
         LineMeasure("cycles per wait", "ratio", ("cycles", "waits")),
     ),
     "cycles",
-    _rows,
+    _line_rows,
 )
 
 
@@ -172,24 +172,24 @@ def waits(probe_result: ProbeResult, progress: Progress) -> Waits:
     """Cycles that each warp waited in all, and on average at a barrier; not known of a launch whose sums were kept."""
     progress(0.0)
     if probe_result.result.group(0) is not None:
-        return _of_sums(probe_result)
+        return _waits_of_sums(probe_result)
     records = warp_records(probe_result.result, RECORD, probe_result.probe)
-    left = records[records["threads"] > 0]
-    waited, barriers = left["waited"].astype(np.int64), left["barriers"].astype(np.int64)
-    met = barriers > 0
-    values = dict(zip(_LABELS, (waited, waited[met] // barriers[met]), strict=True))
-    text = f"{units.counted(len(left), 'warp')}, {units.counted(int(barriers.sum()), 'barrier')}"
-    missing = probe_result.result.threads - int(left["threads"].sum(dtype=np.int64))
-    return Waits(probe_result.launch_label, values, text + _left_out(probe_result, missing))
+    warps = records[records["threads"] > 0]
+    waited, barriers = warps["waited"].astype(np.int64), warps["barriers"].astype(np.int64)
+    has_barriers = barriers > 0
+    values = dict(zip(_LABELS, (waited, waited[has_barriers] // barriers[has_barriers]), strict=True))
+    text = f"{units.counted(len(warps), 'warp')}, {units.counted(int(barriers.sum()), 'barrier')}"
+    missing_threads = probe_result.result.threads - int(warps["threads"].sum(dtype=np.int64))
+    return Waits(probe_result.launch_label, values, text + _excluded_text(probe_result, missing_threads))
 
 
-def _of_sums(probe_result: ProbeResult) -> Waits:
+def _waits_of_sums(probe_result: ProbeResult) -> Waits:
     waits = analyse(probe_result.result)
-    text = units.counted(waits.barriers, "barrier") + _left_out(probe_result, waits.threads_missing)
+    text = units.counted(waits.barriers, "barrier") + _excluded_text(probe_result, waits.threads_missing)
     return Waits(probe_result.launch_label, {}, f"{text}; for each warp's waits, {DETAIL_ADVICE}", _LABELS)
 
 
-def _left_out(probe_result: ProbeResult, threads_missing: int) -> str:
+def _excluded_text(probe_result: ProbeResult, threads_missing: int) -> str:
     text = f", excluding {units.counted(threads_missing, 'thread')} that did not exit" if threads_missing else ""
     return text + (f"; {sampled_blocks_text(probe_result.result.sample)}" if probe_result.result.sample else "")
 

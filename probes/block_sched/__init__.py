@@ -39,8 +39,8 @@ _FLAGGED_RATIO: Final = 1.25
 """Times the median from which on the slowest block is worth a look."""
 
 
-def _cycles(name: str) -> Metric:
-    read = attrgetter(name)
+def _cycles_metric(name: str) -> Metric:
+    read_cycles = attrgetter(name)
     standalone = f"{SLOT_TIME_LABELS[name]} cycles"
     return Metric(
         f"{name}_cycles",
@@ -48,13 +48,13 @@ def _cycles(name: str) -> Metric:
         "cycles",
         "lower",
         "mean",
-        read=read,
+        read=read_cycles,
         standalone_title=standalone,
     )
 
 
 METRICS: Final = (
-    *map(_cycles, SLOT_TIME_LABELS),
+    *map(_cycles_metric, SLOT_TIME_LABELS),
     Metric(
         "span_cycles",
         "span",
@@ -71,33 +71,33 @@ METRICS: Final = (
 def findings(probe_result: ProbeResult, schedule: BlockSchedule) -> Iterator[Finding]:
     """All of it, in this order."""
     timeline = timeline_of(probe_result.result, device_sms=probe_result.sms, has_shared_clock=probe_result.simulated)
-    yield _slots(probe_result, schedule)
+    yield _slots_finding(probe_result, schedule)
     yield from tail_finding(timeline, "stragglers")
     yield from _slowest_block(probe_result, timeline)
     yield from idle_sms_findings(timeline)
     yield from _waves(probe_result, timeline)
 
 
-def _slots(probe_result: ProbeResult, schedule: BlockSchedule) -> Finding:
+def _slots_finding(probe_result: ProbeResult, schedule: BlockSchedule) -> Finding:
     span = schedule.span or 1.0
     parts = {name: getattr(schedule, name) / span for name in SLOT_TIME_LABELS}
     cycles = f"{cycles_text(schedule.span, probe_result.clock_khz)} per SM"
     one_wave = schedule.is_one_wave
     text = f"{_one_wave_text(schedule)}; {cycles}" if one_wave else f"{_slot_shares_text(parts)} of {cycles}"
-    much = parts["scheduling"] > _FLAGGED_SHARE
+    is_flagged = parts["scheduling"] > _FLAGGED_SHARE
     values = {
         **{name: timed(part, SHARE, _IDEAL_PARTS.get(name)) for name, part in parts.items()},
         "cycles": timed(schedule.span),
     }
-    lost = schedule.scheduling + schedule.tail
-    gain = Gain(lost, span, "cycles") if lost > 0 else None
-    return Finding("slots", "block slots", text, "blocks", stands_out=much, values=values, gain=gain,
+    lost_cycles = schedule.scheduling + schedule.tail
+    gain = Gain(lost_cycles, span, "cycles") if lost_cycles > 0 else None
+    return Finding("slots", "block slots", text, "blocks", stands_out=is_flagged, values=values, gain=gain,
                    advice=_SCHEDULING_ADVICE)  # fmt: skip
 
 
 def _slot_shares_text(parts: dict[str, float]) -> str:
-    running, gaps, up, down = units.percents([parts[name] for name in SLOT_TIME_LABELS])
-    return f"running {running}, gaps {gaps}, ramp-up {up}, ramp-down {down}"
+    running_text, gap_text, ramp_text, tail_text = units.percents([parts[name] for name in SLOT_TIME_LABELS])
+    return f"running {running_text}, gaps {gap_text}, ramp-up {ramp_text}, ramp-down {tail_text}"
 
 
 def _one_wave_text(schedule: BlockSchedule) -> str:
@@ -111,32 +111,43 @@ def _slowest_block(probe_result: ProbeResult, timeline: Timeline) -> Iterator[Fi
     if lengths is None or not lengths.median:
         return
     worst = int(blocks.duration.argmax())
-    times = float(blocks.duration[worst]) / lengths.median
-    name = launch_timeline(probe_result, timeline).block_label
-    text = f"all take {cycles_text(lengths.median, probe_result.clock_khz)}"
-    if lengths.maximum > lengths.minimum:
-        text = f"{name(int(blocks.block[worst]))} on SM {blocks.sm[worst]}, {times:.2f}× the median of "
-        text += cycles_text(lengths.median, probe_result.clock_khz)
-    cycles = timed(int(blocks.duration[worst]), ideal=lengths.median)
-    values = {"block": derived(int(blocks.block[worst])), "cycles": cycles, "median": timed(lengths.median)}
-    label = "slowest block" if lengths.maximum > lengths.minimum else "blocks"
-    extra = (lengths.maximum - lengths.median) / timeline.span
-    late = lengths.maximum > max(lengths.fence, _FLAGGED_RATIO * lengths.median) and extra > _FLAGGED_SHARE
-    asks = "stragglers" if late else ""
-    block = int(blocks.block[worst]) if lengths.maximum > lengths.minimum else None
-    yield Finding("slowest_block", label, text, "timeline", None, late, asks, values, block=block)
+    number, duration = int(blocks.block[worst]), int(blocks.duration[worst])
+    median_text = cycles_text(lengths.median, probe_result.clock_khz)
+    values = {
+        "block": derived(number),
+        "cycles": timed(duration, ideal=lengths.median),
+        "median": timed(lengths.median),
+    }
+    if lengths.maximum <= lengths.minimum:
+        yield Finding("slowest_block", "blocks", f"all take {median_text}", "timeline", values=values)
+        return
+    name = launch_timeline(probe_result, timeline).block_label(number)
+    times = float(duration) / lengths.median
+    excess_share = (lengths.maximum - lengths.median) / timeline.span
+    is_outlier = lengths.maximum > max(lengths.fence, _FLAGGED_RATIO * lengths.median)
+    is_straggler = is_outlier and excess_share > _FLAGGED_SHARE
+    yield Finding(
+        "slowest_block",
+        "slowest block",
+        f"{name} on SM {blocks.sm[worst]}, {times:.2f}× the median of {median_text}",
+        "timeline",
+        stands_out=is_straggler,
+        next_question="stragglers" if is_straggler else "",
+        values=values,
+        block=number,
+    )
 
 
 def _waves(probe_result: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     """Yield the number of waves of the grid; the last wave is seldom full."""
-    probed = probe_result.kernel.blocks_per_sm_probed
-    at_once = probe_result.kernel.blocks_per_sm or probed
-    if not at_once or not probe_result.sms:
+    probed_blocks = probe_result.kernel.blocks_per_sm_probed
+    resident_blocks = probe_result.kernel.blocks_per_sm or probed_blocks
+    if not resident_blocks or not probe_result.sms:
         return
-    waves = timeline.grid_blocks / (at_once * probe_result.sms)
+    waves = timeline.grid_blocks / (resident_blocks * probe_result.sms)
     blocks = units.counted(timeline.grid_blocks, "block")
-    text = f"{waves:.2f}: {blocks} on {probe_result.sms} SMs, at most {at_once} blocks per SM"
-    text += f" ({probed} with the probe)" if probed and probed != at_once else ""
+    text = f"{waves:.2f}: {blocks} on {probe_result.sms} SMs, at most {resident_blocks} blocks per SM"
+    text += f" ({probed_blocks} with the probe)" if probed_blocks and probed_blocks != resident_blocks else ""
     yield Finding("waves", "waves", text, values={"waves": derived(waves, "waves")})
 
 

@@ -127,9 +127,9 @@ def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
             f"{result.path}: only {len(result.blocks)} of {result.header.blocks} blocks were measured, but block_sched"
             f" needs all blocks. Run without --sample"
         )
-    read = _reader(result, map_index)
-    sms = _count_blocks(result, read())
-    by_sm = [schedule for group in _sm_groups(sms) for schedule in _schedules(read(), group)]
+    read_blocks = _reader(result, map_index)
+    sms = _count_blocks(result, read_blocks())
+    by_sm = [schedule for group in _sm_groups(sms) for schedule in _schedules(read_blocks(), group)]
     return BlockSchedule(
         blocks=result.header.blocks,
         sm=sms.numbers,
@@ -149,8 +149,8 @@ def _reader(result: Result, map_index: int) -> Callable[[], Iterable[BlockTimes]
     """Return a function that yields the blocks in parts: it reads them anew where there are too many to be held."""
     if result.header.blocks > _MAX_BLOCKS_HELD:
         return lambda: block_times_in_parts(result, map_index)
-    held = list(block_times_in_parts(result, map_index))
-    return lambda: held
+    parts = list(block_times_in_parts(result, map_index))
+    return lambda: parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +168,10 @@ def _count_blocks(result: Result, parts: Iterable[BlockTimes]) -> _Sms:
     numbers, blocks = np.empty(0, "u4"), np.empty(0, "i8")
     left_out = np.zeros(3, "i8")
     for part in parts:
-        ran = np.concatenate((numbers, part.sm[part.valid]))
-        counts = np.concatenate((blocks, np.ones(len(ran) - len(numbers), "i8")))
+        part_sms = np.concatenate((numbers, part.sm[part.valid]))
+        counts = np.concatenate((blocks, np.ones(len(part_sms) - len(numbers), "i8")))
         try:
-            distinct, places = distinct_sms(ran)
+            distinct, places = distinct_sms(part_sms)
         except TraceError as error:
             raise TraceError(f"{result.path}: {error}") from None
         numbers = distinct.astype("u4")
@@ -209,11 +209,13 @@ def _schedules(parts: Iterable[BlockTimes], sms: NDArray[np.uint32]) -> list[_Sm
 
 def _blocks_on_sms(part: BlockTimes, sms: NDArray[np.uint32]) -> _BlockColumns:
     """Return the blocks that ran on these SMs, which are neighbours in the list of all."""
-    chosen = part.valid & (part.sm >= sms[0]) & (part.sm <= sms[-1])
-    return part.start[chosen], part.end[chosen], part.sm[chosen]
+    mask = part.valid & (part.sm >= sms[0]) & (part.sm <= sms[-1])
+    return part.start[mask], part.end[mask], part.sm[mask]
 
 
-def _from_first(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _cycles_since_start(
+    start: NDArray[np.uint64], end: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Sort the blocks of one SM by start, then end, and convert to cycles since the first start."""
     order = np.lexsort((end, start))
     begin = start[order[0]]
@@ -253,19 +255,19 @@ def _schedule_of_blocks(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> _
     """Return the schedule of one SM: of a single block, as in most small grids, without 20 operations on arrays."""
     if len(start) == 1:
         return _SmSchedule(1, float(end[0] - start[0]), 0.0, 0.0, 0.0)
-    return _schedule_of_sm(*_from_first(start, end))
+    return _schedule_of_sm(*_cycles_since_start(start, end))
 
 
 def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> _SmSchedule:
     """Return the schedule of one SM: ``start`` and ``end`` are cycles since the first start, sorted by start and then
     end.
     """
-    ends = np.sort(end)
-    takes_over = slot_reuse(start, end, ends)
+    sorted_ends = np.sort(end)
+    takes_over = slot_reuse(start, end, sorted_ends)
     reuses = int(takes_over.sum())
     slots = len(start) - reuses
-    gaps = start[takes_over].sum(dtype=np.float64) - ends[:reuses].sum(dtype=np.float64)
-    tails = float(slots) * float(ends[-1]) - ends[reuses:].sum(dtype=np.float64)
+    gaps = start[takes_over].sum(dtype=np.float64) - sorted_ends[:reuses].sum(dtype=np.float64)
+    tails = float(slots) * float(sorted_ends[-1]) - sorted_ends[reuses:].sum(dtype=np.float64)
     return _SmSchedule(
         slots=slots,
         running=float((end - start).sum(dtype=np.float64)) / slots,

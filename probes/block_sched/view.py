@@ -61,9 +61,9 @@ def schedule_line(schedule: BlockSchedule) -> str:
         (schedule.blocks_missing, "block", "without a record, not counted"),
         (schedule.blocks_astray, "block", "that moved to another SM while running, not counted"),
     )
-    left_out = [f"{units.counted(count, noun)} {why}" for count, noun, why in counts if count]
-    running, scheduling = (units.count(round(cycles)) for cycles in (schedule.running, schedule.scheduling))
-    text = f"{units.counted(schedule.blocks, 'block')}, cycles per slot: {running} running, {scheduling} in gaps"
+    left_out = [f"{units.counted(count, noun)} {reason}" for count, noun, reason in counts if count]
+    running_cycles, gap_cycles = (units.count(round(cycles)) for cycles in (schedule.running, schedule.scheduling))
+    text = f"{units.counted(schedule.blocks, 'block')}, cycles per slot: {running_cycles} running, {gap_cycles} in gaps"
     return "; ".join([text, *left_out])
 
 
@@ -83,28 +83,28 @@ def sm_lines(schedule: BlockSchedule, cells: int) -> list[str]:
         )
     ]
     widths = [max(width(row[i]) for row in [list(_SM_COLUMNS), *rows]) for i in range(len(_SM_COLUMNS))]
-    room = cells - sum(widths) - 2 * len(widths)
-    longest = float(schedule.sm_span.max())
-    lines = [_joined(_SM_COLUMNS, widths)]
-    idle = schedule.sm_ramp + schedule.sm_tail
-    for row, *parts in zip(rows, schedule.sm_running, schedule.sm_scheduling, idle, strict=True):
-        drawn = bar([float(part) for part in parts], longest, room) if room >= _MIN_BAR_CELLS else ""
-        lines.append(f"{_joined(row, widths)}  {drawn}".rstrip())
+    bar_cells = cells - sum(widths) - 2 * len(widths)
+    max_span = float(schedule.sm_span.max())
+    lines = [_join_cells(_SM_COLUMNS, widths)]
+    idle_cycles = schedule.sm_ramp + schedule.sm_tail
+    for row, *parts in zip(rows, schedule.sm_running, schedule.sm_scheduling, idle_cycles, strict=True):
+        bar_text = bar([float(part) for part in parts], max_span, bar_cells) if bar_cells >= _MIN_BAR_CELLS else ""
+        lines.append(f"{_join_cells(row, widths)}  {bar_text}".rstrip())
     return lines
 
 
-def bar(parts: list[float], whole: float, cells: int) -> str:
-    """Running, scheduling and idle cycles one after another, ``whole`` cycles being all ``cells``.
+def bar(parts: list[float], total_cycles: float, cells: int) -> str:
+    """Running, scheduling and idle cycles one after another, ``total_cycles`` cycles being all ``cells``.
 
     Ends are rounded, not lengths, so that the whole bar is as long as the sum asks for.
     """
-    drawn, total, begin = "", 0.0, 0
+    text, total, begin = "", 0.0, 0
     for part, sign in zip(parts, (RUNNING, SCHEDULING, IDLE), strict=True):
         total += part
-        end = round(total / whole * cells) if whole else 0
-        drawn += sign * (end - begin)
+        end = round(total / total_cycles * cells) if total_cycles else 0
+        text += sign * (end - begin)
         begin = end
-    return drawn
+    return text
 
 
 def sm_record(schedule: BlockSchedule) -> dict[str, list[float]]:
@@ -120,7 +120,7 @@ def sm_record(schedule: BlockSchedule) -> dict[str, list[float]]:
     }
 
 
-def _joined(texts: list[str] | tuple[str, ...], widths: list[int]) -> str:
+def _join_cells(texts: list[str] | tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(pad(text, cells, right=True) for text, cells in zip(texts, widths, strict=True))
 
 
@@ -147,11 +147,11 @@ def _report_lines(trace: Trace, cells: int) -> Iterator[str]:
     for kernel in kernels:
         yield f"#{kernel.index} {shorten(printable(kernel.demangled), cells - 8)}"
         yield from kernel_result_lines(trace, kernel, cells, len(kernels))
-        last = _latest_result(trace, kernel)
-        if last is not None:
+        latest = _latest_result(trace, kernel)
+        if latest is not None:
             yield ""
-            yield from hang_line(f"  SMs of {last.label}, cycles per slot: {LEGEND}", cells)
-            yield from (f"  {line}" for line in sm_lines(last.analysis, cells - 2))
+            yield from hang_line(f"  SMs of {latest.label}, cycles per slot: {LEGEND}", cells)
+            yield from (f"  {line}" for line in sm_lines(latest.analysis, cells - 2))
         yield ""
 
 
@@ -166,8 +166,8 @@ def _report_rows(trace: Trace) -> Iterator[AnalysedResult]:
 
 
 def _analysis_value(key: str) -> Callable[[AnalysedResult], Any]:
-    read = attrgetter(key)
-    return lambda result: None if result.analysis is None else read(result.analysis)
+    read_value = attrgetter(key)
+    return lambda result: None if result.analysis is None else read_value(result.analysis)
 
 
 def _cycles_text(key: str) -> Callable[[AnalysedResult], str]:
@@ -206,7 +206,7 @@ class Blocks(Document):
 
     def __init__(self, result: ProbeResult) -> None:
         self.title = f"Blocks of {result.launch_label} {result.kernel_name}"
-        self.measured = result
+        self.probe_result = result
         self.schedule = analyse(result.result)
         timeline = timeline_of(result.result, device_sms=result.sms, has_shared_clock=result.simulated)
         self.cycles, self.gaps = timeline.blocks.duration, slot_gaps(timeline.blocks)
@@ -214,18 +214,18 @@ class Blocks(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """Totals, percentiles, a CDF of block times, and the SMs."""
-        top = self._top(width)
+        top = self._summary_lines(width)
         chart = [((line, "hue0"),) for line in self._chart(width)]
         return [*top, (), *chart, (), *self._sms(width)]
 
     def anchors(self, width: int) -> Sequence[int]:
         """The chart, and the SMs."""
-        top, chart = len(self._top(width)) + 1, len(self._chart(width))
+        top, chart = len(self._summary_lines(width)) + 1, len(self._chart(width))
         return [top, top + chart + 1]
 
-    def _top(self, width: int) -> list[Line]:
-        name = shorten(self.measured.kernel_name, max(width - len(self.measured.launch_label) - 1, 0))
-        lines: list[Line] = [((f"{self.measured.launch_label} {name}", "title"),)]
+    def _summary_lines(self, width: int) -> list[Line]:
+        name = shorten(self.probe_result.kernel_name, max(width - len(self.probe_result.launch_label) - 1, 0))
+        lines: list[Line] = [((f"{self.probe_result.launch_label} {name}", "title"),)]
         sentences = [self._line(), self._shares()]
         lines += [((part, ""),) for text in sentences for part in wrap(text, width)]
         lines += [(), distribution_titles("cycles")]
@@ -236,13 +236,13 @@ class Blocks(Document):
         return lines
 
     def _line(self) -> str:
-        return schedule_line(self.schedule) + ("  simulated" if self.measured.simulated else "")
+        return schedule_line(self.schedule) + ("  simulated" if self.probe_result.simulated else "")
 
     def _shares(self) -> str:
         schedule = self.schedule
         parts = units.percents([getattr(schedule, name) for name in SLOT_TIME_LABELS], decimals=1)
         shares = ", ".join(f"{text} {part}" for text, part in zip(SLOT_TIME_LABELS.values(), parts, strict=True))
-        text = f"{cycles_text(schedule.span, self.measured.clock_khz)} per SM: {shares}"
+        text = f"{cycles_text(schedule.span, self.probe_result.clock_khz)} per SM: {shares}"
         if self.idle_sms:
             text += f"; {units.counted(len(self.idle_sms), 'SM')} ran no block"
         return text
@@ -290,7 +290,7 @@ def _distribution_record(values: NDArray[np.int64]) -> dict[str, float] | None:
     return None if spread is None else spread.record()
 
 
-def _open(source: ViewSource, progress: Progress) -> Blocks:
+def _open_view(source: ViewSource, progress: Progress) -> Blocks:
     progress(0.0)
     return Blocks(probe_results.read_result(source))
 
@@ -299,7 +299,7 @@ BLOCKS: Final = probe_view(
     "blocks",
     "Blocks",
     "running and gap cycles of each SM, and times of blocks",
-    _open,
+    _open_view,
     explanation=(
         "The cycles of a slot have four parts: running (a block runs), ramp-up (before the first block), gaps (between"
         " blocks) and ramp-down (after the last block). Percentiles and the curve show times of blocks. A step"

@@ -81,16 +81,16 @@ class OutsideAccess:
     @property
     def where(self) -> str:
         """The nearest allocation, in words."""
-        size, past = self.limit - self.below, self.address - self.limit
+        size, distance = self.limit - self.below, self.address - self.limit
         allocation = f"{size} bytes at {self.below:#x}"
         if self.address < NULL_PAGES or not self.limit:
             return f"{self.address:#x}"
         allocation += ", which was freed" if self.is_freed else ""
-        if past < 0:
+        if distance < 0:
             return f"{self.address:#x}, byte {self.address - self.below} of {allocation}"
-        if self.above - self.address < past:
+        if self.above - self.address < distance:
             return f"{self.address:#x}, {units.count(self.above - self.address)} bytes before {self.above:#x}"
-        return f"{self.address:#x}, {units.count(past)} bytes past {allocation}"
+        return f"{self.address:#x}, {units.count(distance)} bytes past {allocation}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,10 @@ def analyse(result: Result, folder: Path | None = None) -> Bounds:
     records, totals = records_by_time(result, RECORD, probed_sites(folder)), result.totals(0)
     if records is None or totals is None:
         raise TraceError(f"{result.path}: the records are not from bounds_check")
-    return Bounds(totals[1], tuple(map(_access, records)))
+    return Bounds(totals[1], tuple(map(_outside_access, records)))
 
 
-def _access(record: InstructionRecord) -> OutsideAccess:
+def _outside_access(record: InstructionRecord) -> OutsideAccess:
     size = int(record.fields["bytes"])
     return OutsideAccess(
         block=record.block,
@@ -156,40 +156,42 @@ METRICS: Final = (
 )  # fmt: skip
 
 
-_OF_SIMULATOR: Final = frozenset({"out_of_bounds", "use_after_free"})
+_SIMULATOR_FINDINGS: Final = frozenset({"out_of_bounds", "use_after_free"})
 
 
 def _illegal_access(probe_result: ProbeResult, bounds: Bounds) -> OutsideAccess | None:
     """Return the access at which the GPU ended the context: the last one of the last launch to unknown memory."""
-    failed = probe_result.kernel.trace.state.context_failed
-    unknown = [access for access in bounds.accesses if not access.fault]
+    failure = probe_result.kernel.trace.state.context_failed
+    unknown_accesses = [access for access in bounds.accesses if not access.fault]
     is_last = (
         probe_result.launch is not None and probe_result.launch.number == probe_result.kernel.trace.launches[-1].number
     )
-    return unknown[-1] if failed and failed.error == ILLEGAL_ADDRESS and is_last and unknown else None
+    return (
+        unknown_accesses[-1] if failure and failure.error == ILLEGAL_ADDRESS and is_last and unknown_accesses else None
+    )
 
 
 def findings(probe_result: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
     """The access that ended the context, the first fault of each line, then the first access to unknown memory."""
-    illegal = _illegal_access(probe_result, bounds)
-    if illegal is not None:
-        text = f"{_access_text(illegal)}; then the GPU ended the kernel with the error “illegal address”"
-        yield Finding("illegal", "illegal address", text, "lines", illegal.line, True, brief="illegal address",
-                      values=_access_values(illegal), wrong_result=True,
-                      replaced_by=_OF_SIMULATOR)  # fmt: skip
+    illegal_access = _illegal_access(probe_result, bounds)
+    if illegal_access is not None:
+        text = f"{_access_text(illegal_access)}; then the GPU ended the kernel with the error “illegal address”"
+        yield Finding("illegal", "illegal address", text, "lines", illegal_access.line, True, brief="illegal address",
+                      values=_access_values(illegal_access), wrong_result=True,
+                      replaced_by=_SIMULATOR_FINDINGS)  # fmt: skip
     by_line = {access.line: access for access in reversed(bounds.faults)}
     for access in sorted(by_line.values(), key=bounds.faults.index):
         values = {**_access_values(access), "accesses": counted(bounds.total, ideal=0)}
         yield Finding("fault", access.fault, _access_text(access), "lines", access.line, True, values=values,
                       brief=access.fault, advice=_ADVICE[access.fault], wrong_result=True,
-                      replaced_by=_OF_SIMULATOR)  # fmt: skip
-    unknown = next((access for access in bounds.accesses if not access.fault), None)
-    if unknown is not None and illegal is None:
-        text = f"access outside of all known allocations, first at {place(unknown.line, unknown.source)}"
-        yield Finding("unknown", "unknown memory", f"{text}: {unknown.where}", "lines", unknown.line,
-                      replaced_by=_OF_SIMULATOR)  # fmt: skip
+                      replaced_by=_SIMULATOR_FINDINGS)  # fmt: skip
+    unknown_access = next((access for access in bounds.accesses if not access.fault), None)
+    if unknown_access is not None and illegal_access is None:
+        text = f"access outside of all known allocations, first at {place(unknown_access.line, unknown_access.source)}"
+        yield Finding("unknown", "unknown memory", f"{text}: {unknown_access.where}", "lines", unknown_access.line,
+                      replaced_by=_SIMULATOR_FINDINGS)  # fmt: skip
     if not bounds.total:
-        yield Finding("none", "bounds", "each access is within an allocation", "lines", replaced_by=_OF_SIMULATOR)
+        yield Finding("none", "bounds", "each access is within an allocation", "lines", replaced_by=_SIMULATOR_FINDINGS)
 
 
 def _access_values(access: OutsideAccess) -> dict[str, Number | Evidence]:
@@ -209,7 +211,7 @@ def _access_text(access: OutsideAccess) -> str:
     )
 
 
-def _rows(probe_result: ProbeResult, bounds: Bounds) -> LineRows:
+def _line_rows(probe_result: ProbeResult, bounds: Bounds) -> LineRows:
     del probe_result
     rows = [
         LineRow(
@@ -236,7 +238,7 @@ def _rows(probe_result: ProbeResult, bounds: Bounds) -> LineRows:
 LINES: Final = LineSpec(
     (LineMeasure("fault", "first"), LineMeasure("block"), LineMeasure("thread"), LineMeasure("address")),
     "fault",
-    _rows,
+    _line_rows,
 )
 PROBES: Final = (
     Probe(

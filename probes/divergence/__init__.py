@@ -144,30 +144,41 @@ def lanes_per_execution(line: LineSums) -> float | None:
 def findings(probe_result: ProbeResult, analysis: Divergence) -> Iterator[Finding]:
     """Yield the mean number of active lanes."""
     del probe_result
-    yield _active_lanes(analysis, "divergence")
+    yield _active_lanes_finding(analysis, "divergence")
 
 
 def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[Divergence]) -> Iterator[Finding]:
     """The worst lines of source, then all. Lanes that are idle while one lane issues copies are not avoidable."""
     del probe_result
     lanes = WARP_SIZE * (analysis.analysis.branches + analysis.analysis.accesses)
-    others = _without_elected(analysis)
-    lines = sums_by_source(others, _idle_lanes)
-    all_lines = _active_lanes(analysis.analysis, "", None if len(others) == len(analysis.lines) else _total(others))
+    avoidable_lines = _without_elected(analysis)
+    lines = sums_by_source(avoidable_lines, _idle_lanes)
+    all_lines = _active_lanes_finding(
+        analysis.analysis, "", None if len(avoidable_lines) == len(analysis.lines) else _total(avoidable_lines)
+    )
     yield from notable_lines(
-        (_line_lanes(line, lanes) for line in lines if _idle_lanes(line)), has_large_loss=all_lines.stands_out
+        (_line_finding(line, lanes) for line in lines if _idle_lanes(line)), has_large_loss=all_lines.stands_out
     )
     yield all_lines
 
 
-def _line_lanes(line: LineSums, lanes: int) -> Finding:
+def _line_finding(line: LineSums, lanes: int) -> Finding:
     """``lanes`` are those of all executions of the kernel."""
-    idle, mean = _idle_lanes(line), lanes_per_execution(line)
+    idle_lanes, mean = _idle_lanes(line), lanes_per_execution(line)
     text = f"{line_place(line)}, {mean or 0:.1f} of {WARP_SIZE} lanes active"
-    values = {"lanes_per_execution": derived(mean, "lanes", WARP_SIZE), "idle_lanes": counted(idle, "lanes", 0)}
-    return Finding("worst_line", "idle lanes", text, "lines", line.line, idle > _FLAGGED_SHARE * lanes, values=values,
-                   gain=Gain(idle, lanes, "lanes"), advice=_ADVICE,
-                   brief=brief_text(line.opcode, f"{mean or 0:.1f} of {WARP_SIZE} lanes"))  # fmt: skip
+    values = {"lanes_per_execution": derived(mean, "lanes", WARP_SIZE), "idle_lanes": counted(idle_lanes, "lanes", 0)}
+    return Finding(
+        "worst_line",
+        "idle lanes",
+        text,
+        "lines",
+        line.line,
+        stands_out=idle_lanes > _FLAGGED_SHARE * lanes,
+        values=values,
+        gain=Gain(idle_lanes, lanes, "lanes"),
+        advice=_ADVICE,
+        brief=brief_text(line.opcode, f"{mean or 0:.1f} of {WARP_SIZE} lanes"),
+    )
 
 
 def _idle_lanes(line: LineSums) -> int:
@@ -186,30 +197,30 @@ def _total(lines: Sequence[LineSums]) -> Divergence:
 
 def _means_text(analysis: Divergence) -> str:
     """``32.0 of 32 per branch, 25.9 of 32 per access``; "" if nothing was executed."""
-    means = (("per branch", analysis.lanes_per_branch), ("per access", analysis.lanes_per_access))
-    return ", ".join(f"{mean:.1f} of {WARP_SIZE} {text}" for text, mean in means if mean is not None)
+    lane_means = (("per branch", analysis.lanes_per_branch), ("per access", analysis.lanes_per_access))
+    return ", ".join(f"{mean:.1f} of {WARP_SIZE} {text}" for text, mean in lane_means if mean is not None)
 
 
-def _active_lanes(analysis: Divergence, asks: str, others: Divergence | None = None) -> Finding:
-    """``others``: without code in which one lane issues asynchronous work, if there is any."""
-    judged = others or analysis
-    executions, lanes = judged.branches + judged.accesses, judged.branch_lanes + judged.access_lanes
-    much = lanes < (1 - _FLAGGED_SHARE) * WARP_SIZE * executions
-    asks = asks if lanes < WARP_SIZE * executions else ""
+def _active_lanes_finding(analysis: Divergence, question: str, avoidable: Divergence | None = None) -> Finding:
+    """``avoidable``: without code in which one lane issues asynchronous work, if there is any."""
+    rated = avoidable or analysis
+    executions, lanes = rated.branches + rated.accesses, rated.branch_lanes + rated.access_lanes
+    is_flagged = lanes < (1 - _FLAGGED_SHARE) * WARP_SIZE * executions
+    question = question if lanes < WARP_SIZE * executions else ""
     values = {
         "lanes_per_branch": derived(analysis.lanes_per_branch, "lanes", WARP_SIZE),
         "lanes_per_access": derived(analysis.lanes_per_access, "lanes", WARP_SIZE),
     }
     text = _means_text(analysis) or "no branch or memory access was executed"
-    if others is not None:
-        text += f"; {_means_text(others) or 'nothing else'} without {_ELECTED}"
-    return Finding("lanes", "active lanes", text, stands_out=much, next_question=asks, values=values)
+    if avoidable is not None:
+        text += f"; {_means_text(avoidable) or 'nothing else'} without {_ELECTED}"
+    return Finding("lanes", "active lanes", text, stands_out=is_flagged, next_question=question, values=values)
 
 
-def _rows(probe_result: ProbeResult, counted: CountsByLine[Divergence]) -> LineRows:
+def _line_rows(probe_result: ProbeResult, analysis: CountsByLine[Divergence]) -> LineRows:
     del probe_result
     rows = []
-    for line in counted.lines:
+    for line in analysis.lines:
         executions, lanes = executions_and_lanes(line)
         values: dict[str, LineValue] = {
             "lanes per execution": lanes_per_execution(line),
@@ -217,12 +228,12 @@ def _rows(probe_result: ProbeResult, counted: CountsByLine[Divergence]) -> LineR
             "idle lanes": WARP_SIZE * executions - lanes,
             "lanes": lanes,
         }
-        is_elected = line.line in counted.analysis.elected
+        is_elected = line.line in analysis.analysis.elected
         rows.append(((is_elected, lanes - WARP_SIZE * executions), LineRow(line.line, line.source, values)))
     rows.sort(key=lambda pair: pair[0])
     notes = ["idle lanes: inactive lanes of a warp, summed over all executions"]
-    if counted.analysis.elected:
-        lines = ", ".join(map(str, sorted(counted.analysis.elected)))
+    if analysis.analysis.elected:
+        lines = ", ".join(map(str, sorted(analysis.analysis.elected)))
         notes.append(f"last rows: {_ELECTED}, so idle lanes are not avoidable (PTX lines {lines})")
     return LineRows([row for _, row in rows], notes)
 
@@ -234,28 +245,30 @@ def elected_lines(folder: Path | None, counts: Mapping[int, tuple[int, int]]) ->
     It is a loop with an issue in which every counted instruction had one active lane, code of one lane that is on all
     paths to an issue, and what only follows such code. ``counts`` are executions and the sum of active lanes by line.
     """
-    single = {line for line, (executions, lanes) in counts.items() if 0 < executions == lanes}
-    flow = _flow_in(folder) if folder is not None and single else None
+    one_lane_lines = {line for line, (executions, lanes) in counts.items() if 0 < executions == lanes}
+    flow = _flow_in(folder) if folder is not None and one_lane_lines else None
     if flow is None:
         return frozenset()
-    shared = {line for line, (executions, lanes) in counts.items() if lanes > executions}
+    multi_lane_lines = {line for line, (executions, lanes) in counts.items() if lanes > executions}
     lines = [{instruction.span.line for instruction in block} for block in flow.blocks]
-    of_one = {number for number, block in enumerate(lines) if block & single and not block & shared}
-    of_many = {number for number, block in enumerate(lines) if block & shared}
-    elected = _elected_blocks(flow, of_one, of_many)
-    return frozenset(line for block in elected for line in lines[block] & single)
+    one_lane_blocks = {
+        number for number, block in enumerate(lines) if block & one_lane_lines and not block & multi_lane_lines
+    }
+    multi_lane_blocks = {number for number, block in enumerate(lines) if block & multi_lane_lines}
+    elected = _elected_blocks(flow, one_lane_blocks, multi_lane_blocks)
+    return frozenset(line for block in elected for line in lines[block] & one_lane_lines)
 
 
-def _elected_blocks(flow: Flow, of_one: Collection[int], of_many: Collection[int]) -> set[int]:
+def _elected_blocks(flow: Flow, one_lane_blocks: Collection[int], multi_lane_blocks: Collection[int]) -> set[int]:
     """The blocks of one lane on all paths to an issue, in a loop of one lane with one, or behind only such blocks."""
-    issues = {block for block, code in enumerate(flow.blocks) if any(map(_is_issue, code))} - set(of_many)
-    leads_to = [flow.successors(block) for block in range(len(flow.blocks))]
-    loops = natural_loops(leads_to).values()
-    in_loops = (loop for loop in loops if loop & issues and not loop.intersection(of_many))
-    elected = dominators_of(leads_to, issues).union(*in_loops).intersection(of_one)
-    for block in sorted(set(of_one) - elected):  # what only follows such code, in the order of the text
-        before = {index for index, targets in enumerate(leads_to) if block in targets}
-        elected |= {block} if before and before <= elected else set()
+    issues = {block for block, code in enumerate(flow.blocks) if any(map(_is_issue, code))} - set(multi_lane_blocks)
+    successors = [flow.successors(block) for block in range(len(flow.blocks))]
+    loops = natural_loops(successors).values()
+    in_loops = (loop for loop in loops if loop & issues and not loop.intersection(multi_lane_blocks))
+    elected = dominators_of(successors, issues).union(*in_loops).intersection(one_lane_blocks)
+    for block in sorted(set(one_lane_blocks) - elected):  # what only follows such code, in the order of the text
+        predecessors = {index for index, targets in enumerate(successors) if block in targets}
+        elected |= {block} if predecessors and predecessors <= elected else set()
     return elected
 
 
@@ -280,7 +293,7 @@ LINES: Final = LineSpec(
         LineMeasure("lanes", "sum", better="neither"),
     ),
     "lanes per execution",
-    _rows,
+    _line_rows,
 )
 
 

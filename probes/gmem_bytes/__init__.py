@@ -105,8 +105,8 @@ class MemoryBytes:
 
 
 def _sum_of(*sizes: int | None) -> int | None:
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
+    known_sizes = [size for size in sizes if size is not None]
+    return sum(known_sizes) if len(known_sizes) == len(sizes) else None
 
 
 def analyse(result: Result) -> MemoryBytes:
@@ -118,9 +118,9 @@ def analyse(result: Result) -> MemoryBytes:
 def analyse_copies(copies: BulkCopies) -> MemoryBytes:
     """The bytes of a launch whose records are bulk copies only."""
     sizes = box_bytes(copies.boxes)
-    loaded, stored = (copies.sum(sizes, loads=loads) for loads in (True, False))
-    unknown = copies.unknown_count(loads=True), copies.unknown_count(loads=False)
-    return MemoryBytes(None, None, None, loaded, stored, *unknown, WARP_SIZE * copies.warps_missing)
+    loaded_bytes, stored_bytes = (copies.sum(sizes, loads=loads) for loads in (True, False))
+    unknown_copies = copies.unknown_count(loads=True), copies.unknown_count(loads=False)
+    return MemoryBytes(None, None, None, loaded_bytes, stored_bytes, *unknown_copies, WARP_SIZE * copies.warps_missing)
 
 
 def _analyse(probe_result: ProbeResult) -> MemoryBytes:
@@ -137,8 +137,8 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
     """
     lines = line_sums(result, SITE, "gmem_bytes_by_line", sites, folder)
     totals = MemoryBytes(**line_totals(lines, SITE), threads_missing=0)
-    known = all(bytes_of(line) is not None for line in lines)
-    worst = worst_line(lines, lambda line: bytes_of(line) or None) if known else None
+    is_known = all(bytes_of(line) is not None for line in lines)
+    worst = worst_line(lines, lambda line: bytes_of(line) or None) if is_known else None
     return CountsByLine(totals, lines, worst)
 
 
@@ -214,15 +214,19 @@ def findings(probe_result: ProbeResult, analysis: MemoryBytes) -> Iterator[Findi
     if analysis.has_copies_only:
         yield _bulk_finding(analysis)
         return
-    read, written = analysis.read, analysis.written
-    text = f"{units.size(read)} read, {units.size(written)} written (requested, before caches)"
+    bytes_read, bytes_written = analysis.read, analysis.written
+    text = f"{units.size(bytes_read)} read, {units.size(bytes_written)} written (requested, before caches)"
     speed = None
-    if read is not None and written is not None and probe_result.measured_ms:
-        speed = (read + written) / (probe_result.measured_ms * 1e-3)
+    if bytes_read is not None and bytes_written is not None and probe_result.measured_ms:
+        speed = (bytes_read + bytes_written) / (probe_result.measured_ms * 1e-3)
         text += f"; {units.size(speed)}/s at the unprobed time of {units.duration(probe_result.measured_ms * 1e-3)}"
-    elif read is None or written is None:
+    elif bytes_read is None or bytes_written is None:
         text += "; the sizes of some tensor-map copies are unknown"
-    values = {"read": counted(read, "B"), "written": counted(written, "B"), "bytes_per_second": timed(speed, "B/s")}
+    values = {
+        "read": counted(bytes_read, "B"),
+        "written": counted(bytes_written, "B"),
+        "bytes_per_second": timed(speed, "B/s"),
+    }
     yield Finding("bytes", "bytes", text, "memory", values=values)
 
 
@@ -246,38 +250,37 @@ def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[MemoryByt
     """Yield the findings, then the line with most bytes."""
     yield from findings(probe_result, analysis.analysis)
     if analysis.worst is not None:
-        line, moved = analysis.worst
+        line, line_bytes = analysis.worst
         total = (analysis.analysis.read or 0) + (analysis.analysis.written or 0)
-        text = (
-            f"{place(line.line, line.source, line.opcode)}, {units.size(moved)}, {percent(moved, total)} of all bytes"
-        )
-        values = {"bytes": counted(int(moved), "B")}
+        text = f"{place(line.line, line.source, line.opcode)}, {units.size(line_bytes)}"
+        text += f", {percent(line_bytes, total)} of all bytes"
+        values = {"bytes": counted(int(line_bytes), "B")}
         yield Finding("most_bytes", "most bytes", text, "lines", line.line, values=values)
 
 
-def _rows(probe_result: ProbeResult, counted: CountsByLine[MemoryBytes]) -> LineRows:
+def _line_rows(probe_result: ProbeResult, analysis: CountsByLine[MemoryBytes]) -> LineRows:
     del probe_result
-    line_bytes = [(line, bytes_of(line)) for line in counted.lines]
-    known = [moved for _, moved in line_bytes if moved is not None]
-    total = sum(known) if len(known) == len(line_bytes) else None
+    line_bytes = [(line, bytes_of(line)) for line in analysis.lines]
+    known_bytes = [size for _, size in line_bytes if size is not None]
+    total = sum(known_bytes) if len(known_bytes) == len(line_bytes) else None
     rows = []
-    for line, moved in sorted(line_bytes, key=lambda pair: -(pair[1] or 0)):
-        share = None if moved is None or total is None else share_text(moved, total)
-        rows.append(LineRow(line.line, line.source, {"share": share, "bytes": moved}))
+    for line, size in sorted(line_bytes, key=lambda pair: -(pair[1] or 0)):
+        share = None if size is None or total is None else share_text(size, total)
+        rows.append(LineRow(line.line, line.source, {"share": share, "bytes": size}))
     return LineRows(
         rows, [] if total is not None else [f"{NOT_MEASURED}: the sizes of some tensor-map copies are unknown"]
     )
 
 
-LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("bytes", "sum")), "bytes", _rows)
+LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("bytes", "sum")), "bytes", _line_rows)
 
 
 def notes(analysis: MemoryBytes) -> list[str]:
     """The newest launch in words."""
     if analysis.has_copies_only:
         return [f"newest launch: {_bulk_text(analysis)}", _reason_of(analysis)]
-    read, written = units.size(analysis.read), units.size(analysis.written)
-    text = f"newest launch: {read} read, {written} written (requested, before caches)"
+    read_text, written_text = units.size(analysis.read), units.size(analysis.written)
+    text = f"newest launch: {read_text} read, {written_text} written (requested, before caches)"
     if analysis.tensor_loads or analysis.tensor_stores:
         text += "; the sum is unknown, because the sizes of some tensor-map copies are unknown"
     return [text]

@@ -76,11 +76,11 @@ def _has_copies(sectors: MemorySectors, value: Any) -> bool:
 def _wasted_percent(kind: str) -> Callable[[MemorySectors], float | None]:
     """Return the reader of the per cent of excessive sectors."""
 
-    def read(sectors: MemorySectors) -> float | None:
+    def excessive_percent(sectors: MemorySectors) -> float | None:
         share: float | None = getattr(sectors, f"wasted_of_{kind}")
         return None if share is None else 100 * share
 
-    return read
+    return excessive_percent
 
 
 def _ideal_per_load(sectors: MemorySectors) -> float | None:
@@ -146,7 +146,7 @@ def findings(probe_result: ProbeResult, sectors: MemorySectors) -> Iterator[Find
     if sectors.has_copies_only:
         yield _bulk_finding(sectors)
         return
-    yield from _sectors(sectors, "coalescing")
+    yield from _sector_findings(sectors, "coalescing")
 
 
 def _bulk_finding(sectors: MemorySectors) -> Finding:
@@ -161,32 +161,32 @@ def findings_by_line(probe_result: ProbeResult, counts: CountsByLine[MemorySecto
     """The worst lines of source, then all accesses."""
     sectors = sum(requests_and_sectors(line)[1] for line in counts.lines)
     lines = waste_by_source(counts.lines, probe_result.kernel.folder)
-    much = sum(line.sums["wasted"] for line in lines) > _FLAGGED_SHARE * sectors
-    yield from notable_lines((_line_waste(line, sectors) for line in lines), has_large_loss=much)
-    yield from _sectors(counts.analysis, "")
+    is_flagged = sum(line.sums["wasted"] for line in lines) > _FLAGGED_SHARE * sectors
+    yield from notable_lines((_line_finding(line, sectors) for line in lines), has_large_loss=is_flagged)
+    yield from _sector_findings(counts.analysis, "")
 
 
-def _line_waste(line: LineSums, sectors: int) -> Finding:
+def _line_finding(line: LineSums, sectors: int) -> Finding:
     """``line`` is one of ``waste_by_source``; ``sectors`` are those of the kernel."""
-    requests, touched, ideal, wasted = (line.sums[name] for name in ("requests", "sectors", "ideal", "wasted"))
-    mean, needed = ratio(touched, requests), ratio(ideal, requests) or 0.0
-    text = f"{line_place(line)}, {mean or 0:.1f} sectors per request, ideal {tenths(needed)}"
-    brief = brief_text(line.opcode, f"{tenths(mean or 0.0)} sectors, ideal {tenths(needed)}")
+    requests, sector_count, ideal, excess = (line.sums[name] for name in ("requests", "sectors", "ideal", "wasted"))
+    mean, ideal_mean = ratio(sector_count, requests), ratio(ideal, requests) or 0.0
+    text = f"{line_place(line)}, {mean or 0:.1f} sectors per request, ideal {tenths(ideal_mean)}"
+    brief = brief_text(line.opcode, f"{tenths(mean or 0.0)} sectors, ideal {tenths(ideal_mean)}")
     values = {
-        "sectors_per_request": derived(mean, "sectors", needed),
-        "sectors_needed": derived(needed, "sectors"),
-        "wasted_share": derived(wasted / sectors, SHARE, 0),
+        "sectors_per_request": derived(mean, "sectors", ideal_mean),
+        "sectors_needed": derived(ideal_mean, "sectors"),
+        "wasted_share": derived(excess / sectors, SHARE, 0),
     }
-    much = wasted > _FLAGGED_SHARE * sectors
-    gain = Gain(SECTOR_BYTES * wasted, SECTOR_BYTES * sectors, "B")
-    return Finding("worst_access", "uncoalesced", text, "lines", line.line, much, values=values, gain=gain,
+    is_flagged = excess > _FLAGGED_SHARE * sectors
+    gain = Gain(SECTOR_BYTES * excess, SECTOR_BYTES * sectors, "B")
+    return Finding("worst_access", "uncoalesced", text, "lines", line.line, is_flagged, values=values, gain=gain,
                    advice=UNCOALESCED_ADVICE, brief=brief)  # fmt: skip
 
 
-def _sectors(counts: MemorySectors, asks: str) -> Iterator[Finding]:
+def _sector_findings(counts: MemorySectors, question: str) -> Iterator[Finding]:
     """Yield the findings of loads and of stores, where both their requests and sectors are known.
 
-    ``asks`` is the question that uncoalesced accesses raise; "" where another finding has answered it.
+    ``question`` is the question that uncoalesced accesses raise; "" where another finding has answered it.
     """
     for name, requests, sectors, ideal in (
         ("loads", counts.load_requests, counts.load_sectors, counts.load_ideal),
@@ -195,12 +195,12 @@ def _sectors(counts: MemorySectors, asks: str) -> Iterator[Finding]:
         if not requests or sectors is None:
             continue
         if ideal is None:
-            yield _sectors_without_ideal(name, requests, sectors, asks)
+            yield _sectors_without_ideal(name, requests, sectors, question)
         else:
-            yield _sectors_with_ideal(name, requests, sectors, ideal, asks)
+            yield _sectors_with_ideal(name, requests, sectors, ideal, question)
 
 
-def _sectors_without_ideal(name: str, requests: int, sectors: int, asks: str) -> Finding:
+def _sectors_without_ideal(name: str, requests: int, sectors: int, question: str) -> Finding:
     """Return the finding of a result that does not tell how many sectors the accesses need."""
     mean = sectors / requests
     return Finding(
@@ -208,24 +208,26 @@ def _sectors_without_ideal(name: str, requests: int, sectors: int, asks: str) ->
         name,
         _mean_text(requests, sectors),
         "sectors",
-        next_question=asks if mean > _COALESCED else "",
+        next_question=question if mean > _COALESCED else "",
         values=_sector_values(requests, sectors, None),
     )
 
 
-def _sectors_with_ideal(name: str, requests: int, sectors: int, ideal: int, asks: str) -> Finding:
+def _sectors_with_ideal(name: str, requests: int, sectors: int, ideal: int, question: str) -> Finding:
     """Return the finding of accesses that need ``ideal`` sectors at least."""
     text, values = _mean_text(requests, sectors), _sector_values(requests, sectors, ideal)
-    wasted = sectors - ideal
-    if not wasted:
+    excess = sectors - ideal
+    if not excess:
         return Finding(name, name, f"{text}, the minimum", "sectors", values=values)
     text += f", ideal {tenths(ideal / requests)}"
-    if not asks:
+    if not question:
         return Finding(name, name, text, "sectors", values=values)
-    much = wasted > _FLAGGED_SHARE * sectors
-    gain = Gain(SECTOR_BYTES * wasted, SECTOR_BYTES * sectors, "B")
-    question = asks if wasted > 0 else ""
-    return Finding(name, name, text, "sectors", stands_out=much, next_question=question, values=values, gain=gain)
+    is_flagged = excess > _FLAGGED_SHARE * sectors
+    gain = Gain(SECTOR_BYTES * excess, SECTOR_BYTES * sectors, "B")
+    raised_question = question if excess > 0 else ""
+    return Finding(
+        name, name, text, "sectors", stands_out=is_flagged, next_question=raised_question, values=values, gain=gain
+    )
 
 
 def _mean_text(requests: int, sectors: int) -> str:
@@ -241,7 +243,7 @@ def _sector_values(requests: int, sectors: int, ideal: int | None) -> dict[str, 
     }
 
 
-def _rows(probe_result: ProbeResult, counts: CountsByLine[MemorySectors]) -> LineRows:
+def _line_rows(probe_result: ProbeResult, counts: CountsByLine[MemorySectors]) -> LineRows:
     rows = []
     for waste in waste_of_lines(counts.lines, probe_result.kernel.folder):
         values: dict[str, LineValue] = {
@@ -255,8 +257,8 @@ def _rows(probe_result: ProbeResult, counts: CountsByLine[MemorySectors]) -> Lin
         if not is_counted(waste.line):
             values = dict.fromkeys(values)
         rows.append(LineRow(waste.line.line, waste.line.source, {**values, "access": waste.access}))
-    known = all(map(is_counted, counts.lines))
-    notes = [] if known else [f"{NOT_MEASURED}: wmma and generic accesses are not counted"]
+    all_counted = all(map(is_counted, counts.lines))
+    notes = [] if all_counted else [f"{NOT_MEASURED}: wmma and generic accesses are not counted"]
     return LineRows(rows, [IDEAL_SECTORS_NOTE, *notes])
 
 
@@ -271,7 +273,7 @@ LINES: Final = LineSpec(
         LineMeasure("access", "first", better="neither"),
     ),
     "wasted sectors",
-    _rows,
+    _line_rows,
 )
 
 

@@ -133,8 +133,8 @@ class MemorySectors:
 
 def analyse(result: Result) -> MemorySectors:
     """The requests and sectors of one launch; TraceError if map 0 holds no records of ``gmem_sectors``."""
-    sums = _summed(result)
-    return _of_sums(sums.totals, sums.threads_missing)
+    sums = _sum_launch(result)
+    return _sectors_of_sums(sums.totals, sums.threads_missing)
 
 
 def analyse_copies(copies: BulkCopies) -> MemorySectors:
@@ -155,32 +155,32 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
     """Counts by line of ``gmem_sectors_by_line``; see :func:`counter_sums.line_sums`. Raises TraceError."""
     records = (SITE, SITE_WITHOUT_BULK, SITE_WITH_IDEALS, SITE_WITHOUT_IDEAL)
     record = next((record for record in records if result.maps and _fits(result, record)), SITE)
-    convert = _with_ideals if record in (SITE, SITE_WITHOUT_BULK) else None
+    convert = _add_ideals if record in (SITE, SITE_WITHOUT_BULK) else None
     lines = line_sums(result, record, "gmem_sectors_by_line", sites, folder, convert)
-    record = _made_of(record) if convert else record
-    return counts_by_line(lines, record, lambda sums: _of_sums(sums, threads_missing=0), sectors_per_request)
+    record = _converted_dtype(record) if convert else record
+    return counts_by_line(lines, record, lambda sums: _sectors_of_sums(sums, threads_missing=0), sectors_per_request)
 
 
-def _with_ideals(records: NDArray[Any]) -> NDArray[Any]:
+def _add_ideals(records: NDArray[Any]) -> NDArray[Any]:
     """The records with the ideal number of sectors of each kind."""
-    made = np.zeros(len(records), _made_of(records.dtype))
-    for name in set(made.dtype.names or ()) - set(_IDEALS):
-        made[name] = records[name]
+    converted = np.zeros(len(records), _converted_dtype(records.dtype))
+    for name in set(converted.dtype.names or ()) - set(_IDEALS):
+        converted[name] = records[name]
     for kind in ("load", "store", "copy"):
         executed: NDArray[np.bool_] = records[f"{kind}_requests"] > 0
         sectors: NDArray[np.uint64] = records[f"{kind}_sectors"][executed]
         excess: NDArray[np.uint64] = records["excess"][executed]
-        made[f"{kind}_ideal"][executed] = sectors - excess
-    return made
+        converted[f"{kind}_ideal"][executed] = sectors - excess
+    return converted
 
 
-def _made_of(record: np.dtype[Any]) -> np.dtype[Any]:
+def _converted_dtype(record: np.dtype[Any]) -> np.dtype[Any]:
     """The record that ``_with_ideals`` makes of one."""
     bulk = _BULK if _BULK[0] in (record.names or ()) else ()
     return site_dtype(*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS, *bulk)
 
 
-def _summed(result: Result) -> CounterSums:
+def _sum_launch(result: Result) -> CounterSums:
     """The sums of a launch, whichever record they are of."""
     errors = []
     for record in (RECORD, RECORD_WITHOUT_BULK, RECORD_WITHOUT_IDEAL):
@@ -202,8 +202,10 @@ def _wasted_share(sectors: int | None, ideal: int | None) -> float | None:
     return None if ideal is None or sectors is None else ratio(sectors - ideal, sectors)
 
 
-def _of_sums(sums: dict[str, int], threads_missing: int) -> MemorySectors:
-    loads = {f"load_{what}": sums[f"load_{what}"] + sums[f"copy_{what}"] for what in ("requests", "sectors")}
+def _sectors_of_sums(sums: dict[str, int], threads_missing: int) -> MemorySectors:
+    loads = {
+        f"load_{quantity}": sums[f"load_{quantity}"] + sums[f"copy_{quantity}"] for quantity in ("requests", "sectors")
+    }
     matrices = {"matrix_accesses": sums["matrix_accesses"] // WARP_SIZE}
     counts = {name: sums[name] for name in (*_COUNTS, *_EXCLUDED_COUNTS)} | loads | matrices
     has_ideal = "load_ideal" in sums

@@ -92,10 +92,10 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
             f"{result.path}: the records do not match the basic blocks in {folder or 'the trace'}/pruned.ptx"
         )
     sums: dict[int, LineSums] = {}
-    for block, entered in zip(blocks, records["entered"].tolist(), strict=True):
+    for block, entries in zip(blocks, records["entered"].tolist(), strict=True):
         for instruction in block:
             row = LineSums(instruction.line, instruction.opcode, instruction.source, dict.fromkeys(CLASSES, 0))
-            sums.setdefault(instruction.line, row).sums[instruction.work] += entered
+            sums.setdefault(instruction.line, row).sums[instruction.work] += entries
     lines = tuple(sums[line] for line in sorted(sums))
     executed = {name: sum(line.sums[name] for line in lines) for name in CLASSES}
     worst = worst_line(lines, lambda line: executions_of(line) or None)
@@ -113,27 +113,29 @@ def classes_of(line: LineSums) -> str:
 
 
 def _count_metric(name: str) -> Metric:
-    def read(analysis: InstructionMix) -> int:
+    def class_count(analysis: InstructionMix) -> int:
         return analysis.executed[name]
 
     quantity = cast("Quantity", f"{name} instructions" if name in FLOATING else "")
     title = f"{name} instructions"
-    return Metric(name, name, quantity=quantity, read=read, is_shown=show_nonzero, standalone_title=title)
+    return Metric(name, name, quantity=quantity, read=class_count, is_shown=show_nonzero, standalone_title=title)
 
 
 def _share_metric(name: str) -> Metric:
-    def read(analysis: InstructionMix) -> float | None:
+    def class_share(analysis: InstructionMix) -> float | None:
         return analysis.share(name)
 
-    return Metric(f"{name}_share", f"{name} share", over_launches="mean", read=read, is_shown=_where_executed(name))
+    return Metric(
+        f"{name}_share", f"{name} share", over_launches="mean", read=class_share, is_shown=_where_executed(name)
+    )
 
 
 def _where_executed(name: str) -> Callable[[Any, Any], bool]:
-    def shown(analysis: InstructionMix, value: Any) -> bool:
+    def is_executed(analysis: InstructionMix, value: Any) -> bool:
         del value
         return analysis.executed[name] > 0
 
-    return shown
+    return is_executed
 
 
 METRICS: Final = (
@@ -147,43 +149,43 @@ BY_LINE: Final = metrics_by_line(METRICS, "executed most")
 def findings(probe_result: ProbeResult, analysis: InstructionMix) -> Iterator[Finding]:
     """Classes and arithmetic."""
     del probe_result
-    yield from _mix(analysis)
+    yield from _mix_findings(analysis)
 
 
 def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[InstructionMix]) -> Iterator[Finding]:
     """Yield the findings, then the line that is executed most."""
     del probe_result
     totals = analysis.analysis
-    yield from _mix(totals)
+    yield from _mix_findings(totals)
     kinds = ("fp64",) if totals.executed["fp64"] else CLASSES
-    line = max(analysis.lines, key=lambda each: each.total(*kinds), default=None)
+    line = max(analysis.lines, key=lambda candidate: candidate.total(*kinds), default=None)
     if line is not None and line.total(*kinds):
         part = percent(line.total(*kinds), sum(totals.executed[kind] for kind in kinds))
-        what = "fp64 instructions" if len(kinds) == 1 else "instructions"
-        text = f"{place(line.line, line.source, line.opcode)}, {part} of all {what}"
+        noun = "fp64 instructions" if len(kinds) == 1 else "instructions"
+        text = f"{place(line.line, line.source, line.opcode)}, {part} of all {noun}"
         values = {"executed": counted(line.total(*kinds))}
         yield Finding("most_executed", "executed most", text, "lines", line.line, values=values)
 
 
-def _mix(analysis: InstructionMix) -> Iterator[Finding]:
-    largest = sorted(analysis.executed.items(), key=lambda pair: -pair[1])[:_NAMED_CLASSES]
-    parts = ", ".join(f"{name} {percent(number, analysis.total)}" for name, number in largest if number)
+def _mix_findings(analysis: InstructionMix) -> Iterator[Finding]:
+    main_classes = sorted(analysis.executed.items(), key=lambda pair: -pair[1])[:_NAMED_CLASSES]
+    parts = ", ".join(f"{name} {percent(number, analysis.total)}" for name, number in main_classes if number)
     text = f"{units.counted(analysis.total, 'warp instruction')}: {parts}"
     values = {name: counted(number) for name, number in {"total": analysis.total, **analysis.executed}.items()}
     yield Finding("mix", "instructions", text, values=values)
     arithmetic = [f"{name} {part:.0%}" for name in FLOATING if (part := analysis.share(name))]
     if arithmetic:
         doubles = analysis.share("fp64") or 0.0
-        asks = "tensor cores" if analysis.executed["tensor"] and not doubles else ""
+        question = "tensor cores" if analysis.executed["tensor"] and not doubles else ""
         values = {f"{name}_share": derived(analysis.share(name), SHARE) for name in (*FLOATING, "tensor")}
         text = f"{', '.join(arithmetic)} of the floating-point arithmetic"
-        yield Finding("arithmetic", "arithmetic", text, stands_out=doubles > 0, next_question=asks, values=values)
+        yield Finding("arithmetic", "arithmetic", text, stands_out=doubles > 0, next_question=question, values=values)
 
 
-def _rows(probe_result: ProbeResult, counted: CountsByLine[InstructionMix]) -> LineRows:
+def _line_rows(probe_result: ProbeResult, analysis: CountsByLine[InstructionMix]) -> LineRows:
     del probe_result
     rows = ranked_rows(
-        counted.lines,
+        analysis.lines,
         executions_of,
         lambda line: {"executed": executions_of(line), "class": classes_of(line) or None},
     )
@@ -192,7 +194,7 @@ def _rows(probe_result: ProbeResult, counted: CountsByLine[InstructionMix]) -> L
     )
 
 
-LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("executed"), LineMeasure("class")), "executed", _rows)
+LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("executed"), LineMeasure("class")), "executed", _line_rows)
 
 
 PROBES: Final = (

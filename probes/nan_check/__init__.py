@@ -95,11 +95,11 @@ def analyse(result: Result, folder: Path | None = None, *, has_sites: bool = Tru
 
     ``has_sites``: the kernel has stores of numbers. TraceError if map 0 holds no records of ``nan_check``.
     """
-    known = probed_sites(folder)
-    records, totals = records_by_time(result, RECORD, known), result.totals(0)
+    sites = probed_sites(folder)
+    records, totals = records_by_time(result, RECORD, sites), result.totals(0)
     if records is None or totals is None:
         raise TraceError(f"{result.path}: the records are not from nan_check")
-    unchecked = tuple(UncheckedStore(site.line, site.opcode, site.source) for site in known.unchecked())
+    unchecked = tuple(UncheckedStore(site.line, site.opcode, site.source) for site in sites.unchecked())
     stores = tuple(map(_non_finite_store, records))
     return NanCheck(totals[1] if has_sites else None, stores, unchecked, checked=_checked_stores(folder))
 
@@ -169,15 +169,15 @@ _ADVICE: Final = "to find the instruction that first computed a NaN or an infini
 def findings(probe_result: ProbeResult, analysis: NanCheck) -> Iterator[Finding]:
     """The first, all, and what nothing is known of."""
     del probe_result
-    first, values = analysis.first, {"stores": counted(analysis.stores, ideal=0)}
-    if first is None:
+    first_store, values = analysis.first, {"stores": counted(analysis.stores, ideal=0)}
+    if first_store is None:
         yield Finding("stores", "stores", _clean_text(analysis), "lines", values=values)
     else:
-        where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)})"
-        text = f"{first.words} stored at {place(first.line, first.source)} by {where}"
-        yield Finding("first", f"first {first.words.split()[0]}", text, "lines", first.line, True,
-                      values={"address": counted(first.address), **values},
-                      brief=f"{first.words} stored", wrong_result=True, advice=_ADVICE)  # fmt: skip
+        thread_text = f"block ({index_text(first_store.block)}) thread ({index_text(first_store.thread)})"
+        text = f"{first_store.words} stored at {place(first_store.line, first_store.source)} by {thread_text}"
+        yield Finding("first", f"first {first_store.words.split()[0]}", text, "lines", first_store.line, True,
+                      values={"address": counted(first_store.address), **values},
+                      brief=f"{first_store.words} stored", wrong_result=True, advice=_ADVICE)  # fmt: skip
         text = f"{units.counted(analysis.stores or 0, 'warp store')} of NaN or infinity"
         yield Finding("stores", "stores", text, "lines", values=values)
     if analysis.unchecked:
@@ -194,7 +194,7 @@ def _clean_text(analysis: NanCheck) -> str:
     return "no NaN or infinity was stored"
 
 
-def _rows(probe_result: ProbeResult, analysis: NanCheck) -> LineRows:
+def _line_rows(probe_result: ProbeResult, analysis: NanCheck) -> LineRows:
     """The stores with such a number, then those that were not checked, then those that were, without one."""
     del probe_result
     rows = [
@@ -227,7 +227,7 @@ def _rows(probe_result: ProbeResult, analysis: NanCheck) -> LineRows:
 LINES: Final = LineSpec(
     (LineMeasure("value", "first"), LineMeasure("block"), LineMeasure("thread"), LineMeasure("address")),
     "value",
-    _rows,
+    _line_rows,
 )
 
 

@@ -161,19 +161,22 @@ METRICS: Final = (
 
 def findings(probe_result: ProbeResult, analysis: Births) -> Iterator[Finding]:
     """The first birth, and how many there were."""
-    first = analysis.first
-    if first is None:
+    first_birth = analysis.first
+    if first_birth is None:
         text = "none of the checked instructions computed a new NaN or infinity"
         yield Finding("births", "births", text, "lines", values={"total": counted(analysis.total, ideal=0)})
         return
-    where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)}) warp {first.warp}"
-    text = f"{first.text} {first.origin} {place(first.line, first.source, first.opcode or None)} in {where}"
-    if first.iterations:
-        text += f", in iteration {first.iterations} of the compiled loops ({_ITERATIONS})"
-    values = {"total": counted(analysis.total, ideal=0), "iterations": counted(first.iterations)}
+    thread_text = (
+        f"block ({index_text(first_birth.block)}) thread ({index_text(first_birth.thread)}) warp {first_birth.warp}"
+    )
+    position = place(first_birth.line, first_birth.source, first_birth.opcode or None)
+    text = f"{first_birth.text} {first_birth.origin} {position} in {thread_text}"
+    if first_birth.iterations:
+        text += f", in iteration {first_birth.iterations} of the compiled loops ({_ITERATIONS})"
+    values = {"total": counted(analysis.total, ideal=0), "iterations": counted(first_birth.iterations)}
     yield Finding(
-        "first_birth", f"first {first.text.split()[0]}", text, "lines", first.line, True, values=values,
-        warp=first.warp, brief=f"{first.text} first computed", wrong_result=True,
+        "first_birth", f"first {first_birth.text.split()[0]}", text, "lines", first_birth.line, True, values=values,
+        warp=first_birth.warp, brief=f"{first_birth.text} first computed", wrong_result=True,
     )  # fmt: skip
     text = f"{units.counted(analysis.total, 'new NaN or infinite result')}, counted per warp"
     yield Finding("births", "births", text, "lines", values={"total": counted(analysis.total, ideal=0)})

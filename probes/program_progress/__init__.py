@@ -71,11 +71,11 @@ class ProgramProgress:
         0 before its first block, -1 after its end, -2 where it is not known.
         """
         progress = self.progress
-        since = np.where(_recorded_mask(progress), _cycles_since_start(progress), np.iinfo(np.int64).max)
-        place = (since <= cycles).sum(axis=2) - 1
-        lines = np.take_along_axis(progress.pace["line"], np.maximum(place, 0)[..., np.newaxis], axis=2)[..., 0]
-        line_at = np.where(place < 0, 0, lines.astype(np.int64))
-        line_at[_cut_off_mask(progress) & (place == progress.recorded_arrivals - 1)] = -2
+        record_cycles = np.where(_recorded_mask(progress), _cycles_since_start(progress), np.iinfo(np.int64).max)
+        record_number = (record_cycles <= cycles).sum(axis=2) - 1
+        lines = np.take_along_axis(progress.pace["line"], np.maximum(record_number, 0)[..., np.newaxis], axis=2)[..., 0]
+        line_at = np.where(record_number < 0, 0, lines.astype(np.int64))
+        line_at[_cut_off_mask(progress) & (record_number == progress.recorded_arrivals - 1)] = -2
         line_at[cycles >= progress.warps["elapsed"].astype(np.int64)] = -1
         line_at[~progress.has_record] = -2
         return line_at
@@ -87,33 +87,37 @@ def analyse(result: Result, clock_khz: int | None = None, folder: Path | None = 
     ``folder`` is that of the kernel in the trace, for the source lines.
     """
     progress = warp_pace.analyse(result, clock_khz)
-    known = probed_sites(folder)
-    valid, since = _recorded_mask(progress), _cycles_since_start(progress)
-    following = np.concatenate((since[..., 1:], np.zeros_like(since[..., :1])), axis=-1)
-    last = np.arange(valid.shape[2]) == progress.recorded_arrivals[..., np.newaxis] - 1
-    ended = progress.warps["elapsed"].astype(np.int64)
-    cut = _cut_off_mask(progress)
-    took = np.where(last, ended[..., np.newaxis], following) - since
-    unknown = int(took[last & cut[..., np.newaxis]].sum())
-    took[last & cut[..., np.newaxis]] = 0
+    sites = probed_sites(folder)
+    is_recorded, record_cycles = _recorded_mask(progress), _cycles_since_start(progress)
+    next_cycles = np.concatenate((record_cycles[..., 1:], np.zeros_like(record_cycles[..., :1])), axis=-1)
+    is_last = np.arange(is_recorded.shape[2]) == progress.recorded_arrivals[..., np.newaxis] - 1
+    end_cycles = progress.warps["elapsed"].astype(np.int64)
+    is_cut_off = _cut_off_mask(progress)
+    step_cycles = np.where(is_last, end_cycles[..., np.newaxis], next_cycles) - record_cycles
+    unknown = int(step_cycles[is_last & is_cut_off[..., np.newaxis]].sum())
+    step_cycles[is_last & is_cut_off[..., np.newaxis]] = 0
     blocks = []
-    for line in np.unique(progress.pace["line"][valid]).tolist():
-        at = valid & (progress.pace["line"] == line)
-        source = known.following(line)
-        blocks.append(BlockTime(line, source, int(at.sum()), int(at.any(axis=2).sum()), int(took[at].sum())))
+    for line in np.unique(progress.pace["line"][is_recorded]).tolist():
+        is_block = is_recorded & (progress.pace["line"] == line)
+        source = sites.following(line)
+        blocks.append(
+            BlockTime(
+                line, source, int(is_block.sum()), int(is_block.any(axis=2).sum()), int(step_cycles[is_block].sum())
+            )
+        )
     blocks.sort(key=lambda block: (-block.cycles, block.line))
     return ProgramProgress(progress, tuple(blocks), unknown)
 
 
 def _recorded_mask(progress: WarpProgress) -> NDArray[np.bool_]:
-    valid: NDArray[Any] = np.arange(progress.pace.shape[2]) < progress.recorded_arrivals[..., np.newaxis]
-    return valid
+    mask: NDArray[Any] = np.arange(progress.pace.shape[2]) < progress.recorded_arrivals[..., np.newaxis]
+    return mask
 
 
 def _cut_off_mask(progress: WarpProgress) -> NDArray[np.bool_]:
     """Warps that entered more blocks than they kept, or whose number is not known."""
-    cut: NDArray[np.bool_] = (progress.arrival_counts > progress.recorded_arrivals) | (progress.arrival_counts < 0)
-    return cut
+    mask: NDArray[np.bool_] = (progress.arrival_counts > progress.recorded_arrivals) | (progress.arrival_counts < 0)
+    return mask
 
 
 def _cycles_since_start(progress: WarpProgress) -> NDArray[np.int64]:
@@ -121,7 +125,7 @@ def _cycles_since_start(progress: WarpProgress) -> NDArray[np.int64]:
     return warp_pace.cycles_since_start(progress.pace["clock"], progress.warps["start"].astype(np.uint32))
 
 
-def _warps(analysis: ProgramProgress) -> int:
+def _warp_count(analysis: ProgramProgress) -> int:
     return int(analysis.progress.has_record.sum())
 
 
@@ -149,15 +153,15 @@ def _unknown_share(analysis: ProgramProgress) -> float | None:
     return ratio(analysis.unknown, analysis.cycles)
 
 
-def _where_incomplete(analysis: ProgramProgress, value: Any) -> bool:
+def _is_incomplete(analysis: ProgramProgress, value: Any) -> bool:
     del value
     return _blocks_kept(analysis) < _blocks_entered(analysis)
 
 
 METRICS: Final = (
-    Metric("warps", "warps", read=_warps),
+    Metric("warps", "warps", read=_warp_count),
     Metric("blocks_entered", "blocks entered", read=_blocks_entered),
-    Metric("blocks_kept", "kept", read=_blocks_kept, is_shown=_where_incomplete),
+    Metric("blocks_kept", "kept", read=_blocks_kept, is_shown=_is_incomplete),
     Metric("longest_line", "most time at PTX line", place=True, over_launches="none", read=_longest_line),
     Metric("longest_share", "share", over_launches="mean", read=_longest_share),
     Metric("cycles_per_visit", "per visit", "cycles", better="lower", over_launches="mean", read=_cycles_per_visit),
@@ -169,12 +173,13 @@ def findings(probe_result: ProbeResult, analysis: ProgramProgress) -> Iterator[F
     """The hottest block, and the time that is not known."""
     del probe_result
     if analysis.blocks:
-        first = analysis.blocks[0]
-        text = f"basic block at {place(first.line, first.source)}, {percent(first.cycles, analysis.cycles)} of all warp"
-        text += f" cycles, {units.count(round(first.cycles_per_visit or 0))} cycles per visit"
-        share = first.cycles / analysis.cycles if analysis.cycles else None
-        values = {"share": timed(share, SHARE), "visits": counted(first.visits)}
-        yield Finding("hottest", "most time", text, "lines", first.line, values=values)
+        hottest = analysis.blocks[0]
+        text = f"basic block at {place(hottest.line, hottest.source)}"
+        text += f", {percent(hottest.cycles, analysis.cycles)} of all warp cycles"
+        text += f", {units.count(round(hottest.cycles_per_visit or 0))} cycles per visit"
+        share = hottest.cycles / analysis.cycles if analysis.cycles else None
+        values = {"share": timed(share, SHARE), "visits": counted(hottest.visits)}
+        yield Finding("hottest", "most time", text, "lines", hottest.line, values=values)
     if analysis.unknown:
         text = (
             f"{percent(analysis.unknown, analysis.cycles)} of the time is unknown: warps entered more basic blocks than"
@@ -183,7 +188,7 @@ def findings(probe_result: ProbeResult, analysis: ProgramProgress) -> Iterator[F
         yield Finding("unknown", "not known", text, "lines", values={"unknown": timed(analysis.unknown)})
 
 
-def _rows(probe_result: ProbeResult, analysis: ProgramProgress) -> LineRows:
+def _line_rows(probe_result: ProbeResult, analysis: ProgramProgress) -> LineRows:
     del probe_result
     rows = [
         LineRow(
@@ -215,7 +220,7 @@ LINES: Final = LineSpec(
         LineMeasure("warps", better="neither"),
     ),
     "cycles",
-    _rows,
+    _line_rows,
 )
 
 

@@ -125,32 +125,32 @@ def of_line(line: LineSums) -> BankConflicts:
 def findings(probe_result: ProbeResult, analysis: BankConflicts) -> Iterator[Finding]:
     """All accesses together."""
     del probe_result
-    yield _conflicts(analysis, "bank conflicts")
+    yield _all_accesses_finding(analysis, "bank conflicts")
 
 
-def findings_by_line(probe_result: ProbeResult, counted: CountsByLine[BankConflicts]) -> Iterator[Finding]:
+def findings_by_line(probe_result: ProbeResult, analysis: CountsByLine[BankConflicts]) -> Iterator[Finding]:
     """The worst lines of source, then all accesses."""
     del probe_result
-    passes = counted.analysis.passes
-    lines = sums_by_source(counted.lines, lambda line: line.sums["conflicts"])
-    all_lines = _conflicts(counted.analysis, "")
-    worst = (_line_conflicts(line, passes) for line in lines if line.sums["conflicts"])
+    passes = analysis.analysis.passes
+    lines = sums_by_source(analysis.lines, lambda line: line.sums["conflicts"])
+    all_lines = _all_accesses_finding(analysis.analysis, "")
+    worst = (_line_finding(line, passes) for line in lines if line.sums["conflicts"])
     yield from notable_lines(worst, has_large_loss=all_lines.stands_out)
     yield all_lines
 
 
-def _line_conflicts(line: LineSums, passes: int) -> Finding:
+def _line_finding(line: LineSums, passes: int) -> Finding:
     counts = of_line(line)
     text = f"{line_place(line)}, {counts.degree or 0:.1f}× the ideal wavefronts"
     text += f", {percent(counts.conflicts, passes)} of all wavefronts lost to conflicts"
     values = {"degree": derived(counts.degree, ideal=1), "conflicts": counted(counts.conflicts, "wavefronts", 0)}
-    much = counts.conflicts > _FLAGGED_SHARE * passes
+    is_flagged = counts.conflicts > _FLAGGED_SHARE * passes
     gain = Gain(counts.conflicts, passes, "wavefronts")
-    return Finding("worst_access", "bank conflicts", text, "lines", line.line, much, values=values, gain=gain,
+    return Finding("worst_access", "bank conflicts", text, "lines", line.line, is_flagged, values=values, gain=gain,
                    advice=_ADVICE, brief=brief_text(line.opcode, f"{counts.degree or 0:.1f}× wavefronts"))  # fmt: skip
 
 
-def _conflicts(analysis: BankConflicts, asks: str) -> Finding:
+def _all_accesses_finding(analysis: BankConflicts, question: str) -> Finding:
     text = "no shared memory access was executed"
     if analysis.accesses:
         text = f"{units.counted(analysis.accesses, 'access')}, {analysis.passes_per_access or 0:.2f} wavefronts each, "
@@ -159,22 +159,22 @@ def _conflicts(analysis: BankConflicts, asks: str) -> Finding:
             if analysis.conflicts
             else "no bank conflicts"
         )
-    much = analysis.conflicts > _FLAGGED_SHARE * analysis.passes
+    is_flagged = analysis.conflicts > _FLAGGED_SHARE * analysis.passes
     values = {
         "accesses": counted(analysis.accesses),
         "passes": counted(analysis.passes, ideal=analysis.passes - analysis.conflicts),
         "conflicts": counted(analysis.conflicts, "wavefronts", 0),
     }
-    asks = asks if analysis.conflicts else ""
+    question = question if analysis.conflicts else ""
     gain = Gain(analysis.conflicts, analysis.passes, "wavefronts") if analysis.conflicts else None
     return Finding(
-        "shared_memory", "shared memory", text, stands_out=much, next_question=asks, values=values, gain=gain
+        "shared_memory", "shared memory", text, stands_out=is_flagged, next_question=question, values=values, gain=gain
     )
 
 
-def _rows(probe_result: ProbeResult, counted: CountsByLine[BankConflicts]) -> LineRows:
+def _line_rows(probe_result: ProbeResult, analysis: CountsByLine[BankConflicts]) -> LineRows:
     del probe_result
-    conflicts = [(line, of_line(line)) for line in counted.lines]
+    conflicts = [(line, of_line(line)) for line in analysis.lines]
     rows = [
         LineRow(
             line.line,
@@ -202,7 +202,7 @@ LINES: Final = LineSpec(
         LineMeasure("passes", "sum", title="wavefronts"),
     ),
     "conflicts",
-    _rows,
+    _line_rows,
 )
 
 

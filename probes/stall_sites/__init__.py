@@ -23,7 +23,7 @@ from tui_probe.probekit.probe import (
 from tui_probe.records.counter_sums import ratio
 from tui_probe.trace.source_lines import source_position
 
-from .analysis import DELAY, GROUPS, LEAST_PERCENT, LineWaits, Stalls, analyse, measured_text
+from .analysis import DELAY, GROUPS, MIN_PERCENT, LineWaits, Stalls, analyse, measured_text
 from .view import STALLS_VIEW
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _SPILL_NOTE: Final = (
     "local loads and stores: executed warp instructions that access spills or local arrays; they"
     " are counted only in basic blocks with a measured wait"
 )
-_NOTABLE: Final = 0.1
+_NOTABLE_SHARE: Final = 0.1
 """Part of warp life from which on a wait is worth a look."""
 _REMEDIES: Final = {
     **dict.fromkeys(("global", "generic"), "issue the load earlier or copy asynchronously (cp.async, TMA)"),
@@ -80,15 +80,15 @@ def findings(probe_result: ProbeResult, analysis: Stalls) -> Iterator[Finding]:
     """The line with the longest waits and its cause, the line with most spills, then the rest of warp life."""
     del probe_result
     worst = analysis.worst
-    if worst is not None and 100 * (analysis.worst_share or 0) >= LEAST_PERCENT:
-        site = worst.longest
+    if worst is not None and 100 * (analysis.worst_share or 0) >= MIN_PERCENT:
+        site = worst.main_site
         values = {
             "share": timed(analysis.worst_share, SHARE, 0),
             "share_uncertainty": timed(worst.share_uncertainty, SHARE),
             "cycles": timed(worst.cycles),
             "passes": counted(worst.passes),
             "sites": counted(len(worst.sites)),
-            "longest": timed(max((site.longest for site in worst.sites if site.longest), default=None)),
+            "longest": timed(max((site.longest_wait for site in worst.sites if site.longest_wait), default=None)),
             "class": site.kind or None,
             "producer_offset": site.wait.producers[0].line if site.wait and site.wait.producers else None,
         }
@@ -98,7 +98,7 @@ def findings(probe_result: ProbeResult, analysis: Stalls) -> Iterator[Finding]:
             _wait_text(worst),
             "stalls",
             site.line,
-            stands_out=(analysis.worst_share or 0) >= _NOTABLE,
+            stands_out=(analysis.worst_share or 0) >= _NOTABLE_SHARE,
             values=values,
             advice=_advice(worst),
             brief=printable(f"waits {_life_text(worst)}: {worst.opcodes}"),
@@ -112,13 +112,13 @@ def findings(probe_result: ProbeResult, analysis: Stalls) -> Iterator[Finding]:
 def _spill_findings(analysis: Stalls) -> Iterator[Finding]:
     totals: Counter[str] = Counter()
     by_place: Counter[str] = Counter()
-    first: dict[str, int] = {}
+    first_lines: dict[str, int] = {}
     for row in _spill_rows(analysis):
         place = source_position(row.source) or f"{int(row.line):#06x}"
         executed = {name: value for name, value in row.values.items() if isinstance(value, int)}
         totals.update(executed)
         by_place[place] += sum(executed.values())
-        first.setdefault(place, row.line)
+        first_lines.setdefault(place, row.line)
     if not totals.total():
         return
     (place, _), *_ = by_place.most_common(1)
@@ -129,14 +129,14 @@ def _spill_findings(analysis: Stalls) -> Iterator[Finding]:
         "local memory",
         f"{text}, most at {place}",
         "lines",
-        first[place],
+        first_lines[place],
         values={"loads": counted(loads), "stores": counted(stores)},
         advice=_REMEDIES["local"],
     )
 
 
 def _advice(line: LineWaits) -> str:
-    site = line.longest
+    site = line.main_site
     if line.copies_of_this_iteration:
         return (
             "the loop starts this copy in the iteration that waits for it: start the copy at least one"
@@ -147,7 +147,7 @@ def _advice(line: LineWaits) -> str:
 
 def _wait_text(line: LineWaits) -> str:
     """``attn.py:31 (FFMA) waits 41% of warp life for LDG attn.py:29 (global memory, 612 cycles each)``."""
-    site = line.longest
+    site = line.main_site
     place = site.place or f"{site.line:#06x}"
     cause = f" for {site.producer_in_program}" if site.producer else ""
     mean = f"{units.count(round(ratio(line.cycles, line.passes) or 0))} cycles each"
@@ -162,7 +162,7 @@ def _life_text(line: LineWaits) -> str:
 def _latency_cause(analysis: Stalls) -> LatencyCause | None:
     """Return the longest wait as the cause of latency; None if it is too short to be one."""
     worst, share = analysis.worst, analysis.worst_share or 0
-    return LatencyCause(share, _wait_text(worst)) if worst is not None and share >= _NOTABLE else None
+    return LatencyCause(share, _wait_text(worst)) if worst is not None and share >= _NOTABLE_SHARE else None
 
 
 def _measured_waits(analysis: Stalls) -> MeasuredWaits:
@@ -180,11 +180,11 @@ def _measured_waits(analysis: Stalls) -> MeasuredWaits:
         if site.share is not None
     )
     places = analysis.places()
-    unmeasured = {int(at): places.get(at, "") for at in analysis.unmeasured} if analysis.offsets else None
+    unmeasured = {int(offset): places.get(offset, "") for offset in analysis.unmeasured} if analysis.offsets else None
     return MeasuredWaits(tuple(waits), unmeasured)
 
 
-def _rows(probe_result: ProbeResult, analysis: Stalls) -> LineRows:
+def _line_rows(probe_result: ProbeResult, analysis: Stalls) -> LineRows:
     del probe_result
     rows = [
         LineRow(
@@ -197,14 +197,14 @@ def _rows(probe_result: ProbeResult, analysis: Stalls) -> LineRows:
                 "producer": site.producer_in_program or None,
                 "executions": site.passes,
                 "cycles per wait": site.per_pass,
-                "longest wait": site.longest,
+                "longest wait": site.longest_wait,
             },
         )
         for site in analysis.sites
     ]
     spills = list(_spill_rows(analysis))
     return LineRows(
-        _joined_rows([*rows, *spills]),
+        _join_rows([*rows, *spills]),
         [
             *([_SPILL_NOTE] if spills else []),
             f"cycles that warps wait at the instruction, summed over warps. The probe hides up to {DELAY} cycles of"
@@ -223,13 +223,15 @@ def _spill_rows(analysis: Stalls) -> Iterator[LineRow]:
             yield LineRow(spill.line, spill.source, {name: site.passes})
 
 
-def _joined_rows(rows: list[LineRow]) -> list[LineRow]:
+def _join_rows(rows: list[LineRow]) -> list[LineRow]:
     """Return one row per instruction."""
-    joined: dict[int, LineRow] = {}
+    rows_by_line: dict[int, LineRow] = {}
     for row in rows:
-        known = joined.get(row.line)
-        joined[row.line] = row if known is None else replace(known, values={**known.values, **row.values})
-    return list(joined.values())
+        previous = rows_by_line.get(row.line)
+        rows_by_line[row.line] = (
+            row if previous is None else replace(previous, values={**previous.values, **row.values})
+        )
+    return list(rows_by_line.values())
 
 
 LINES: Final = LineSpec(
@@ -245,7 +247,7 @@ LINES: Final = LineSpec(
         LineMeasure("local stores", "sum"),
     ),
     "of warp life",
-    _rows,
+    _line_rows,
 )
 
 
@@ -260,7 +262,7 @@ PROBES: Final = tuple(
         views=(STALLS_VIEW,),
         latency_cause=_latency_cause,
         measured_waits=_measured_waits,
-        group=ProbeGroup(GROUPS, Stalls.joined),
+        group=ProbeGroup(GROUPS, Stalls.join),
     )
     for name in GROUPS
 )

@@ -56,13 +56,13 @@ _NULL_WAIT: Final = 2
 """Cycles between two clocks with nothing in between, of most instructions."""
 COPIES: Final = frozenset({"async", "bulk"})
 """Classes of waits for groups of copies to shared memory."""
-_ROUNDED_UP: Final = 1.005
+_MAX_SHARE: Final = 1.005
 """Sum of shares that text shows as 100%."""
 _MAX_LINES: Final = 2
 """Further source lines of a group of wgmma that are named before the rest is cut."""
 _MAX_TENSORS: Final = 2
 """Tensors that are named before the rest is cut."""
-LEAST_PERCENT: Final = 1
+MIN_PERCENT: Final = 1
 """Part of warp life, in per cent, that some wait of a group must have for further launches: as in the probes' files."""
 DELAY: Final = 48
 """Cycles of a wait that the branch to the probe's code hides: measured with a pointer chase on an H100."""
@@ -75,7 +75,7 @@ class StallSite:
     line: int
     opcode: str | None
     source: SourceLine | None
-    waited: int
+    waited_cycles: int
     passes: int
     wait: SiteWait | None
     life: int = 0
@@ -90,12 +90,12 @@ class StallSite:
     @property
     def measured_cycles(self) -> int:
         """Waited cycles between the clocks, without null waits."""
-        return max(0, self.waited - self._null * self.passes)
+        return max(0, self.waited_cycles - self._null * self.passes)
 
     @property
     def cycles(self) -> int:
         """Waited cycles with those that the branch hid."""
-        return _with_hidden(self.measured_cycles, self.passes)
+        return _add_hidden_cycles(self.measured_cycles, self.passes)
 
     @property
     def share(self) -> float | None:
@@ -105,8 +105,8 @@ class StallSite:
     @property
     def uncertainty(self) -> float | None:
         """Cycles by which the mean wait may be too long or too short, since 0 to 48 cycles of it are hidden."""
-        added = ratio(self.cycles - self.measured_cycles, self.passes)
-        return None if added is None else max(added, DELAY - added)
+        hidden_cycles = ratio(self.cycles - self.measured_cycles, self.passes)
+        return None if hidden_cycles is None else max(hidden_cycles, DELAY - hidden_cycles)
 
     @property
     def share_uncertainty(self) -> float | None:
@@ -114,9 +114,9 @@ class StallSite:
         return None if self.uncertainty is None or not self.life else self.uncertainty * self.passes / self.life
 
     @property
-    def longest(self) -> int | None:
+    def longest_wait(self) -> int | None:
         """Cycles of the longest wait, likewise; None where it was not kept."""
-        return _with_hidden(max(0, self.raw_longest - self._null), 1) if self.raw_longest else None
+        return _add_hidden_cycles(max(0, self.raw_longest - self._null), 1) if self.raw_longest else None
 
     @property
     def _null(self) -> int:
@@ -141,8 +141,8 @@ class StallSite:
 
         if not self.tensors or (self.wait and self.wait.kind == OPERANDS):
             return self.kind
-        more = ", …" if len(self.tensors) > _MAX_TENSORS else ""
-        return f"{self.kind} of {', '.join(self.tensors[:_MAX_TENSORS])}{more}"
+        ellipsis = ", …" if len(self.tensors) > _MAX_TENSORS else ""
+        return f"{self.kind} of {', '.join(self.tensors[:_MAX_TENSORS])}{ellipsis}"
 
     @property
     def copies_of_this_iteration(self) -> bool:
@@ -173,28 +173,28 @@ class StallSite:
         if self.wait is None or not self.wait.producers:
             return ""
         producer = self.wait.producers[0]
-        named = [producer]
+        producers = [producer]
         # A wait for a group of wgmma, at a line of none of them, may be for any of the group.
         if self.wait.kind == "wgmma" and producer.source and producer.source != self.source:
-            named = [other for other in self.wait.producers if other.previous == producer.previous]
+            producers = [candidate for candidate in self.wait.producers if candidate.previous == producer.previous]
         places = dict.fromkeys(
             source_position(calls.get(instruction.line, instruction.source)) or f"{instruction.line:#06x}"
-            for instruction in named
+            for instruction in producers
         )
-        listed = ", ".join(list(places)[: 1 + _MAX_LINES])
-        return f"{producer.opcode} {listed}{', …' if len(places) > 1 + _MAX_LINES else ''}"
+        places_text = ", ".join(list(places)[: 1 + _MAX_LINES])
+        return f"{producer.opcode} {places_text}{', …' if len(places) > 1 + _MAX_LINES else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class WarpSample:
-    """The measured warps of a launch: those of ``blocks`` of its ``launched`` blocks."""
+    """The measured warps of a launch: those of ``blocks`` of its ``grid_blocks`` blocks."""
 
     warps: int
     blocks: int
-    launched: int
+    grid_blocks: int
 
     @classmethod
-    def of(cls, result: Result) -> WarpSample:
+    def from_result(cls, result: Result) -> WarpSample:
         """Return the warps whose waits and lives are in a result."""
         blocks = len(result.blocks)
         return cls(blocks * -(-result.header.threads // WARP_SIZE), blocks, result.header.blocks)
@@ -208,7 +208,7 @@ class LineWaits:
     """One or more; the site with the largest share is first."""
 
     @property
-    def longest(self) -> StallSite:
+    def main_site(self) -> StallSite:
         """The site with the largest share."""
         return self.sites[0]
 
@@ -244,40 +244,40 @@ class LineWaits:
         """``DEPBAR``, ``4 × DEPBAR``, or ``3 SASS instructions`` of several opcodes."""
         if len({site.opcode for site in self.sites}) > 1:
             return f"{len(self.sites)} SASS instructions"
-        return f"{len(self.sites)} × {self.longest.opcode}" if len(self.sites) > 1 else f"{self.longest.opcode}"
+        return f"{len(self.sites)} × {self.main_site.opcode}" if len(self.sites) > 1 else f"{self.main_site.opcode}"
 
 
 @dataclass(frozen=True, slots=True)
 class Stalls:
     """The waits of a launch, or of several that measured different sites, those with the largest share first.
 
-    ``life`` are the cycles of all warps, the mean over launches; ``longest`` those of one warp.
+    ``life`` are the cycles of all warps, the mean over launches; ``longest_life`` those of one warp.
     """
 
     sites: tuple[StallSite, ...]
     life: int
-    longest: int
+    longest_life: int
     total: int | None = None
     """Instructions whose waits could be measured, in this group or another."""
     offsets: tuple[int, ...] = ()
     """Their offsets; empty in traces of versions that did not keep them."""
-    hidden: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    hidden_waits: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Offsets of instructions that may hold warps and cannot be measured, by name."""
     sample: WarpSample | None = None
     folder: Path | None = None
     """Directory of the kernel."""
 
     @classmethod
-    def joined(cls, groups: Sequence[Stalls]) -> Stalls:
+    def join(cls, groups: Sequence[Stalls]) -> Stalls:
         """Return the waits of all groups of sites that were measured."""
         sites = (site for group in groups for site in group.sites)
         return cls(
             sites=tuple(sorted(sites, key=lambda site: -(site.share or 0))),
             life=round(fmean(group.life for group in groups)),
-            longest=max(group.longest for group in groups),
+            longest_life=max(group.longest_life for group in groups),
             total=max((group.total for group in groups if group.total is not None), default=None),
             offsets=next((group.offsets for group in groups if group.offsets), ()),
-            hidden=groups[0].hidden,
+            hidden_waits=groups[0].hidden_waits,
             sample=groups[0].sample,
             folder=groups[0].folder,
         )
@@ -296,7 +296,7 @@ class Stalls:
     def remaining(self) -> float | None:
         """Part of warp life without measured waits; None where the waits of several launches are more than all."""
         share = self.share
-        return None if share is None or share > _ROUNDED_UP else max(0.0, 1 - share)
+        return None if share is None or share > _MAX_SHARE else max(0.0, 1 - share)
 
     @property
     def lines(self) -> list[LineWaits]:
@@ -310,8 +310,8 @@ class Stalls:
     @property
     def worst(self) -> LineWaits | None:
         """The line with the longest waits of a class; of code without lines, the instruction."""
-        longest = max(self.lines, key=lambda line: line.share, default=None)
-        return longest if longest is not None and longest.cycles else None
+        longest_line = max(self.lines, key=lambda line: line.share, default=None)
+        return longest_line if longest_line is not None and longest_line.cycles else None
 
     @property
     def worst_share(self) -> float | None:
@@ -321,13 +321,13 @@ class Stalls:
     @property
     def unmeasured(self) -> tuple[int, ...]:
         """Offsets of the sites that no launch has measured; empty where the trace does not have them."""
-        measured = {site.line for site in self.sites}
-        return tuple(at for at in self.offsets if at not in measured)
+        measured_lines = {site.line for site in self.sites}
+        return tuple(offset for offset in self.offsets if offset not in measured_lines)
 
     def places(self) -> Mapping[int, str]:
         """Return the lines of the program by offset in the kernel."""
         lines = {**SourceLines.from_folder(self.folder).lines, **call_lines(self.folder)} if self.folder else {}
-        return {at: source_position(line) for at, line in lines.items()}
+        return {offset: source_position(line) for offset, line in lines.items()}
 
     @property
     def threads_missing(self) -> int:
@@ -341,16 +341,16 @@ def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) ->
     probes = (read_sites(folder) if folder else None) or ()
     waits = {site.instruction.line: site.wait for probe in probes for site in probe.sites if site.wait}
     calls = call_lines(folder) if folder else {}
-    life, longest = _life(result)
+    life, longest_life = _life(result)
     sites_of_launch = [_stall_site(line, waits.get(line.line), life, calls) for line in lines]
     return Stalls(
         sites=tuple(sorted(sites_of_launch, key=lambda site: -site.cycles)),
         life=life,
-        longest=longest,
+        longest_life=longest_life,
         total=next((probe.wait_sites for probe in probes if probe.wait_sites is not None), None),
         offsets=next((probe.wait_offsets for probe in probes if probe.wait_offsets), ()),
-        hidden=next((probe.hidden_waits for probe in probes if probe.hidden_waits), {}),
-        sample=WarpSample.of(result),
+        hidden_waits=next((probe.hidden_waits for probe in probes if probe.hidden_waits), {}),
+        sample=WarpSample.from_result(result),
         folder=folder,
     )
 
@@ -364,8 +364,8 @@ def measured_text(stalls: Stalls, unmeasured: str) -> str:
             f"{text}. This exceeds 100%: the waits are measured in several launches, and the estimate of hidden"
             f" cycles may be too large. The time without waits is therefore unknown"
         )
-    other = ", ".join(filter(None, ("issue", "fixed-latency dependencies", unmeasured)))
-    return f"{text}; remaining {percent(stalls.remaining, 1)}: {other}"
+    other_causes = ", ".join(filter(None, ("issue", "fixed-latency dependencies", unmeasured)))
+    return f"{text}; remaining {percent(stalls.remaining, 1)}: {other_causes}"
 
 
 def with_tensors(stalls: Stalls, probe_result: ProbeResult) -> Stalls:
@@ -382,9 +382,9 @@ def with_tensors(stalls: Stalls, probe_result: ProbeResult) -> Stalls:
     return replace(stalls, sites=tuple(sites))
 
 
-def _with_hidden(measured: int, passes: int) -> int:
+def _add_hidden_cycles(cycles: int, passes: int) -> int:
     """Measured cycles with the estimate of those that the branch to the probe hides."""
-    return measured + min(measured, DELAY * passes)
+    return cycles + min(cycles, DELAY * passes)
 
 
 def _life(result: Result) -> tuple[int, int]:
@@ -403,7 +403,7 @@ def _stall_site(line: LineSums, wait: SiteWait | None, life: int, calls: Mapping
         line=line.line,
         opcode=line.opcode,
         source=line.source,
-        waited=line.sums["waited"],
+        waited_cycles=line.sums["waited"],
         passes=line.sums["passes"],
         wait=wait,
         life=life,

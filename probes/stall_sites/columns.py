@@ -48,7 +48,7 @@ class StallRow:
     @property
     def null_share(self) -> float | None:
         """Part of warp life that clocks without a wait between them take."""
-        return ratio(self.site.waited - self.site.measured_cycles, self.site.life)
+        return ratio(self.site.waited_cycles - self.site.measured_cycles, self.site.life)
 
 
 def share_text(value: float | None) -> str:
@@ -107,7 +107,11 @@ def slowdown_text(kernel: KernelFacts) -> str:
 def occupancy_notes(kernels: Sequence[KernelFacts]) -> Iterator[str]:
     """Yield the resident blocks per SM that the probe takes, if any."""
     blocks = {(kernel.blocks_per_sm or 0, kernel.blocks_per_sm_probed or 0) for kernel in kernels}
-    texts = [f"{original} → {probed}" for original, probed in sorted(blocks) if 0 < probed < original]
+    texts = [
+        f"{original_blocks} → {probed_blocks}"
+        for original_blocks, probed_blocks in sorted(blocks)
+        if 0 < probed_blocks < original_blocks
+    ]
     if texts:
         yield (
             f"the probe lowers the number of resident blocks per SM: {', '.join(texts)}. Fewer warps per SM change"
@@ -188,7 +192,7 @@ _WAIT_COLUMNS: Final[tuple[Column[StallRow], ...]] = (
     Column("mean", lambda r: r.site.per_pass, "mean", lambda r: _wait_text(r.site.per_pass)),
     Column("mean_uncertainty", lambda r: r.site.uncertainty, "±", _uncertainty_text, rank=3),
     Column("share_uncertainty", lambda r: r.site.share_uncertainty),
-    Column("longest", lambda r: r.site.longest, "max", lambda r: _wait_text(r.site.longest), rank=2),
+    Column("longest", lambda r: r.site.longest_wait, "max", lambda r: _wait_text(r.site.longest_wait), rank=2),
     Column("null_share", lambda r: r.null_share, "clock reads", lambda r: share_text(r.null_share), rank=6),
 )
 _LAUNCH_COLUMNS: Final[tuple[Column[StallRow], ...]] = (

@@ -18,7 +18,7 @@ from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.shown_results import joined_sources
 
-from .analysis import DELAY, GROUPS, LEAST_PERCENT, Stalls, analyse, measured_text, with_tensors
+from .analysis import DELAY, GROUPS, MIN_PERCENT, Stalls, analyse, measured_text, with_tensors
 from .columns import (
     DATA_COLUMNS,
     StallRow,
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from .analysis import StallSite
 
-_HEADINGS: Final = 3
-_MIN_NAME: Final = 12
+_HEADING_LINES: Final = 3
+_MIN_NAME_CELLS: Final = 12
 _MAX_NAMED: Final = 6
 """Instructions, or source lines, that a note names."""
 
@@ -58,8 +58,8 @@ class StallsView(Document):
         groups = _groups_of_run(source)
         self._groups = len(groups)
         self._has_further_groups = not groups <= _groups_of_kernel(source)
-        self._chosen = source.launch
-        self.stalls = Stalls.joined([stalls for _, stalls in self.results])
+        self._launch = source.launch
+        self.stalls = Stalls.join([stalls for _, stalls in self.results])
         self._places_by_offset = self.stalls.places()
         rows = [row for result, stalls in self.results for row in _rows_of_group(result.kernel, stalls)]
         self.sites = sorted(rows, key=lambda row: -(row.site.share or 0))
@@ -76,12 +76,12 @@ class StallsView(Document):
         """Wait sites that no launch has measured yet."""
         return None if self.stalls.total is None else self.stalls.total - len(self.sites)
 
-    def notes(self, shown: Collection[str]) -> Iterator[str]:
-        """Yield notes for a table with the columns ``shown``: first causes of waits, then what the shares leave out."""
+    def notes(self, column_keys: Collection[str]) -> Iterator[str]:
+        """Yield notes for a table with these columns: first causes of waits, then what the shares leave out."""
         yield from self._copy_notes()
         yield from self._memory_notes()
         yield self._remainder_note()
-        yield from _sample_notes(self.results, has_executions="executions" in shown)
+        yield from _sample_notes(self.results, has_executions="executions" in column_keys)
         yield from self._launch_notes()
         yield from occupancy_notes([result.kernel for result, _ in self.results])
         yield from self._line_note()
@@ -92,30 +92,30 @@ class StallsView(Document):
                 " record this warp"
             )
         yield self._cost_note()
-        yield self._cycles_note(shown)
+        yield self._cycles_note(column_keys)
         yield "waits include cycles in which a warp is ready but not selected"
-        if "null_share" in shown:
+        if "null_share" in column_keys:
             yield "clock reads: share of warp life that the probe's clock reads take, in addition to the waits"
 
-    def _cycles_note(self, shown: Collection[str]) -> str:
+    def _cycles_note(self, column_keys: Collection[str]) -> str:
         """Return what the columns of cycles are, and their error."""
         names = {"mean": "mean", "longest": "max"}
-        cycles = ", ".join(title for key, title in names.items() if key in shown)
+        cycles = ", ".join(title for key, title in names.items() if key in column_keys)
         share = percent(max((row.site.share_uncertainty or 0 for row in self.rows), default=0.0), 1)
         text = (
             f"{cycles}: cycles per wait, including an estimate of hidden cycles. The probe hides up to {DELAY} cycles"
             " of each wait; the estimate is at most as large as the measured cycles."
         )
-        text += " ± is the largest error of this estimate per wait." if "mean_uncertainty" in shown else ""
+        text += " ± is the largest error of this estimate per wait." if "mean_uncertainty" in column_keys else ""
         text += f" In the column “warp life”, this error is {share if share.startswith('<') else f'at most {share}'}"
         text += " for each row."
         text += (
             f" The error does not cover two effects: a full SM may hide more than {DELAY} cycles, and the probe's delay"
             " may change a wait."
         )
-        if "longest" in shown and any(row.site.longest is None for row in self.rows):
+        if "longest" in column_keys and any(row.site.longest_wait is None for row in self.rows):
             text += f" max {units.NOT_MEASURED}: the maximum was not recorded (too few free uniform registers)."
-        if any(is_bound(value) for row in self.rows for value in (row.site.per_pass, row.site.longest)):
+        if any(is_bound(value) for row in self.rows for value in (row.site.per_pass, row.site.longest_wait)):
             text += f" “≤ {DELAY}”: the measured cycles round to 0. On a full SM, the true value may be larger"
         return text.rstrip(".")
 
@@ -138,17 +138,17 @@ class StallsView(Document):
         groups = "wait sites are measured in groups of up to eight, one group per launch"
         if max(counts) > 1:
             numbers = ", ".join(map(units.count, counts))
-            shown = "newest launch" if self._chosen is None else f"launch nearest to launch {self._chosen.number}"
-            groups += f"; launches per group: {numbers}. A row shows the {shown} of its group"
+            launch_text = "newest launch" if self._launch is None else f"launch nearest to launch {self._launch.number}"
+            groups += f"; launches per group: {numbers}. A row shows the {launch_text} of its group"
         yield groups
-        ended: dict[int, list[int]] = {}
+        offsets_by_launch: dict[int, list[int]] = {}
         for row in self.rows:
             if row.ended_after is not None:
-                ended.setdefault(row.ended_after, []).append(int(row.site.line))
-        for launch, offsets in sorted(ended.items()):
+                offsets_by_launch.setdefault(row.ended_after, []).append(int(row.site.line))
+        for launch, offsets in sorted(offsets_by_launch.items()):
             yield (
                 f"{units.counted(len(offsets), 'site')} not measured in launches queued after the result of launch"
-                f" {launch}, because no wait of their group reached {LEAST_PERCENT}% of warp life in that launch:"
+                f" {launch}, because no wait of their group reached {MIN_PERCENT}% of warp life in that launch:"
                 f" {self._places(offsets)}"
             )
 
@@ -158,7 +158,7 @@ class StallsView(Document):
         for row in self.rows:
             if row.site.place:
                 sites.setdefault(row.site.place, []).append(row.site)
-        several = sorted(
+        shared_lines = sorted(
             (
                 (sum(site.share or 0 for site in place_sites), place)
                 for place, place_sites in sites.items()
@@ -166,19 +166,19 @@ class StallsView(Document):
             ),
             reverse=True,
         )
-        texts = [f"{place} {share_text(share)} ({rows_text(sites[place])})" for share, place in several]
+        texts = [f"{place} {share_text(share)} ({rows_text(sites[place])})" for share, place in shared_lines]
         if not texts:
             return
-        has_copies = any(are_copies(sites[place]) for _, place in several[:_MAX_NAMED])
+        has_copies = any(are_copies(sites[place]) for _, place in shared_lines[:_MAX_NAMED])
         meaning = "; N × SASS: N rows with the same number of executions, as in an unrolled loop" if has_copies else ""
         yield f"source lines with several rows: {units.listed(texts, _MAX_NAMED)}{meaning}"
 
     def _copy_notes(self) -> Iterator[str]:
         """Yield the notable waits of pipelines of depth 1."""
         for line in self.stalls.lines:
-            is_notable = 100 * (line.longest.share or 0) >= LEAST_PERCENT
+            is_notable = 100 * (line.main_site.share or 0) >= MIN_PERCENT
             if is_notable and line.copies_of_this_iteration:
-                place = line.longest.place or f"{int(line.longest.line):#06x}"
+                place = line.main_site.place or f"{int(line.main_site.line):#06x}"
                 yield f"{place}: the loop starts this copy in the iteration that waits for it (pipeline of depth 1)"
 
     def _memory_notes(self) -> Iterator[str]:
@@ -188,35 +188,38 @@ class StallsView(Document):
 
     def _site_notes(self) -> Iterator[str]:
         """Yield the sites without a row, by offset and line."""
-        idle = [int(row.site.line) for row in self.sites if not row.site.passes]
-        if idle:
-            yield f"{units.counted(len(idle), 'site')} not executed in the sample: {self._places(idle)}"
+        idle_offsets = [int(row.site.line) for row in self.sites if not row.site.passes]
+        if idle_offsets:
+            yield f"{units.counted(len(idle_offsets), 'site')} not executed in the sample: {self._places(idle_offsets)}"
         yield from self._hidden_notes()
         if not self.not_measured:
             return
         places = self._places(self.stalls.unmeasured)
         further = self._has_further_groups
-        more = "; more launches measure further groups" if further else ""
+        further_text = "; more launches measure further groups" if further else ""
         reason = (
             ""
             if further
             else f", because all {self._groups} groups are full: sites that disturb each other must be in different"
             " groups"
         )
-        listed = f": {places}" if places else ""
-        yield f"{units.counted(self.not_measured, 'wait site')} not measured{reason}{listed}{more}"
+        places_text = f": {places}" if places else ""
+        yield f"{units.counted(self.not_measured, 'wait site')} not measured{reason}{places_text}{further_text}"
 
     def _hidden_notes(self) -> Iterator[str]:
         """Yield the instructions whose waits cannot be measured."""
         texts = [
-            f"{len(offsets)} × {name} ({self._places(offsets)})" for name, offsets in sorted(self.stalls.hidden.items())
+            f"{len(offsets)} × {name} ({self._places(offsets)})"
+            for name, offsets in sorted(self.stalls.hidden_waits.items())
         ]
         if texts:
             yield f"waits that cannot be measured: {'; '.join(texts)}. The remainder of warp life includes these waits"
 
     def _places(self, offsets: Sequence[int]) -> str:
         """``0x0340 a.cu:22, 0x0480``"""
-        return units.listed([f"{at:#06x} {self._places_by_offset.get(at, '')}".rstrip() for at in offsets], _MAX_NAMED)
+        return units.listed(
+            [f"{offset:#06x} {self._places_by_offset.get(offset, '')}".rstrip() for offset in offsets], _MAX_NAMED
+        )
 
     def _cost_note(self) -> str:
         """Return how much longer launches took with the probe."""
@@ -236,13 +239,13 @@ class StallsView(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         launches = f", {_launches_text(self.results)}"
-        head = clip(shorten(self._name, max(width - 1 - len(launches), _MIN_NAME)) + launches, width - 1)
+        head = clip(shorten(self._name, max(width - 1 - len(launches), _MIN_NAME_CELLS)) + launches, width - 1)
         columns = stall_columns(has_source=any(row.site.place for row in self.rows))
         return titled_table(head, columns, self.rows, self.notes(shown_keys(columns, self.rows, width - 1)), width)
 
     def pinned(self, width: int) -> int:
         del width
-        return _HEADINGS if self.rows else 1
+        return _HEADING_LINES if self.rows else 1
 
     def row_count(self) -> int:
         return len(self.rows)
@@ -267,8 +270,8 @@ class StallsView(Document):
 
     def anchors(self, width: int) -> Sequence[int]:
         """The rows: the next one is the next longest wait."""
-        first = self.pinned(width)
-        return range(first, first + len(self.rows))
+        first_row = self.pinned(width)
+        return range(first_row, first_row + len(self.rows))
 
     def target_view(self) -> str:
         return "sass"
@@ -284,9 +287,9 @@ class StallsView(Document):
             "slowdowns": self.slowdowns,
             "samples": [_sample_record(stalls) for _, stalls in self.results],
             "offsets_not_measurable": {
-                name: [int(at) for at in offsets] for name, offsets in self.stalls.hidden.items()
+                name: [int(offset) for offset in offsets] for name, offsets in self.stalls.hidden_waits.items()
             },
-            "offsets_not_measured": [int(at) for at in self.stalls.unmeasured],
+            "offsets_not_measured": [int(offset) for offset in self.stalls.unmeasured],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
@@ -304,11 +307,11 @@ def _rows_of_group(kernel: KernelFacts, stalls: Stalls) -> Iterator[StallRow]:
 def _launches_text(results: Sequence[tuple[ProbeResult, Stalls]]) -> str:
     """``launches 4–7 of #0``"""
     numbers = [result.launch.number for result, _ in results if result.launch is not None]
-    known = [number for number in numbers if number is not None]
-    if len(known) < len(results):
+    known_numbers = [number for number in numbers if number is not None]
+    if len(known_numbers) < len(results):
         return ", ".join(result.launch_label for result, _ in results)
-    texts = [str(first) if first == last else f"{first}–{last}" for first, last in units.runs(known)]
-    noun = "launches" if len(known) > 1 else "launch"
+    texts = [str(start) if start == end else f"{start}–{end}" for start, end in units.runs(known_numbers)]
+    noun = "launches" if len(known_numbers) > 1 else "launch"
     return f"{noun} {', '.join(texts)} of #{results[0][0].kernel.index}"
 
 
@@ -316,8 +319,9 @@ def _sample_notes(results: Sequence[tuple[ProbeResult, Stalls]], *, has_executio
     """Yield the warps whose executions the rows have, and how long they lived."""
     counts = Counter(stalls.sample for _, stalls in results if stalls.sample)
     texts = [
-        f"{units.count(sample.blocks)} of {units.count(sample.launched)} blocks in{' each of' if launches > 1 else ''}"
-        f" {units.counted(launches, 'launch')}, {units.count(sample.warps)} warps per block"
+        f"{units.count(sample.blocks)} of {units.count(sample.grid_blocks)} blocks"
+        f" in{' each of' if launches > 1 else ''} {units.counted(launches, 'launch')},"
+        f" {units.count(sample.warps)} warps per block"
         for sample, launches in counts.items()
     ]
     if texts:
@@ -335,7 +339,7 @@ def _sample_record(stalls: Stalls) -> dict[str, int | None]:
     return {
         "warps": sample.warps if sample else None,
         "blocks": sample.blocks if sample else None,
-        "launched_blocks": sample.launched if sample else None,
+        "launched_blocks": sample.grid_blocks if sample else None,
         "life_cycles": stalls.life,
     }
 
@@ -364,8 +368,8 @@ def _groups_of_run(source: ViewSource) -> set[str]:
 
 def _groups_of_kernel(source: ViewSource) -> set[str]:
     """Return the groups that have a result or no site."""
-    known = (part.kernel for part in source.of_all_probes())
-    names = (analysis_name(kernel) for kernel in known if kernel.result_rows or kernel.matched_nothing)
+    kernels = (part.kernel for part in source.of_all_probes())
+    names = (analysis_name(kernel) for kernel in kernels if kernel.result_rows or kernel.matched_nothing)
     return {name for name in names if name is not None}
 
 
@@ -379,7 +383,7 @@ STALLS_VIEW: Final = probe_view(
         " entry to exit in cycles, summed over all warps. The producer is the earlier instruction whose result, barrier"
         " or copies the warp waits for.",
         "Instructions are measured in groups of eight, one group per launch, so rows may come from different launches."
-        f" A group is measured again only if one of its instructions has at least {LEAST_PERCENT}% of warp life."
+        f" A group is measured again only if one of its instructions has at least {MIN_PERCENT}% of warp life."
         " Executions, waits and warp life cover only the sampled blocks; the page lists these blocks.",
         "For instructions from headers of the CUDA Toolkit, the row shows the calling line of the program, if known.",
     ),

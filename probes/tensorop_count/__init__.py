@@ -146,10 +146,10 @@ def _scaled_count(number: int) -> str:
     return units.count(number)
 
 
-def _rows(probe_result: ProbeResult, counted: CountsByLine[TensorOperations]) -> LineRows:
+def _line_rows(probe_result: ProbeResult, analysis: CountsByLine[TensorOperations]) -> LineRows:
     del probe_result
     rows = ranked_rows(
-        counted.lines,
+        analysis.lines,
         multiply_adds_of,
         lambda line: {"multiply-adds": multiply_adds_of(line), "instructions": instructions_of(line)},
     )
@@ -161,7 +161,7 @@ def _rows(probe_result: ProbeResult, counted: CountsByLine[TensorOperations]) ->
 LINES: Final = LineSpec(
     (LineMeasure("share"), LineMeasure("multiply-adds", "sum"), LineMeasure("instructions", "sum")),
     "multiply-adds",
-    _rows,
+    _line_rows,
 )
 
 

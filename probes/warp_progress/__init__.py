@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.records.warp_pace import WarpProgress
 
 
-def _warps(analysis: WarpProgress) -> int:
+def _warp_count(analysis: WarpProgress) -> int:
     return int(analysis.has_record.sum())
 
 
@@ -56,7 +56,7 @@ def _stragglers(analysis: WarpProgress) -> int:
     return len(analysis.stragglers())
 
 
-def _half_done(analysis: WarpProgress) -> float | None:
+def _tail_time(analysis: WarpProgress) -> float | None:
     return analysis.half_done_ns() if analysis.has_times else None
 
 
@@ -76,42 +76,42 @@ def _arrivals_kept(analysis: WarpProgress) -> int:
     return int(analysis.recorded_arrivals.sum())
 
 
-def _where_timed(analysis: WarpProgress, value: Any) -> bool:
+def _is_timed(analysis: WarpProgress, value: Any) -> bool:
     del value
     return analysis.has_times
 
 
-def _with_loop(analysis: WarpProgress, value: Any) -> bool:
+def _has_loop(analysis: WarpProgress, value: Any) -> bool:
     del value
     return analysis.main_loop is not None
 
 
-def _where_incomplete(analysis: WarpProgress, value: Any) -> bool:
+def _is_incomplete(analysis: WarpProgress, value: Any) -> bool:
     del value
     return _arrivals_kept(analysis) < _arrivals(analysis)
 
 
 METRICS: Final = (
-    Metric("warps", "warps", read=_warps, page="progress"),
+    Metric("warps", "warps", read=_warp_count, page="progress"),
     Metric(
         "duration", "first start to last end", "ns", better="lower", over_launches="mean", read=_duration,
-        is_shown=_where_timed,
+        is_shown=_is_timed,
     ),
-    Metric("alignment_error", "±", "ns", over_launches="largest", read=_alignment_error, is_shown=_where_timed),
+    Metric("alignment_error", "±", "ns", over_launches="largest", read=_alignment_error, is_shown=_is_timed),
     Metric("median_cycles", "median warp", "cycles", better="lower", over_launches="mean", read=_median_cycles),
     Metric("longest_cycles", "longest", "cycles", better="lower", over_launches="largest", read=_longest_cycles),
     Metric("stragglers", "stragglers", better="lower", read=_stragglers, page="progress"),
     Metric(
-        "tail", "time with at most half of the SMs busy", "ns", better="lower", over_launches="mean", read=_half_done,
-        is_shown=_where_timed, standalone_title="time with at most half of the SMs busy",
+        "tail", "time with at most half of the SMs busy", "ns", better="lower", over_launches="mean", read=_tail_time,
+        is_shown=_is_timed, standalone_title="time with at most half of the SMs busy",
     ),
     Metric("main_loop", "main loop at line", place=True, over_launches="none", read=_loop_line, is_shown=show_known),
     Metric(
         "cycles_per_iteration", "per iteration", "cycles", better="lower", over_launches="mean", read=_iteration_cycles,
-        is_shown=_with_loop,
+        is_shown=_has_loop,
     ),
-    Metric("arrivals", "arrivals at loops", read=_arrivals, is_shown=_where_incomplete),
-    Metric("arrivals_kept", "kept", read=_arrivals_kept, is_shown=_where_incomplete),
+    Metric("arrivals", "arrivals at loops", read=_arrivals, is_shown=_is_incomplete),
+    Metric("arrivals_kept", "kept", read=_arrivals_kept, is_shown=_is_incomplete),
 )  # fmt: skip
 
 
@@ -128,34 +128,35 @@ def _slowest_warp(probe_result: ProbeResult, analysis: WarpProgress) -> Iterator
     lengths = distribution(analysis.warps["elapsed"][analysis.has_record].astype(np.int64))
     if lengths is None or not lengths.median:
         return
-    late = analysis.stragglers()
+    stragglers = analysis.stragglers()
     spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (p1–p99)"
     text = f"{units.count(lengths.count)}, median {cycles_text(lengths.median, probe_result.clock_khz)}{spread}"
     values = {
         "warps": counted(lengths.count),
         "median": timed(lengths.median),
         "spread": timed(lengths.spread, SHARE),
-        "stragglers": timed(len(late), "", 0),
+        "stragglers": timed(len(stragglers), "", 0),
     }
     yield Finding("warps", "warps", text, "progress", values=values)
-    if len(late):
-        block, warp = (int(number) for number in late[0])
+    if len(stragglers):
+        block, warp = (int(number) for number in stragglers[0])
         times = float(analysis.warps["elapsed"][block, warp]) / lengths.median
         block = probe_result.result.blocks[block]
-        text = (
-            f"{units.counted(len(late), 'warp')}; the slowest, block {block} warp {warp}, takes {times:.2f}× the median"
-        )
+        text = f"{units.counted(len(stragglers), 'warp')}; "
+        text += f"the slowest, block {block} warp {warp}, takes {times:.2f}× the median"
         values = {"block": counted(block), "warp": counted(warp), "times_median": timed(times, "", 1)}
-        asks = "hot code"
-        yield Finding("stragglers", "stragglers", text, "progress", None, True, asks, values, block=block, warp=warp)
+        question = "hot code"
+        yield Finding(
+            "stragglers", "stragglers", text, "progress", None, True, question, values, block=block, warp=warp
+        )
 
 
 def _main_loop(probe_result: ProbeResult, analysis: WarpProgress) -> Iterator[Finding]:
     loop = analysis.main_loop
     if loop is None or loop.cycles_per_iteration is None:
         return
-    known = probed_sites(probe_result.kernel.folder)
-    text = f"{place(loop.line, known.following(loop.line))}, {units.counted(loop.iterations, 'iteration')} of "
+    sites = probed_sites(probe_result.kernel.folder)
+    text = f"{place(loop.line, sites.following(loop.line))}, {units.counted(loop.iterations, 'iteration')} of "
     text += cycles_text(loop.cycles_per_iteration, probe_result.clock_khz)
     values = {
         "iterations": counted(loop.iterations),
@@ -164,12 +165,12 @@ def _main_loop(probe_result: ProbeResult, analysis: WarpProgress) -> Iterator[Fi
     yield Finding("main_loop", "main loop", text, "lines", loop.line, values=values)
 
 
-def _rows(probe_result: ProbeResult, analysis: WarpProgress) -> LineRows:
-    known = probed_sites(probe_result.kernel.folder)
+def _line_rows(probe_result: ProbeResult, analysis: WarpProgress) -> LineRows:
+    sites = probed_sites(probe_result.kernel.folder)
     rows = [
         LineRow(
             timed.line,
-            known.following(timed.line),
+            sites.following(timed.line),
             {
                 "iterations": timed.iterations,
                 "cycles per iteration": timed.cycles_per_iteration,
@@ -190,11 +191,11 @@ LINES: Final = LineSpec(
         LineMeasure("warps", better="neither"),
     ),
     "cycles",
-    _rows,
+    _line_rows,
 )
 
 
-def _open(source: ViewSource, progress: Progress) -> View:
+def _open_view(source: ViewSource, progress: Progress) -> View:
     from .view import open_view  # brings the drawing, which reports do not need
 
     return open_view(source, progress, view_heading(PROGRESS.title, PROGRESS.description))
@@ -204,7 +205,7 @@ PROGRESS: Final = probe_view(
     "progress",
     "Warp progress",
     "progress of each warp in the main loop; stragglers",
-    _open,
+    _open_view,
     explanation=(
         "One line per warp: time runs to the right, and iterations of the main loop run upwards. Parallel lines are"
         " warps of equal speed. A flat section is a wait. A slow warp has a lower line, or a line that ends later."

@@ -42,17 +42,17 @@ _COLUMNS: Final = ("block", "warp", "sm", "start", "end", "arrivals", "stands_ou
 class ProgressView(Drawing):
     """One launch. Pictures are computed in ``prepare``; what is pressed moves the window and the cursor."""
 
-    def __init__(self, recorded: WarpTimeline, heading: str) -> None:
-        self.launch = launch = recorded.launch
-        self.progress = recorded.progress
+    def __init__(self, source: WarpTimeline, heading: str) -> None:
+        self.launch = launch = source.launch
+        self.progress = source.progress
         self.heading = heading
         self.title = f"Warp progress of {launch.launch_label} {launch.kernel_name}"
         warps = launch.timeline.warps
-        stragglers = _stragglers(recorded)
-        drawn = _drawn_warps(len(warps), stragglers)
-        self.paces = pace_lines(recorded.progress, warps.take(drawn))
-        self.is_straggler = np.isin(drawn, stragglers)
-        self.stragglers = np.searchsorted(drawn, stragglers)
+        stragglers = _stragglers(source)
+        drawn_warps = _drawn_warps(len(warps), stragglers)
+        self.paces = pace_lines(source.progress, warps.take(drawn_warps))
+        self.is_straggler = np.isin(drawn_warps, stragglers)
+        self.stragglers = np.searchsorted(drawn_warps, stragglers)
         """Places of the stragglers among the warps that are drawn, the longest first."""
         self.top = max(int(self.paces.count.max()), 1)
         self.lengths = distribution(warps.duration)
@@ -81,27 +81,31 @@ class ProgressView(Drawing):
         """Put the lines into a picture of the window, unless that is the last one."""
         window = self.window
         window.resize(max(width - self._gutter, 1), max(height - _LINES_AROUND, 1))
-        wanted, size = (window.start, window.width), (window.cells, window.height)
-        last = self._picture
-        if last is not None and (last.begin, last.width) == wanted and last.dots.shape == (size[1] * 4, size[0] * 2):
+        window_range, size = (window.start, window.width), (window.cells, window.height)
+        picture = self._picture
+        if (
+            picture is not None
+            and (picture.begin, picture.width) == window_range
+            and picture.dots.shape == (size[1] * 4, size[0] * 2)
+        ):
             return None
 
         def work() -> None:
-            self._picture = pace_picture(self.paces, self.is_straggler, self.top, wanted, *size)
+            self._picture = pace_picture(self.paces, self.is_straggler, self.top, window_range, *size)
 
         return work
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         """A head, the lines, an axis, how much warps differ, and how well clocks are aligned."""
         canvas = Canvas(width, height)
-        left, rows = self._gutter, max(height - _LINES_AROUND, 1)
+        gutter, rows = self._gutter, max(height - _LINES_AROUND, 1)
         self._draw_head(canvas)
         if self._picture is not None:
-            draw_picture(canvas, left, 1, self._picture, ascii_only=ascii_only)
-        canvas.text(0, 1, pad(units.count(self.top), left - 1, right=True), "dim")
-        canvas.text(0, rows, pad("0", left - 1, right=True), "dim")
-        self._draw_stragglers(canvas, left, rows)
-        self._draw_axis(canvas, left, rows + 1)
+            draw_picture(canvas, gutter, 1, self._picture, ascii_only=ascii_only)
+        canvas.text(0, 1, pad(units.count(self.top), gutter - 1, right=True), "dim")
+        canvas.text(0, rows, pad("0", gutter - 1, right=True), "dim")
+        self._draw_stragglers(canvas, gutter, rows)
+        self._draw_axis(canvas, gutter, rows + 1)
         for i, text in enumerate((self._spread_text(), self._clock_text())):
             canvas.text(0, rows + 3 + i, clip(text, width), "dim")
         return canvas.lines(ascii_only=ascii_only)
@@ -127,10 +131,10 @@ class ProgressView(Drawing):
                 canvas.text(x + min(column, self.window.cells - len(text)), row, text, "bad")
 
     def _draw_axis(self, canvas: Canvas, x: int, y: int) -> None:
-        low, high, unit = self.window.start, self.window.end, CYCLES
+        start, end, unit = self.window.start, self.window.end, CYCLES
         if self.in_time and self.launch.clock_khz:
-            low, high, unit = (low * 1e6 / self.launch.clock_khz, high * 1e6 / self.launch.clock_khz, TIME)
-        draw_x_axis(canvas, x, y, self.window.cells, low, high, unit)
+            start, end, unit = (start * 1e6 / self.launch.clock_khz, end * 1e6 / self.launch.clock_khz, TIME)
+        draw_x_axis(canvas, x, y, self.window.cells, start, end, unit)
         canvas.text(0, y + 1, "time" if unit is TIME else "cycles", "dim")
         draw_marks(canvas, x, y, self.window, {"▲": self.window.time})
 
@@ -148,8 +152,8 @@ class ProgressView(Drawing):
         parts = [self.launch.timeline.clocks.summary()]
         if len(self.paces.warps) < len(self.launch.timeline.warps):
             parts.append(f"{units.counted(len(self.paces.warps), 'warp')} drawn")
-        if self.paces.cut:
-            parts.append(f"{units.counted(self.paces.cut, 'warp')} had more iterations than were recorded")
+        if self.paces.cut_warps:
+            parts.append(f"{units.counted(self.paces.cut_warps, 'warp')} had more iterations than were recorded")
         parts += self.launch.exclusion_notes()
         return " · ".join([*parts, *(["simulated"] if self.launch.simulated else [])])
 
@@ -203,12 +207,12 @@ class ProgressView(Drawing):
     def status(self) -> list[str]:
         """Return the state at the cursor: how many warps run, their progress, and the warp that was pointed at."""
         parts = [f"at {units.count(round(self.window.time))}"]
-        values = self.paces.at(np.array([self.window.time]))[:, 0]
+        values = self.paces.counts_at(np.array([self.window.time]))[:, 0]
         values = values[~np.isnan(values)]
         parts.append(f"{units.counted(len(values), 'warp')} of {units.count(len(self.paces.warps))} running")
         if len(values):
-            low, middle, high = np.percentile(values, (0, 50, 100))
-            parts.append(f"iterations {low:.1f} to {high:.1f}, median {middle:.1f}")
+            min_count, median, max_count = np.percentile(values, (0, 50, 100))
+            parts.append(f"iterations {min_count:.1f} to {max_count:.1f}, median {median:.1f}")
         if self.pointed is not None:
             parts.append(self._straggler_text(int(self.stragglers[self.pointed])))
         return parts
@@ -217,8 +221,10 @@ class ProgressView(Drawing):
         warps, lengths = self.paces.warps, self.lengths
         length = int(warps.duration[place])
         times = f", {length / lengths.median:.1f}× the median" if lengths and lengths.median else ""
-        who = f"{self.launch.block_label(int(warps.block[place]))} warp {warps.warp[place]} on SM {warps.sm[place]}"
-        return f"{who}: {cycles_text(length, self.launch.clock_khz)}{times}"
+        warp_text = (
+            f"{self.launch.block_label(int(warps.block[place]))} warp {warps.warp[place]} on SM {warps.sm[place]}"
+        )
+        return f"{warp_text}: {cycles_text(length, self.launch.clock_khz)}{times}"
 
     def choices(self) -> Mapping[str, Any]:
         """Unit, window and cursor, and whether that is on a warp that stands out."""
@@ -269,17 +275,17 @@ class ProgressView(Drawing):
         axes.set_ylabel("iterations of the main loop")
 
 
-def _stragglers(recorded: WarpTimeline) -> NDArray[np.int64]:
+def _stragglers(source: WarpTimeline) -> NDArray[np.int64]:
     """Places of the stragglers among the warps of the timeline, the longest first."""
-    timeline = recorded.launch.timeline
-    number = timeline.warps.block * timeline.warps_per_block + timeline.warps.warp
-    order = np.argsort(number)
-    stragglers, sample = recorded.progress.stragglers(), timeline.sample
+    timeline = source.launch.timeline
+    warp_numbers = timeline.warps.block * timeline.warps_per_block + timeline.warps.warp
+    order = np.argsort(warp_numbers)
+    stragglers, sample = source.progress.stragglers(), timeline.sample
     if sample is not None:
         stragglers[:, 0] = sample.blocks.start + sample.blocks.step * stragglers[:, 0]
-    wanted = stragglers[:, 0] * timeline.warps_per_block + stragglers[:, 1]
-    positions = np.searchsorted(number[order], wanted).clip(max=max(len(number) - 1, 0))
-    places: NDArray[np.int64] = order[positions[number[order][positions] == wanted]]
+    straggler_numbers = stragglers[:, 0] * timeline.warps_per_block + stragglers[:, 1]
+    positions = np.searchsorted(warp_numbers[order], straggler_numbers).clip(max=max(len(warp_numbers) - 1, 0))
+    places: NDArray[np.int64] = order[positions[warp_numbers[order][positions] == straggler_numbers]]
     return places
 
 
@@ -290,16 +296,16 @@ def _drawn_warps(count: int, stragglers: NDArray[np.int64]) -> NDArray[np.int64]
     return np.union1d(np.linspace(0, count - 1, _MAX_WARPS).astype(np.int64), stragglers[:_MAX_WARPS])
 
 
-def _unit(view: ProgressView) -> str:
+def _switch_unit(view: ProgressView) -> str:
     view.in_time = not view.in_time and view.launch.clock_khz is not None
     return f"time, by {view.launch.clock_origin}" if view.in_time else "cycles"
 
 
-def _zoomed(view: ProgressView, factor: float) -> str | None:
+def _zoom(view: ProgressView, factor: float) -> str | None:
     return None if view.window.zoom(factor) else "zoom limit reached"
 
 
-def _worst(view: ProgressView) -> str | None:
+def _go_to_worst(view: ProgressView) -> str | None:
     """The end of the warp that stands out most, else of the longest one."""
     view.pointed = None
     if len(view.stragglers):
@@ -307,9 +313,11 @@ def _worst(view: ProgressView) -> str | None:
     warps = view.paces.warps
     if not len(warps) or warps.duration.max() == warps.duration.min():
         return "no stragglers: all warps take equally long"
-    longest = int(warps.duration.argmax())
-    view.window.move_to(float(warps.end[longest]))
-    return f"no stragglers; the longest warp, block {warps.block[longest]} warp {warps.warp[longest]}, ends here"
+    longest_warp = int(warps.duration.argmax())
+    view.window.move_to(float(warps.end[longest_warp]))
+    return (
+        f"no stragglers; the longest warp, block {warps.block[longest_warp]} warp {warps.warp[longest_warp]}, ends here"
+    )
 
 
 _MOVES: Final[dict[str, tuple[str, Callable[[ProgressView], str | None]]]] = {
@@ -317,15 +325,15 @@ _MOVES: Final[dict[str, tuple[str, Callable[[ProgressView], str | None]]]] = {
     "right": ("cursor right", lambda view: view.window.move(1)),
     "page_left": ("window left", lambda view: view.window.move_pages(-1)),
     "page_right": ("window right", lambda view: view.window.move_pages(1)),
-    "zoom_in": ("zoom in at the cursor", lambda view: _zoomed(view, 0.5)),
-    "zoom_out": ("zoom out", lambda view: _zoomed(view, 2)),
+    "zoom_in": ("zoom in at the cursor", lambda view: _zoom(view, 0.5)),
+    "zoom_out": ("zoom out", lambda view: _zoom(view, 2)),
     "fit": ("show the whole launch", lambda view: view.window.show_all()),
     "start": ("go to the start of the launch", lambda view: view.window.move_to(0)),
     "end": ("go to the end of the launch", lambda view: view.window.move_to(view.window.span)),
     "next": ("go to the next straggler", lambda view: view.point(1)),
     "previous": ("go to the previous straggler", lambda view: view.point(-1)),
-    "worst": ("go to the end of the slowest warp", _worst),
-    "unit": ("switch between cycles and time", _unit),
+    "worst": ("go to the end of the slowest warp", _go_to_worst),
+    "unit": ("switch between cycles and time", _switch_unit),
 }
 
 

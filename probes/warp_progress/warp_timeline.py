@@ -54,10 +54,10 @@ def timeline_of(progress: WarpProgress, *, device_sms: int | None = None, has_sh
     """
     warps, alignment = progress.warps, progress.alignment
 
-    def by_timer(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxis:
+    def by_timer(sms: NDArray[np.int32], first_clocks: NDArray[np.uint64]) -> ClockAxis:
         if alignment is None:
-            return clock_domains(sms, first)
-        times = alignment.nanoseconds(sms, first) / alignment.ns_per_cycle
+            return clock_domains(sms, first_clocks)
+        times = alignment.nanoseconds(sms, first_clocks) / alignment.ns_per_cycle
         return replace(alignment.clocks(), shift=np.rint(times - times.min()).astype(np.int64))
 
     clocks = shared_clock if has_shared_clock else by_timer
@@ -78,9 +78,9 @@ def warp_timeline(probe_result: ProbeResult, progress: Progress) -> WarpTimeline
     launch = launch_timeline(
         probe_result, timeline_of(warps, device_sms=probe_result.sms, has_shared_clock=probe_result.simulated)
     )
-    aligned = warps.alignment
-    if aligned is not None and aligned.rate_error is not None and not probe_result.simulated:
-        launch = replace(launch, clock_khz=round(1e6 / aligned.ns_per_cycle), clock_origin="as measured")
+    alignment = warps.alignment
+    if alignment is not None and alignment.rate_error is not None and not probe_result.simulated:
+        launch = replace(launch, clock_khz=round(1e6 / alignment.ns_per_cycle), clock_origin="as measured")
     return WarpTimeline(launch, warps)
 
 
@@ -94,8 +94,8 @@ class PaceLines:
     """The lines of ``warps``. Points are sorted by warp, then time; those of warp i are ``offsets[i]`` and on.
 
     ``time`` (i8) is cycles on the axis of the timeline, ``count`` (i8) arrivals until then. ``line`` is that of the
-    loop's head in pruned.ptx, None if there is no loop. ``cut`` warps arrived more often than their records had room:
-    their lines stay where the records end.
+    loop's head in pruned.ptx, None if there is no loop. ``cut_warps`` warps arrived more often than their records had
+    room: their lines stay where the records end.
     """
 
     warps: Intervals
@@ -103,55 +103,57 @@ class PaceLines:
     time: NDArray[np.int64]
     count: NDArray[np.int64]
     offsets: NDArray[np.int64]
-    cut: int
+    cut_warps: int
 
     @property
     def arrivals(self) -> NDArray[np.int64]:
         """Arrivals of each warp that were recorded (i8)."""
         return self.count[self.offsets[1:] - 1]
 
-    def at(self, times: NDArray[Any]) -> NDArray[np.float64]:
+    def counts_at(self, times: NDArray[Any]) -> NDArray[np.float64]:
         """Positions of each line at ascending times: shape (warps, times), NaN before its start and after its end."""
         span = int(self.time.max()) + 2
         warp = np.arange(len(self.warps), dtype=np.int64)[:, np.newaxis]
         owner = np.repeat(np.arange(len(self.warps), dtype=np.int64), np.diff(self.offsets))
-        asked = np.floor(np.clip(times, 0, span - 1)).astype(np.int64)
-        after = np.searchsorted(owner * span + self.time, warp * span + asked, side="right")
-        after = np.clip(after, self.offsets[:-1, np.newaxis] + 1, self.offsets[1:, np.newaxis] - 1)
-        before = after - 1
-        length = np.maximum(self.time[after] - self.time[before], 1)
-        part = np.clip((times - self.time[before]) / length, 0, 1)
-        counts = self.count[before] + part * (self.count[after] - self.count[before])
-        alive = (times >= self.warps.start[:, np.newaxis]) & (times <= self.warps.end[:, np.newaxis])
-        return np.where(alive, counts, np.nan)
+        cycles = np.floor(np.clip(times, 0, span - 1)).astype(np.int64)
+        next_points = np.searchsorted(owner * span + self.time, warp * span + cycles, side="right")
+        next_points = np.clip(next_points, self.offsets[:-1, np.newaxis] + 1, self.offsets[1:, np.newaxis] - 1)
+        previous_points = next_points - 1
+        length = np.maximum(self.time[next_points] - self.time[previous_points], 1)
+        part = np.clip((times - self.time[previous_points]) / length, 0, 1)
+        counts = self.count[previous_points] + part * (self.count[next_points] - self.count[previous_points])
+        is_running = (times >= self.warps.start[:, np.newaxis]) & (times <= self.warps.end[:, np.newaxis])
+        return np.where(is_running, counts, np.nan)
 
 
 def pace_lines(progress: WarpProgress, warps: Intervals) -> PaceLines:
     """The lines of these warps, which are some of the launch's; their times are on the timeline's axis."""
     loop = progress.main_loop
-    first, step = (0, 1) if progress.sample is None else (progress.sample.blocks.start, progress.sample.blocks.step)
-    where = (warps.block - first) // step, warps.warp
-    reached = progress.arrival_counts[where].astype(np.int64)
-    room = progress.pace.shape[2]
+    first_block, step = (
+        (0, 1) if progress.sample is None else (progress.sample.blocks.start, progress.sample.blocks.step)
+    )
+    warp_index = (warps.block - first_block) // step, warps.warp
+    arrival_counts = progress.arrival_counts[warp_index].astype(np.int64)
+    capacity = progress.pace.shape[2]
     if loop is None:
-        ends = np.stack([warps.start, warps.end], axis=1)
+        end_points = np.stack([warps.start, warps.end], axis=1)
         count = np.tile(np.array([0, 1], dtype=np.int64), len(warps))
-        return PaceLines(warps, None, ends.ravel(), count, np.arange(len(warps) + 1, dtype=np.int64) * 2, 0)
-    records = progress.pace[where]
-    recorded = np.arange(room) < progress.recorded_arrivals[where][:, np.newaxis]
-    recorded &= records["line"] == loop.line
-    since = (records["clock"] - progress.warps["start"][where].astype(np.uint32)[:, np.newaxis]).astype(np.int64)
-    which, _ = np.nonzero(recorded)
-    everyone = np.arange(len(warps), dtype=np.int64)
-    owner = np.concatenate([everyone, which, everyone])
-    time = np.concatenate([warps.start, warps.start[which] + since[recorded], warps.end])
-    place = np.repeat(np.array([0, 1, 2]), [len(warps), len(which), len(warps)])
-    order = np.lexsort((time, place, owner))
-    owner, time, place = owner[order], time[order], place[order]
+        return PaceLines(warps, None, end_points.ravel(), count, np.arange(len(warps) + 1, dtype=np.int64) * 2, 0)
+    records = progress.pace[warp_index]
+    is_recorded = np.arange(capacity) < progress.recorded_arrivals[warp_index][:, np.newaxis]
+    is_recorded &= records["line"] == loop.line
+    elapsed = (records["clock"] - progress.warps["start"][warp_index].astype(np.uint32)[:, np.newaxis]).astype(np.int64)
+    record_warps, _ = np.nonzero(is_recorded)
+    warp_numbers = np.arange(len(warps), dtype=np.int64)
+    owner = np.concatenate([warp_numbers, record_warps, warp_numbers])
+    time = np.concatenate([warps.start, warps.start[record_warps] + elapsed[is_recorded], warps.end])
+    point_order = np.repeat(np.array([0, 1, 2]), [len(warps), len(record_warps), len(warps)])
+    order = np.lexsort((time, point_order, owner))
+    owner, time, point_order = owner[order], time[order], point_order[order]
     offsets = np.searchsorted(owner, np.arange(len(warps) + 1)).astype(np.int64)
-    arrived = np.cumsum(place == 1)
-    count = arrived - arrived[offsets[:-1]][owner]
-    return PaceLines(warps, loop.line, time, count, offsets, int((reached > room).sum()))
+    total_arrivals = np.cumsum(point_order == 1)
+    count = total_arrivals - total_arrivals[offsets[:-1]][owner]
+    return PaceLines(warps, loop.line, time, count, offsets, int((arrival_counts > capacity).sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,7 @@ def pace_picture(
     begin, width = window
     shape = rows * DOTS[0], cells * DOTS[1]
     times = begin + width * (np.arange(shape[1]) + 0.5) / shape[1]
-    values = paces.at(times)
+    values = paces.counts_at(times)
     lines = sum(
         (_lines_per_dot(values[a : a + _WARPS_AT_A_TIME], top, shape) for a in range(0, len(values), _WARPS_AT_A_TIME)),
         np.zeros(shape, int),
@@ -186,14 +188,14 @@ def pace_picture(
 
 def _lines_per_dot(values: NDArray[np.float64], top: int, shape: tuple[int, int]) -> NDArray[np.int64]:
     """Count the lines through each dot. A line that climbs fills the dots between those of two columns."""
-    alive = ~np.isnan(values)
-    height = np.where(alive, np.rint(np.nan_to_num(values) / max(top, 1) * (shape[0] - 1)), 0).astype(np.int64)
-    before = np.concatenate([height[:, :1], height[:, :-1]], axis=1)
-    was = np.concatenate([alive[:, :1], alive[:, :-1]], axis=1)
-    low = np.where(was & (before < height), before + 1, height)
-    line, column = np.nonzero(alive)
+    is_running = ~np.isnan(values)
+    height = np.where(is_running, np.rint(np.nan_to_num(values) / max(top, 1) * (shape[0] - 1)), 0).astype(np.int64)
+    previous_height = np.concatenate([height[:, :1], height[:, :-1]], axis=1)
+    was_running = np.concatenate([is_running[:, :1], is_running[:, :-1]], axis=1)
+    bottom = np.where(was_running & (previous_height < height), previous_height + 1, height)
+    line, column = np.nonzero(is_running)
     change = np.zeros((shape[0] + 1, shape[1]), dtype=np.int64)
-    np.add.at(change, (low[line, column], column), 1)
+    np.add.at(change, (bottom[line, column], column), 1)
     np.add.at(change, (height[line, column] + 1, column), -1)
     return np.cumsum(change, axis=0)[-2::-1]
 
@@ -204,8 +206,8 @@ def draw_picture(canvas: Canvas, x: int, y: int, picture: PacePicture, *, ascii_
     level = grades(in_cell, _LEVELS)
     codes: NDArray[Any] = shaded(level, ASCII_SHADES) if ascii_only else braille(picture.dots > 0)
     roles = np.array([canvas.role(""), *(canvas.role(f"ramp{i}") for i in range(_LEVELS))], dtype=np.uint16)
-    chosen = np.where(_sum_by_cell(picture.has_straggler.astype(np.int64)) > 0, canvas.role("bad"), roles[level])
-    canvas.paint(x, y, codes, chosen)
+    cell_roles = np.where(_sum_by_cell(picture.has_straggler.astype(np.int64)) > 0, canvas.role("bad"), roles[level])
+    canvas.paint(x, y, codes, cell_roles)
 
 
 def _sum_by_cell(dots: NDArray[np.int64]) -> NDArray[np.int64]:

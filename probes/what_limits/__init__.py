@@ -97,8 +97,8 @@ class UnitDemand:
     @property
     def tensor_as_half(self) -> float:
         """Operations in half precision that take as long."""
-        longer = {"half": 1.0, "tf32": 2.0, "byte": 0.5, "double": 16.0}
-        return 2 * sum(times * self.sums[f"tensor_{kind}"] for kind, times in longer.items())
+        relative_times = {"half": 1.0, "tf32": 2.0, "byte": 0.5, "double": 16.0}
+        return 2 * sum(times * self.sums[f"tensor_{kind}"] for kind, times in relative_times.items())
 
 
 def analyse(result: Result) -> UnitDemand:
@@ -182,30 +182,32 @@ METRICS: Final = (
 def findings(probe_result: ProbeResult, analysis: UnitDemand) -> Iterator[Finding]:
     """Memory, then arithmetic."""
     del probe_result
-    yield from _memory(analysis)
-    yield from _arithmetic(analysis)
+    yield from _memory_findings(analysis)
+    yield from _arithmetic_findings(analysis)
 
 
-def _memory(analysis: UnitDemand) -> Iterator[Finding]:
-    read, written, sectors = analysis.read, analysis.written, analysis.sectors
-    values = {"read": counted(read, "B"), "written": counted(written, "B"), "sectors": counted(sectors)}
-    text = f"{units.size(read)} read, {units.size(written)} written (requested)"
-    if read is None or written is None or sectors is None:
+def _memory_findings(analysis: UnitDemand) -> Iterator[Finding]:
+    bytes_read, bytes_written, sectors = analysis.read, analysis.written, analysis.sectors
+    values = {"read": counted(bytes_read, "B"), "written": counted(bytes_written, "B"), "sectors": counted(sectors)}
+    text = f"{units.size(bytes_read)} read, {units.size(bytes_written)} written (requested)"
+    if bytes_read is None or bytes_written is None or sectors is None:
         yield Finding("asked", "memory", f"{text}; the sizes of some tensor-map copies are unknown", values=values)
         return
-    plain = analysis.sums["load_sectors"] + analysis.sums["store_sectors"]
-    wasted = SECTOR_BYTES * (plain - analysis.sums["load_ideal"] - analysis.sums["store_ideal"])
+    sector_count = analysis.sums["load_sectors"] + analysis.sums["store_sectors"]
+    excessive_bytes = SECTOR_BYTES * (sector_count - analysis.sums["load_ideal"] - analysis.sums["store_ideal"])
     text += f", in {units.counted(sectors, 'sector')} of 32 B"
-    if plain and wasted > _FLAGGED_SHARE * plain * SECTOR_BYTES:
+    if sector_count and excessive_bytes > _FLAGGED_SHARE * sector_count * SECTOR_BYTES:
         text += ", more sectors than the bytes need"
-        lost = {"wasted_bytes": counted(wasted, "B", 0)}
-        yield Finding("asked", "memory", text, stands_out=True, next_question="coalescing", values=lost | values,
-                      gain=Gain(wasted, plain * SECTOR_BYTES, "B"))  # fmt: skip
+        excess_values = {"wasted_bytes": counted(excessive_bytes, "B", 0), **values}
+        gain = Gain(excessive_bytes, sector_count * SECTOR_BYTES, "B")
+        yield Finding(
+            "asked", "memory", text, stands_out=True, next_question="coalescing", values=excess_values, gain=gain
+        )
     else:
         yield Finding("asked", "memory", text, values=values)
 
 
-def _arithmetic(analysis: UnitDemand) -> Iterator[Finding]:
+def _arithmetic_findings(analysis: UnitDemand) -> Iterator[Finding]:
     kinds = {"tensor": analysis.tensor_operations, "fp32": analysis.sums["fp32_operations"],
              "fp64": analysis.sums["fp64_operations"], "fp16": analysis.sums["half_operations"]}  # fmt: skip
     values = {name: counted(number) for name, number in kinds.items()}
@@ -214,9 +216,9 @@ def _arithmetic(analysis: UnitDemand) -> Iterator[Finding]:
         yield Finding("operations", "operations", "no floating-point operation was executed", values=values)
         return
     text = f"{', '.join(parts)} operations"
-    moved = None if analysis.read is None or analysis.written is None else analysis.read + analysis.written
-    if moved:
-        text += f", {sum(kinds.values()) / moved:.3g} per requested byte"
+    requested_bytes = None if analysis.read is None or analysis.written is None else analysis.read + analysis.written
+    if requested_bytes:
+        text += f", {sum(kinds.values()) / requested_bytes:.3g} per requested byte"
     yield Finding("operations", "operations", text, values=values)
 
 

@@ -478,7 +478,7 @@ def test_bulk_copies_in_sass_are_recorded_as_on_paper(tmp_path: Path, runner: Ru
         assert boxes is not None
         print(f"GPU-BULK-BOXES\t{boxes.text}")
         assert Counter(boxes.bytes.tolist()) == {1024: 4, 16: 4 * 32, 128: 4, 256: 4 * 2}
-        assert (boxes.made, boxes.unknown) == (4 * (1 + 32 + 1 + 2), 0)
+        assert (boxes.total_copies, boxes.unsized_copies) == (4 * (1 + 32 + 1 + 2), 0)
         own_lanes = sorted(int(record["start"]) for record in boxes.records if record["row"] == 16)
         first = own_lanes[0]
         assert own_lanes == sorted([first + 16 * lane for lane in range(32)] * 4)

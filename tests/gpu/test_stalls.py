@@ -78,8 +78,8 @@ def longest(kernel: Kernel) -> list[tuple[str, float]]:
     for probed in kernel.by_probe():
         for row in sorted(probed.result_rows, key=lambda row: probed.trace.results.launch(row) or 0):
             worst = analyse_result(probed.trace, probed, row).analysis.sites[0]
-            assert worst.longest is not None
-            assert worst.longest >= worst.per_pass
+            assert worst.longest_wait is not None
+            assert worst.longest_wait >= worst.per_pass
             longest.append((worst.wait.kind, worst.measured_cycles / worst.passes))
     return longest
 
@@ -292,7 +292,7 @@ def test_groups_without_a_notable_wait_end(runs: str, tmp_path: Path, runner: Ru
             rows = {group.trace.results.launch(row): row for row in group.result_rows}
             last = group.trace.launches.row_of(group.outcome.ended_after or 0)
             stalls = analyse_result(group.trace, group, rows[last]).analysis
-            assert 100 * max((site.waited for site in stalls.sites), default=0) < stalls.life
+            assert 100 * max((site.waited_cycles for site in stalls.sites), default=0) < stalls.life
         others = [count for count, after in counts.values() if after is None]
         assert all(len(group.result_rows) <= min(others) for group in ended)
     shown = subprocess.run(

@@ -201,7 +201,7 @@ def test_boxes_of_bulk_copies_are_the_bytes_of_their_tensors(mode: str, tmp_path
 def copied_bytes(boxes: Boxes | None) -> Counter[int]:
     """Count the boxes of ``tensor_copy.py`` that have each byte."""
     assert boxes is not None
-    assert (len(boxes.records), boxes.made, boxes.unknown) == (18, 18, 0)
+    assert (len(boxes.records), boxes.total_copies, boxes.unsized_copies) == (18, 18, 0)
     assert all(0 <= time < 1 << 24 for time in boxes.times.tolist())
     return Counter(
         int(record["start"]) + row * int(record["stride1"]) + byte

@@ -16,7 +16,7 @@ from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import strided_store
 from tests.turns import due_pairs
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probes.gmem_sectors import _sectors
+from tui_probe.probes.gmem_sectors import _sector_findings
 from tui_probe.probes.gmem_sectors.analysis import MemorySectors, analyse
 
 if TYPE_CHECKING:
@@ -195,6 +195,6 @@ def test_gather_and_scatter(
 
 def test_ideal_has_as_many_digits_as_touched_sectors() -> None:
     counted = expected(30, 132, 30, 240, 0, 0, 0, 0, 0, load_ideal=110, store_ideal=120)
-    texts = [finding.words for finding in _sectors(counted, "")]
+    texts = [finding.words for finding in _sector_findings(counted, "")]
     assert texts[0].endswith("4.4 sectors each, ideal 3.7")
     assert texts[1].endswith("8.0 sectors each, ideal 4")

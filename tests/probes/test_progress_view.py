@@ -135,8 +135,8 @@ def test_lines_are_at_their_arrivals(view: ProgressView) -> None:
         points = slice(int(paces.offsets[place]), int(paces.offsets[place + 1]))
         times = paces.time[points]
         assert (np.diff(times) >= 0).all()
-        assert paces.at(times[1:-1])[place] == pytest.approx(paces.count[points][1:-1])
-    before = paces.at(np.array([paces.warps.start.max() - 1.0]))
+        assert paces.counts_at(times[1:-1])[place] == pytest.approx(paces.count[points][1:-1])
+    before = paces.counts_at(np.array([paces.warps.start.max() - 1.0]))
     assert np.isnan(before[paces.warps.start.argmax(), 0])
 
 
@@ -162,7 +162,7 @@ def test_every_line_is_in_the_picture(view: ProgressView) -> None:
     shown = view._picture
     assert shown is not None
     times = shown.begin + shown.width * (np.arange(shown.dots.shape[1]) + 0.5) / shown.dots.shape[1]
-    alive = (~np.isnan(view.paces.at(times))).sum(axis=0)
+    alive = (~np.isnan(view.paces.counts_at(times))).sum(axis=0)
     assert (shown.dots.sum(axis=0) >= alive).all()
     assert ((shown.dots.sum(axis=0) > 0) == (alive > 0)).all()
     assert shown.has_straggler.any(axis=0).sum() > shown.dots.shape[1] / 2

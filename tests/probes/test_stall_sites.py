@@ -36,7 +36,7 @@ from tui_probe.probekit.probe import MeasuredWait, MeasuredWaits
 from tui_probe.probes.stall_sites.analysis import (
     DELAY,
     GROUPS,
-    LEAST_PERCENT,
+    MIN_PERCENT,
     LineWaits,
     Stalls,
     StallSite,
@@ -250,7 +250,7 @@ def test_page_has_the_cost_by_launches_with_and_without_the_probe(
 def test_groups_end_at_the_share_that_the_page_names() -> None:
     for name in GROUPS:
         sites, life = load_probe(name).maps
-        assert sites.least == LeastShare(LEAST_PERCENT, life.name)
+        assert sites.least == LeastShare(MIN_PERCENT, life.name)
 
 
 def test_page_folds_sites_that_were_not_executed(
@@ -658,7 +658,7 @@ def test_remainder_is_not_known_if_launches_add_up_to_more_than_all() -> None:
     sites = [StallSite(at, "FADD", None, 602, 1, None, life=1000) for at in (0x10, 0x20)]
     groups = [Stalls((site,), 1000, 1000, total=2, offsets=(0x10, 0x20)) for site in sites]
     assert groups[0].remaining == pytest.approx(1 - 0.648)
-    joined = Stalls.joined(groups)
+    joined = Stalls.join(groups)
     assert joined.share == pytest.approx(2 * 0.648)
     assert joined.remaining is None
     assert measured_text(groups[0], "").endswith("; remaining 35%: issue, fixed-latency dependencies")
