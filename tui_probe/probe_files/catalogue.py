@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint
 
-_RESIDENT: Final = re.compile(r"^resident\s*=\s*true", re.MULTILINE)
+_RESIDENT_SETTING: Final = re.compile(r"^resident\s*=\s*true", re.MULTILINE)
 """Pattern of files that may have a resident map: to parse every probe would take 70 ms of the start of a run."""
 
 
@@ -83,27 +83,27 @@ def _read_set(path: Path) -> ProbeSet | None:
     """Read a set; None if the file is none: reading it as a probe reports the error."""
     try:
         data = read_within(path, PROBE_FILE)
-        values = stored_value([path], [b"set", data], lambda: parse_toml(data.decode("utf-8")), _table)
+        values = stored_value([path], [b"set", data], lambda: parse_toml(data.decode("utf-8")), _decode_table)
     except (OSError, ValueError):
         return None
     if "probes" not in values:
         return None
-    names, about = values["probes"], values.get("about", {})
+    names, description = values["probes"], values.get("about", {})
     if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
         raise ProbeFileError(f'{path}: probes must be a list of names, such as ["NAME", "NAME:1/16"], not {names!r}')
     return ProbeSet(
         name=path.stem,
-        title=_text_in(about, "title"),
+        title=_text_in(description, "title"),
         choices=tuple(names),
         path=path,
-        measures=_text_in(about, "measures"),
-        cost=_text_in(about, "cost"),
+        measures=_text_in(description, "measures"),
+        cost=_text_in(description, "cost"),
         benchmark=_text_in(values, "benchmark"),
     )
 
 
-def _table(stored: bytes) -> dict[str, Any]:
-    return dict(json.loads(stored))
+def _decode_table(data: bytes) -> dict[str, Any]:
+    return dict(json.loads(data))
 
 
 def _text_in(table: object, key: str) -> str:
@@ -148,8 +148,10 @@ def watchdog_probe() -> str:
     """The name of the probe whose records the host reads while kernels run. Raises ProbeFileError if there is none."""
     files = {**installed_files(), **built_in_files()}
     texts = {name: read_within(path, PROBE_FILE).decode("utf-8", "replace") for name, path in sorted(files.items())}
-    named = (name for name, text in texts.items() if _RESIDENT.search(text) and load_probe(name).is_resident)
-    if (name := next(named, None)) is None:
+    resident_probes = (
+        name for name, text in texts.items() if _RESIDENT_SETTING.search(text) and load_probe(name).is_resident
+    )
+    if (name := next(resident_probes, None)) is None:
         raise ProbeFileError(
             "--watchdog needs a probe that can be read while a kernel runs, and no such probe is installed; install"
             " tui-probe again"
@@ -184,8 +186,8 @@ def _position_text(point: ProbePoint) -> str:
     """``load: before ld.global, atom.global``, ``whole: at the kernel's entry and its exits``."""
     places = []
     if any(position.is_kernel for position in point.positions):
-        ends = [end for end, snippet in (("entry", point.before), ("exits", point.after)) if snippet]
-        places.append(f"at the kernel's {' and '.join(ends)}")
+        kernel_ends = [end for end, snippet in (("entry", point.before), ("exits", point.after)) if snippet]
+        places.append(f"at the kernel's {' and '.join(kernel_ends)}")
     if instructions := [str(position) for position in point.positions if not position.is_kernel]:
         sides = [side for side, snippet in (("before", point.before), ("after", point.after)) if snippet]
         places.append(f"{' and '.join(sides)} {', '.join(instructions)}")
@@ -196,9 +198,9 @@ def _record_text(own_map: Map) -> str:
     """``lifetime: 1 record of 16 bytes per warp (start u64, elapsed u32, smid u32)``."""
     fields = ", ".join(f"{field.name} {field.type}" for field in own_map.fields)
     number = "any number of records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
-    where = ", only in kernels that save a record" if own_map.optional else ""
+    condition = ", only in kernels that save a record" if own_map.optional else ""
     owner = own_map.level.name.lower()
-    return f"{own_map.name}: {number} of {own_map.record_bytes} bytes per {owner}{where} ({fields})"
+    return f"{own_map.name}: {number} of {own_map.record_bytes} bytes per {owner}{condition} ({fields})"
 
 
 def _saved_text(own_map: Map) -> str:
@@ -207,7 +209,7 @@ def _saved_text(own_map: Map) -> str:
         size = f"any number of records of {own_map.record_bytes} bytes"
     else:
         size = f"{own_map.cap * own_map.record_bytes} bytes"
-    saved = f"{size} per {own_map.level.name.lower()}"
+    text = f"{size} per {own_map.level.name.lower()}"
     if own_map.reduction is None:
-        return saved
-    return f"{own_map.reduction.record_bytes} bytes per {own_map.reduction.group} (with --detail: {saved})"
+        return text
+    return f"{own_map.reduction.record_bytes} bytes per {own_map.reduction.group} (with --detail: {text})"

@@ -64,11 +64,11 @@ def reader_of(probes: Sequence[ChosenProbe]) -> str:
     def make() -> str:
         from tui_probe.probe_model.read_script import read_script
 
-        return read_script(*(chosen.probe for chosen in probes))
+        return read_script(*(probe.probe for probe in probes))
 
     parts = [part for chosen in probes for part in (chosen.name.encode(), chosen.data)]
     return stored_value(
-        [chosen.file for chosen in probes], [b"read.py", *parts], make, lambda stored: str(json.loads(stored))
+        [chosen.file for chosen in probes], [b"read.py", *parts], make, lambda data: str(json.loads(data))
     )
 
 
@@ -77,8 +77,8 @@ def compact_sample(text: str) -> str:
     compact = re.sub(r"\s+", "", text)
     match = _SAMPLE.fullmatch(compact)
     numbers = {name: int(value) for name, value in match.groupdict().items() if value} if match else {"blocks": 0}
-    least = numbers.get("first", 1)
-    if any(not (name == "first" or least <= value < 1 << 31) for name, value in numbers.items()):
+    min_value = numbers.get("first", 1)
+    if any(not (name == "first" or min_value <= value < 1 << 31) for name, value in numbers.items()):
         raise ValueError(
             f"{text!r} is not a sample of blocks; write 1/16 for one block in 16, 0-131 for a range of blocks, "
             "64 for 64 evenly spread blocks"
@@ -91,29 +91,29 @@ def choose_probes(texts: Iterable[str], sample: str = "") -> tuple[ChosenProbe, 
 
     ``sample`` is that of probes without one of their own. Raises ProbeFileError that says what to do.
     """
-    chosen: dict[str, ChosenProbe] = {}
-    for name, own in _named_probes(texts):
-        chosen_probe = _choose(name, own or sample)
-        before = chosen.setdefault(chosen_probe.name, chosen_probe)
-        if before.path != chosen_probe.path or before.sample != chosen_probe.sample:
+    probes: dict[str, ChosenProbe] = {}
+    for name, own_sample in _named_probes(texts):
+        chosen_probe = _choose(name, own_sample or sample)
+        previous = probes.setdefault(chosen_probe.name, chosen_probe)
+        if previous.path != chosen_probe.path or previous.sample != chosen_probe.sample:
             raise ProbeFileError(
                 f"{name}: the run has a probe {chosen_probe.name} already; select each probe once, or rename a file"
             )
-        _refuse_bad_sample(chosen_probe, own)
-    if len(chosen) > MAX_PROBES:
-        raise ProbeFileError(f"{len(chosen)} probes: a run has at most {MAX_PROBES}; omit some")
-    for name in chosen if len(chosen) > 1 else ():
+        _refuse_bad_sample(chosen_probe, own_sample)
+    if len(probes) > MAX_PROBES:
+        raise ProbeFileError(f"{len(probes)} probes: a run has at most {MAX_PROBES}; omit some")
+    for name in probes if len(probes) > 1 else ():
         if _NAME.fullmatch(name) is None:
             raise ProbeFileError(
                 f"{name!r}: with several probes, each probe's name becomes a directory name; rename the file, using"
                 " only letters, digits, _, -, + and ."
             )
-    return tuple(chosen.values())
+    return tuple(probes.values())
 
 
-def _refuse_bad_sample(chosen_probe: ChosenProbe, own: str) -> None:
+def _refuse_bad_sample(chosen_probe: ChosenProbe, own_sample: str) -> None:
     if chosen_probe.sample and chosen_probe.facts.every_block:
-        option = f"-p {chosen_probe.name}:{own}" if own else "--sample"
+        option = f"-p {chosen_probe.name}:{own_sample}" if own_sample else "--sample"
         raise ProbeFileError(
             f"{option}: {chosen_probe.name} needs every block, so it cannot be sampled; omit the sample, or choose"
             " another probe with -p"

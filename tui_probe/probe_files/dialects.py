@@ -91,7 +91,7 @@ def probe_of_tables(values: dict[str, object], path: Path, name: str, *, source:
         callback=_callback_name(top) or callback,
         registers=contents.registers,
         maps=tuple(contents.maps),
-        points=_limited(top, contents.points),
+        points=_limit_to_lines(top, contents.points),
         about=_read_about(top),
         phases=_read_phases(top),
         records_copies=top.flag("bulk_copies"),
@@ -100,12 +100,12 @@ def probe_of_tables(values: dict[str, object], path: Path, name: str, *, source:
     return probe
 
 
-def _limited(top: TomlTable, points: list[ProbePoint]) -> tuple[ProbePoint, ...]:
+def _limit_to_lines(top: TomlTable, points: list[ProbePoint]) -> tuple[ProbePoint, ...]:
     """The points, those at instructions limited to the ``lines`` of the file."""
     if "lines" not in top:
         return tuple(points)
-    within = _source_range(top, "lines")
-    return tuple(replace(point, within=within) if _is_at_instructions(point) else point for point in points)
+    source_range = _source_range(top, "lines")
+    return tuple(replace(point, within=source_range) if _is_at_instructions(point) else point for point in points)
 
 
 def _is_at_instructions(point: ProbePoint) -> bool:
@@ -166,10 +166,10 @@ def _read_phases(top: TomlTable) -> tuple[tuple[str, SourceRange], ...]:
     return tuple((name, _source_range(table, name)) for name in table.values)
 
 
-def _read_weight(about: TomlTable) -> Weight | None:
-    weight = about.text("weight", "")
+def _read_weight(table: TomlTable) -> Weight | None:
+    weight = table.text("weight", "")
     if weight not in ("", *WEIGHTS):
-        raise about.error("weight", f"must be {' or '.join(map(repr, WEIGHTS))}, not {weight!r}")
+        raise table.error("weight", f"must be {' or '.join(map(repr, WEIGHTS))}, not {weight!r}")
     return weight or None  # type: ignore[return-value]
 
 
@@ -179,10 +179,10 @@ def _read_dialect_a(top: TomlTable) -> ProbeContents:
     for name, table in top.tables():
         if name in _OTHER_TABLES:
             continue
-        parsed = _snippets(table, name if "datamodel" in table else "")
-        _add_point(contents, table, name, parsed, merge=True)
+        snippets = _read_snippets(table, name if "datamodel" in table else "")
+        _add_point(contents, table, name, snippets, merge=True)
         if "datamodel" in table:
-            contents.maps.append(datamodel_map(table, name, parsed, dynamic=top.flag("dynamic")))
+            contents.maps.append(datamodel_map(table, name, snippets, dynamic=top.flag("dynamic")))
     return contents
 
 
@@ -199,25 +199,25 @@ def _read_dialect_b(top: TomlTable) -> ProbeContents:
     for name, table in top.table("probe").tables():
         if "level" in table:
             parse_level(table, "level", table.text("level"))
-        _add_point(contents, table, name, _snippets(table, ""), merge=False)
+        _add_point(contents, table, name, _read_snippets(table, ""), merge=False)
     return contents
 
 
-def _snippets(table: TomlTable, own_map: str) -> dict[str, ParsedSnippet]:
+def _read_snippets(table: TomlTable, own_map: str) -> dict[str, ParsedSnippet]:
     """The ``before``, ``after`` and ``lean`` of a table, parsed."""
     _refuse_misspelt(table)
-    parsed = {}
+    snippets = {}
     for key in ("before", "after", "lean"):
         if key in table:
             text = table.text(key)
-            parsed[key] = parse_snippet(text, FileLocation(table.path, _snippet_line(table.source, text)), own_map)
-    if not parsed.keys() - {"lean"}:
+            snippets[key] = parse_snippet(text, FileLocation(table.path, _snippet_line(table.source, text)), own_map)
+    if not snippets.keys() - {"lean"}:
         raise table.error("before", "and 'after' are missing; write PTX for 'before', 'after' or both")
-    if "lean" in parsed and "before" not in parsed:
+    if "lean" in snippets and "before" not in snippets:
         raise table.error(
             "lean", "is a variant of 'before' with fewer registers, but 'before' is missing; add 'before'"
         )
-    return parsed
+    return snippets
 
 
 def _refuse_misspelt(table: TomlTable) -> None:
@@ -242,9 +242,9 @@ def _add_point(
         raise table.error(key, f"is wrong: {error}; write {POSITION_FORMS}") from None
     contents.declare(table, "registers", _declared_registers(table))
     snippets: dict[str, Snippet] = {}
-    for where, parsed_point in parsed.items():
-        contents.declare(table, where, parsed_point.registers)
-        snippets[where] = merge_saves(parsed_point.snippet) if merge else parsed_point.snippet
+    for key_name, parsed_point in parsed.items():
+        contents.declare(table, key_name, parsed_point.registers)
+        snippets[key_name] = merge_saves(parsed_point.snippet) if merge else parsed_point.snippet
     contents.points.append(
         ProbePoint(
             name,

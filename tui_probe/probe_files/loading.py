@@ -60,10 +60,10 @@ def probe_name_of(file: Path) -> str:
 
     A file that is of no probe's folder is called as it is.
     """
-    return _name_in(file.resolve().parent, file) if is_in_probe_folder(file) else file.stem
+    return _folder_probe_name(file.resolve().parent, file) if is_in_probe_folder(file) else file.stem
 
 
-def _name_in(folder: Path, file: Path) -> str:
+def _folder_probe_name(folder: Path, file: Path) -> str:
     return folder.name if file.stem == MAIN_STEM else f"{folder.name}_{file.stem}"
 
 
@@ -75,7 +75,8 @@ def probe_files_in(folder: Path) -> dict[str, Path]:
     variants = sorted(file for file in folder.glob("*.toml") if file.stem != MAIN_STEM)
     resolved = folder.resolve()  # once: a run looks at all built-in probes before its program starts
     return {
-        probe_name_of(file) if file.is_symlink() else _name_in(resolved, file): file for file in (mains[0], *variants)
+        probe_name_of(file) if file.is_symlink() else _folder_probe_name(resolved, file): file
+        for file in (mains[0], *variants)
     }
 
 
@@ -153,9 +154,9 @@ def find_probe(name_or_path: str) -> Path:
     if limited := limited_probe(name_or_path):
         file = find_probe(limited[0])
         return write_limited_probe(file, probe_name_of(file), limited[1])
-    for known in (built_in_files, installed_files):
-        if name_or_path in known():
-            return known()[name_or_path]
+    for list_files in (built_in_files, installed_files):
+        if name_or_path in list_files():
+            return list_files()[name_or_path]
     path = Path(name_or_path)
     if path.is_file():
         return path
@@ -165,12 +166,12 @@ def find_probe(name_or_path: str) -> Path:
             raise ProbeFileError(f"{name_or_path}: this directory has neither probe.toml nor probe.py")
         return inside
     names = {**built_in_set_files(), **installed_files(), **built_in_files()}
-    listed = [part.strip() for part in name_or_path.split(",")]
-    if len(listed) > 1 and any(part in names for part in listed):
-        options = " ".join(f"-p {part}" for part in listed if part)
+    names_in_text = [part.strip() for part in name_or_path.split(",")]
+    if len(names_in_text) > 1 and any(part in names for part in names_in_text):
+        options = " ".join(f"-p {part}" for part in names_in_text if part)
         raise ProbeFileError(f"{name_or_path}: -p takes one probe; for several probes, repeat the option: {options}")
-    near = did_you_mean(name_or_path, names) or f" (there are: {', '.join(names) or 'none'})"
-    raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name{near}")
+    suggestion = did_you_mean(name_or_path, names) or f" (there are: {', '.join(names) or 'none'})"
+    raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name{suggestion}")
 
 
 def load_probe(name_or_path: str) -> Probe:

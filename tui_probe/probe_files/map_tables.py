@@ -44,7 +44,7 @@ _MAX_RECORD: Final = 4096
 """Bytes of a record."""
 _MAX_CAP: Final = 1 << 20
 """Records of a slot."""
-_LEAST: Final = re.compile(r"(\d{1,3}) ?% of (\w+)")
+_LEAST_SHARE: Final = re.compile(r"(\d{1,3}) ?% of (\w+)")
 _MAX_PERCENT: Final = 100
 _MAX_EVERY: Final = 1024
 """Iterations of a loop of which the first has records."""
@@ -71,7 +71,7 @@ def datamodel_map(table: TomlTable, name: str, parsed: dict[str, ParsedSnippet],
     if not saves:
         raise table.error("datamodel", "is present, but the probe saves nothing; add 'SAVE.u64 {%register};'")
     snippet, types = saves[0]
-    if any(other != types for _, other in saves):
+    if any(save_types != types for _, save_types in saves):
         raise table.error(
             "after", "saves other fields than 'before'; the two snippets must save the same types in the same order"
         )
@@ -110,48 +110,48 @@ def declared_map(table: TomlTable, name: str) -> Map:
     record = table.number("size", least=4, most=_MAX_RECORD) if "size" in table else None
     cap = _parse_cap(table, "cap", table.values.get("cap", 1), dynamic="dynamic")
     dynamic = str(table.values.get("type", "array")).lower() == "dynamic"
-    made = _make_map(table, key, name, level, fields, record, None if dynamic else cap)
-    reduction = _read_reduction(table, level, made.fields, made.cap)
-    return replace(_with_flags(table, level, made), reduction=reduction, least=_read_least(table, level))
+    plain_map = _make_map(table, key, name, level, fields, record, None if dynamic else cap)
+    reduction = _read_reduction(table, level, plain_map.fields, plain_map.cap)
+    return replace(_with_flags(table, level, plain_map), reduction=reduction, least=_read_least(table, level))
 
 
-def _with_flags(table: TomlTable, level: Level, made: Map) -> Map:
-    """The map with its flags, such as ``even`` and ``leader``; each needs some form of it."""
-    even, sparse, resident, leader = (table.flag(name) for name in ("even", "sparse", "resident", "leader"))
-    types = [field.type for field in made.fields]
-    if even and (level is not Level.THREAD or made.cap == 1 or types != _EVEN_FIELDS):
+def _with_flags(table: TomlTable, level: Level, plain_map: Map) -> Map:
+    """The map with its flags, such as ``is_even`` and ``leader``; each needs some form of it."""
+    is_even, sparse, resident, leader = (table.flag(name) for name in ("even", "sparse", "resident", "leader"))
+    types = [field.type for field in plain_map.fields]
+    if is_even and (level is not Level.THREAD or plain_map.cap == 1 or types != _EVEN_FIELDS):
         raise table.error(
             "even", "needs a map with level = 'thread', several records, and three fields of types u64, u32, u32"
         )
-    if sparse and (level is not Level.WARP or made.cap != 1 or set(types) != {"u32"}):
+    if sparse and (level is not Level.WARP or plain_map.cap != 1 or set(types) != {"u32"}):
         raise table.error("sparse", "needs a map with level = 'warp', cap = 1 and only u32 fields")
-    if sparse and made.record_bytes % _PAIR_BYTES:
+    if sparse and plain_map.record_bytes % _PAIR_BYTES:
         raise table.error(
             "sparse",
-            f"needs an even number of fields: the record size is {made.record_bytes} bytes, but must be a multiple of"
-            f" {_PAIR_BYTES}",
+            f"needs an even number of fields: the record size is {plain_map.record_bytes} bytes, but must be a multiple"
+            f" of {_PAIR_BYTES}",
         )
-    is_single = level is Level.WARP and made.cap == 1
+    is_single = level is Level.WARP and plain_map.cap == 1
     if resident and (not is_single or sparse or "reduce" in table):
         raise table.error("resident", "needs level = 'warp' and cap = 1; cannot be combined with 'sparse' or 'reduce'")
-    is_queue = level is Level.WARP and made.cap not in (1, None)
-    if leader and (not is_queue or QUEUE_HEADER % made.record_bytes):
+    is_queue = level is Level.WARP and plain_map.cap not in (1, None)
+    if leader and (not is_queue or QUEUE_HEADER % plain_map.record_bytes):
         raise table.error("leader", "needs a map with level = 'warp' and several records of 4, 8 or 16 bytes per warp")
     latest = table.flag("latest")
-    if latest and (not leader or made.cap is None or made.cap.bit_count() != 1):
+    if latest and (not leader or plain_map.cap is None or plain_map.cap.bit_count() != 1):
         raise table.error("latest", "needs leader = true, and a cap that is a power of two")
-    every = table.number("every", least=2, most=_MAX_EVERY) if "every" in table else 0
-    if every and (not leader or latest or every.bit_count() != 1):
+    period = table.number("every", least=2, most=_MAX_EVERY) if "every" in table else 0
+    if period and (not leader or latest or period.bit_count() != 1):
         raise table.error("every", "must be a power of two; needs leader = true; cannot be combined with 'latest'")
     host = table.flag("host")
-    if host and (level is not Level.WARP or made.cap == 1 or leader):
+    if host and (level is not Level.WARP or plain_map.cap == 1 or leader):
         raise table.error(
             "host", "needs level = 'warp' and several records per warp; cannot be combined with leader = true"
         )
     optional = table.flag("optional")
     return replace(
-        made, even=even, sparse=sparse, resident=resident, leader=leader, latest=latest, every=every, host=host,
-        optional=optional,
+        plain_map, even=is_even, sparse=sparse, resident=resident, leader=leader, latest=latest, every=period,
+        host=host, optional=optional,
     )  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def _read_least(table: TomlTable, level: Level) -> LeastShare | None:
     """The share of ``least = "1% of life"``; None without one."""
     if "least" not in table:
         return None
-    match = _LEAST.fullmatch(table.text("least").strip())
+    match = _LEAST_SHARE.fullmatch(table.text("least").strip())
     if match is None or not 1 <= int(match[1]) <= _MAX_PERCENT:
         raise table.error("least", f"is {table.text('least')!r}; write a percentage and a map, such as '1% of life'")
     if level is not Level.SITE:
@@ -169,15 +169,19 @@ def _read_least(table: TomlTable, level: Level) -> LeastShare | None:
 
 def refuse_wrong_least(table: TomlTable, maps: Sequence[Map]) -> None:
     """Raise ProbeFileError for a share of a map that has no sum for a launch."""
-    least = _read_least(table, Level.SITE) if "least" in table else None
-    if least is None:
+    least_share = _read_least(table, Level.SITE) if "least" in table else None
+    if least_share is None:
         return
-    reduction = next((own_map.reduction for own_map in maps if own_map.name == least.whole), None)
-    if reduction is None or reduction.group != "launch" or (first := reduction.fields[0]).operation != "sum":
-        raise table.error("least", f'needs a map {least.whole!r} with reduce = "launch", whose first field is a sum')
-    if first.to.offset:
+    reduction = next((own_map.reduction for own_map in maps if own_map.name == least_share.whole), None)
+    if reduction is None or reduction.group != "launch" or (first_field := reduction.fields[0]).operation != "sum":
         raise table.error(
-            "least", f"needs the sum {first.to.name!r} as the first field of a reduced record of map {least.whole!r}"
+            "least", f'needs a map {least_share.whole!r} with reduce = "launch", whose first field is a sum'
+        )
+    if first_field.to.offset:
+        raise table.error(
+            "least",
+            f"needs the sum {first_field.to.name!r} as the first field of a reduced record of map"
+            f" {least_share.whole!r}",
         )
 
 
@@ -220,12 +224,14 @@ def _make_map(
             types.append("u32")
         else:
             raise table.error(key, f"has {field_name} of type {kind!r}: must be 'u64' or 'u32'")
-    needed = sum(FIELD_BYTES[kind] for kind in types)
+    field_bytes = sum(FIELD_BYTES[kind] for kind in types)
     unit = _alignment(types)
     size = _rounded_bytes(types) if record is None else record
-    if not needed <= size <= _MAX_RECORD or size % unit:
+    if not field_bytes <= size <= _MAX_RECORD or size % unit:
         raise table.error(
-            key, f"gives records of {size} bytes; the size must be a multiple of {unit}, from {needed} to {_MAX_RECORD}"
+            key,
+            f"gives records of {size} bytes; the size must be a multiple of {unit}, from {field_bytes} to"
+            f" {_MAX_RECORD}",
         )
     return Map(name, level, _field_layout([name for name, _ in fields], types), size, cap)
 
@@ -234,9 +240,9 @@ def _field_layout(names: Sequence[str], types: Sequence[FieldType]) -> tuple[Fie
     """The fields in the order listed, with their offsets in a record: u64 first, then u32."""
     offset = 0
     offsets = [0] * len(types)
-    for wanted in ("u64", "u32"):
+    for size_type in ("u64", "u32"):
         for index, kind in enumerate(types):
-            if kind == wanted:
+            if kind == size_type:
                 offsets[index] = offset
                 offset += FIELD_BYTES[kind]
     return tuple(Field(*parts) for parts in zip(names, types, offsets, strict=True))
@@ -310,18 +316,19 @@ def _reduced_part(reduced: TomlTable, name: str, fields: Mapping[str, Field]) ->
     return _ReducedPart(name, operation, source, base)
 
 
-def _reduced_field(reduced: TomlTable, name: str, wanted: str, fields: Mapping[str, Field]) -> Field:
-    if wanted not in fields:
+def _reduced_field(reduced: TomlTable, name: str, field_name: str, fields: Mapping[str, Field]) -> Field:
+    if field_name not in fields:
         raise reduced.error(
-            name, f"uses {wanted!r}, which is not a field of the map; its fields are {', '.join(fields)}"
+            name, f"uses {field_name!r}, which is not a field of the map; its fields are {', '.join(fields)}"
         )
-    return fields[wanted]
+    return fields[field_name]
 
 
 def _reduction_layout(group: ReductionGroup, parts: Sequence[_ReducedPart]) -> Reduction:
     types: list[FieldType] = ["u64" if part.operation == "sum" else part.source.type for part in parts]
-    saved = _field_layout([part.name for part in parts], types)
+    reduced_fields = _field_layout([part.name for part in parts], types)
     fields = (
-        ReducedField(field, part.operation, part.source, part.base) for field, part in zip(saved, parts, strict=True)
+        ReducedField(field, part.operation, part.source, part.base)
+        for field, part in zip(reduced_fields, parts, strict=True)
     )
     return Reduction(group, tuple(fields), _rounded_bytes(types))

@@ -41,9 +41,9 @@ def to_toml(text: str, path: str = "probe.py") -> str:
 
 def _table_lines(name: str, values: Mapping[str, object]) -> Iterator[str]:
     """A table, then the tables in it: ``toml`` by itself would put the fields of a map behind all snippets."""
-    plain = {key: value for key, value in values.items() if not isinstance(value, dict)}
-    if plain:
-        yield (f"\n[{name}]\n" if name else "") + toml.dumps(plain, _ENCODER).rstrip("\n")
+    scalars = {key: value for key, value in values.items() if not isinstance(value, dict)}
+    if scalars:
+        yield (f"\n[{name}]\n" if name else "") + toml.dumps(scalars, _ENCODER).rstrip("\n")
     for key, value in values.items():
         if isinstance(value, dict):
             yield from _table_lines(f"{name}.{key}" if name else key, value)
@@ -125,8 +125,8 @@ def write_new_probe(folder: Path, name: str, language: ProbeLanguage, position: 
     file, text = probe_template(name, language, position)
     path = folder / file
     try:
-        with path.open("x", encoding="utf-8") as new:
-            new.write(text)
+        with path.open("x", encoding="utf-8") as file_object:
+            file_object.write(text)
     except FileExistsError:
         raise UsageError(f"{path} exists; choose another name") from None
     return path

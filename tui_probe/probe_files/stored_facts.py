@@ -75,9 +75,9 @@ def parsed_probe(data: bytes, path: Path) -> Probe:
     """
     import pickle
 
-    def load(stored: bytes) -> Probe:
+    def load(pickled: bytes) -> Probe:
         try:
-            probe: Probe = pickle.loads(stored)
+            probe: Probe = pickle.loads(pickled)
         except Exception as error:
             raise ValueError("not a stored probe") from error
         return probe
@@ -89,8 +89,8 @@ def parsed_probe(data: bytes, path: Path) -> Probe:
     return stored_value([path], parts, lambda: read_probe(data, path), load, dump)
 
 
-def _json_of(made: object) -> bytes:
-    return json.dumps(made).encode()
+def _json_of(value: object) -> bytes:
+    return json.dumps(value).encode()
 
 
 def stored_value(
@@ -109,17 +109,17 @@ def stored_value(
         return make()
     sizes = "\n".join([__version__, *code_stamps(), *(str(len(part)) for part in parts)]).encode()
     key = hashlib.blake2b(b"".join([sizes, *parts]), digest_size=_KEY_BYTES).hexdigest()
-    stored = Path(home) / "probes" / key
+    path = Path(home) / "probes" / key
     with suppress(OSError, ValueError, TypeError):
-        return load(stored.read_bytes())
-    made = make()
+        return load(path.read_bytes())
+    value = make()
     with suppress(OSError):  # the disk is full: the next run makes it again
-        stored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = stored.with_name(f"{key}.{os.getpid()}")
-        unfinished.write_bytes(dump(made))
-        unfinished.replace(stored)
-        _remove_oldest(stored.parent)
-    return made
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = path.with_name(f"{key}.{os.getpid()}")
+        unfinished.write_bytes(dump(value))
+        unfinished.replace(path)
+        _remove_oldest(path.parent)
+    return value
 
 
 @cache

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_MISSING: Final = "is missing"
+_MISSING_MESSAGE: Final = "is missing"
 
 
 class TomlTable:
@@ -34,7 +34,7 @@ class TomlTable:
         """A string. Raises ProbeFileError if it is another type, or missing without a default."""
         value = self.values.get(key, default)
         if not isinstance(value, str):
-            raise self.error(key, _MISSING if value is None else f"must be a string, not {value!r}")
+            raise self.error(key, _MISSING_MESSAGE if value is None else f"must be a string, not {value!r}")
         return value
 
     def flag(self, key: str) -> bool:
@@ -50,7 +50,7 @@ class TomlTable:
         """An integer in ``least … most``; it may be quoted."""
         value = self.values.get(key, default)
         if value is None:
-            raise self.error(key, _MISSING)
+            raise self.error(key, _MISSING_MESSAGE)
         number = as_integer(value)
         if number is None or not least <= number <= most:
             raise self.error(key, f"must be a number from {least} to {most}, not {value!r}")

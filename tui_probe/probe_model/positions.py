@@ -180,24 +180,22 @@ def _range_position(file: str, first: int, last: int) -> Position:
 
 
 def _opcode_position(opcode: str, *modifiers: str) -> Position:
-    wanted = tuple(modifier for modifier in modifiers if not modifier.startswith("!"))
+    required = tuple(modifier for modifier in modifiers if not modifier.startswith("!"))
     unwanted = tuple(modifier[1:] for modifier in modifiers if modifier.startswith("!"))
-    if opcode == BLOCK and (unwanted or len(wanted) > 1 or not set(wanted) <= set(CLASSES)):
-        named = ".".join((opcode, *modifiers))
-        raise ValueError(f"{named!r} is not a position: the classes of basic blocks are {', '.join(CLASSES)}")
-    if opcode == WAIT and (unwanted or len(wanted) != 1 or not wanted[0].isdecimal() or not int(wanted[0])):
-        named = ".".join((opcode, *modifiers))
-        raise ValueError(
-            f"{named!r} is not a position; write wait.N with the number N of a group of waits, e.g. wait.1"
-        )
+    if opcode == BLOCK and (unwanted or len(required) > 1 or not set(required) <= set(CLASSES)):
+        text = ".".join((opcode, *modifiers))
+        raise ValueError(f"{text!r} is not a position: the classes of basic blocks are {', '.join(CLASSES)}")
+    if opcode == WAIT and (unwanted or len(required) != 1 or not required[0].isdecimal() or not int(required[0])):
+        text = ".".join((opcode, *modifiers))
+        raise ValueError(f"{text!r} is not a position; write wait.N with the number N of a group of waits, e.g. wait.1")
     if opcode == STAY and modifiers not in (("access",), ("other",)):
         raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position; write 'stay.access' or 'stay.other'")
     if opcode == PHASE and modifiers:
         raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position; write '{PHASE}'")
     if opcode == LOOP and modifiers not in ((), (UNBOUNDED,)):
-        named = ".".join((opcode, *modifiers))
-        raise ValueError(f"{named!r} is not a position; write 'loop' or 'loop.{UNBOUNDED}'")
-    return Position(opcode, wanted, unwanted)
+        text = ".".join((opcode, *modifiers))
+        raise ValueError(f"{text!r} is not a position; write 'loop' or 'loop.{UNBOUNDED}'")
+    return Position(opcode, required, unwanted)
 
 
 def matches(position: Position, instruction: Instruction, also: tuple[str, ...] = ()) -> bool:
@@ -209,13 +207,13 @@ def matches(position: Position, instruction: Instruction, also: tuple[str, ...] 
     modifiers = instruction.modifiers + also
     return (
         position.opcode == instruction.opcode
-        and all(_has_modifiers(modifiers, modifier) for modifier in position.modifiers)
-        and not any(_has_modifiers(modifiers, modifier) for modifier in position.unwanted)
+        and all(_has_modifier(modifiers, modifier) for modifier in position.modifiers)
+        and not any(_has_modifier(modifiers, modifier) for modifier in position.unwanted)
     )
 
 
-def _has_modifiers(modifiers: Sequence[str], wanted: str) -> bool:
-    return any(modifier == wanted or modifier.startswith(wanted + "::") for modifier in modifiers)
+def _has_modifier(modifiers: Sequence[str], name: str) -> bool:
+    return any(modifier == name or modifier.startswith(name + "::") for modifier in modifiers)
 
 
 def suspicious_positions(positions: Iterable[Position]) -> list[str]:
@@ -227,8 +225,8 @@ def _position_suspicions(position: Position) -> Iterator[str]:
     if position.is_kernel or position.is_block or position.is_source or position.is_wait or position.is_stay:
         return
     if position.opcode not in OPCODES:
-        near = did_you_mean(position.opcode, OPCODES) or did_you_mean(position.opcode.lower(), OPCODES)
-        yield f"{position}: unknown PTX instruction {position.opcode}{near or '; lines are FILE:FIRST-LAST'}"
+        suggestion = did_you_mean(position.opcode, OPCODES) or did_you_mean(position.opcode.lower(), OPCODES)
+        yield f"{position}: unknown PTX instruction {position.opcode}{suggestion or '; lines are FILE:FIRST-LAST'}"
         return
     from difflib import get_close_matches
 
@@ -250,13 +248,13 @@ def position_text(position: Position) -> str:
     if position.opcode == BLOCK and position.modifiers:
         return f"{position.modifiers[0]} instruction"
     parts = (position.opcode, *position.modifiers)
-    starts = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
-    start = next((start for start in starts if start in _OPERATIONS), "")
-    others = set(parts[start.count(".") + 1 :])
-    if not start or (others - _GENERIC and position.opcode not in _WITHOUT_SPACE):
+    prefixes = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    prefix = next((prefix for prefix in prefixes if prefix in _OPERATIONS), "")
+    remaining = set(parts[prefix.count(".") + 1 :])
+    if not prefix or (remaining - _GENERIC and position.opcode not in _WITHOUT_SPACE):
         return ".".join(parts)
     if position.opcode in _WITHOUT_SPACE:
-        return _OPERATIONS[start]
-    spaces = [word for space, word in _SPACES.items() if space in others]
+        return _OPERATIONS[prefix]
+    spaces = [word for space, word in _SPACES.items() if space in remaining]
     generic = "global " if "global" in position.unwanted else ""
-    return (spaces[0] if spaces else generic) + _OPERATIONS[start]
+    return (spaces[0] if spaces else generic) + _OPERATIONS[prefix]

@@ -252,11 +252,13 @@ class ProbePoint:
         """Return the point without the branches that only skip."""
         if not self.skips:
             return self
-        before, after, lean = (snippet and _straight(snippet) for snippet in (self.before, self.after, self.lean))
-        return replace(self, before=before, after=after, lean=lean)
+        snippet_before, snippet_after, lean = (
+            snippet and _without_skips(snippet) for snippet in (self.before, self.after, self.lean)
+        )
+        return replace(self, before=snippet_before, after=snippet_after, lean=lean)
 
 
-def _straight(snippet: Snippet) -> Snippet:
+def _without_skips(snippet: Snippet) -> Snippet:
     return replace(snippet, statements=tuple(statement for statement in snippet.statements if not _is_skip(statement)))
 
 
@@ -346,8 +348,8 @@ class Probe:
             return self
         points = tuple(point for point in self.points if not self.saves_in_optional_map(point))
         texts = " ".join(text for point in points for text in point.texts)
-        named = set(_REGISTER.findall(texts))
-        registers = {name: kind for name, kind in self.registers.items() if name in named}
+        used_registers = set(_REGISTER.findall(texts))
+        registers = {name: kind for name, kind in self.registers.items() if name in used_registers}
         return replace(self, maps=maps, points=points, registers=registers)
 
     def saves_in_optional_map(self, point: ProbePoint) -> bool:

@@ -213,7 +213,9 @@ def storage_of(probe: Probe, own_map: Map) -> Storage:
 
 def resident_offset(probe: Probe, own_map: Map | None = None) -> int:
     """Return the bytes from the start of a resident slot to a map's record; by default to the slot's end."""
-    records = takewhile(lambda other: other is not own_map, (other for other in probe.maps if other.resident))
+    records = takewhile(
+        lambda candidate: candidate is not own_map, (candidate for candidate in probe.maps if candidate.resident)
+    )
     return sum(-(-record.record_bytes // RESIDENT_ALIGNMENT) * RESIDENT_ALIGNMENT for record in records)
 
 

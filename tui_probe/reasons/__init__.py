@@ -25,10 +25,10 @@ PARAMETER_KINDS: Final = {
 _LIST_FILE: Final = Path(__file__).with_name("reasons.def")
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-_WRITTEN: Final = re.compile(r"(.*) code ([a-z0-9-]+)", re.DOTALL)
+_REASON_TEXT: Final = re.compile(r"(.*) code ([a-z0-9-]+)", re.DOTALL)
 _LINE: Final = re.compile(r"line (\d+): ")
 _BREAKS: Final = re.compile(r"[\r\n\t]+")
-_OF_ERRNO: Final = {
+_CODES_BY_ERRNO: Final = {
     ENOSPC: "disk-full",
     EDQUOT: "disk-full",
     EACCES: "not-permitted",
@@ -90,13 +90,18 @@ def read_list(text: str) -> Iterator[ListedReason]:
     for statement in ast.parse(_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)).body:
         match statement:
             case ast.Expr(ast.Call(ast.Name("REASON"), [ast.Name(name), code, parameters, sentence, advice])):
-                text, no_advice = _advice(advice, reasons)
+                text, no_advice = _read_advice(advice, reasons)
                 reasons[name] = ListedReason(
-                    name, _text(code), _parameters(parameters), _text(sentence), advice=text, no_advice=no_advice
+                    name,
+                    _read_text(code),
+                    _read_parameters(parameters),
+                    _read_text(sentence),
+                    advice=text,
+                    no_advice=no_advice,
                 )
             case ast.Expr(ast.Call(ast.Name("OLDER"), [ast.Name(name), sentence])) if name in reasons:
-                listed = reasons[name]
-                reasons[name] = replace(listed, older=(*listed.older, _text(sentence)))
+                reason = reasons[name]
+                reasons[name] = replace(reason, older=(*reason.older, _read_text(sentence)))
             case _:
                 raise ValueError(
                     f"reasons.def, line {statement.lineno}: expected REASON with five arguments or OLDER with two"
@@ -104,7 +109,7 @@ def read_list(text: str) -> Iterator[ListedReason]:
     yield from reasons.values()
 
 
-def _parameters(node: ast.expr) -> dict[str, str]:
+def _read_parameters(node: ast.expr) -> dict[str, str]:
     parameters = {}
     for item in node.elts if isinstance(node, ast.Tuple) else [node]:
         match item:
@@ -115,19 +120,19 @@ def _parameters(node: ast.expr) -> dict[str, str]:
     return parameters
 
 
-def _advice(node: ast.expr, others: Mapping[str, ListedReason]) -> tuple[str, str]:
+def _read_advice(node: ast.expr, reasons: Mapping[str, ListedReason]) -> tuple[str, str]:
     """Return the advice, and why there is none; one of them is ""."""
     match node:
         case ast.Call(ast.Name("ADVICE"), [text]):
-            return _text(text), ""
+            return _read_text(text), ""
         case ast.Call(ast.Name("NO_ADVICE"), [text]):
-            return "", _text(text)
-        case ast.Call(ast.Name("ADVICE_OF"), [ast.Name(name)]) if name in others:
-            return others[name].advice, ""
+            return "", _read_text(text)
+        case ast.Call(ast.Name("ADVICE_OF"), [ast.Name(name)]) if name in reasons:
+            return reasons[name].advice, ""
     raise ValueError(f"reasons.def, line {node.lineno}: advice must be ADVICE, NO_ADVICE, or ADVICE_OF a reason above")
 
 
-def _text(node: ast.expr) -> str:
+def _read_text(node: ast.expr) -> str:
     match node:
         case ast.Constant(str(text)):
             return text
@@ -162,14 +167,14 @@ class Reason(NamedTuple):
     @property
     def parameters(self) -> Mapping[str, str]:
         """The parameters of its sentence by name; none where the text was cut off or reworded."""
-        listed = listed_reasons().get(self.code or "")
-        match = listed and listed.pattern.fullmatch(self.sentence)
+        listed_reason = listed_reasons().get(self.code or "")
+        match = listed_reason and listed_reason.pattern.fullmatch(self.sentence)
         return match.groupdict() if match else {}
 
-    def shortened(self, most: int) -> Reason:
-        """Return the reason with up to ``most`` bytes of text in UTF-8."""
+    def shortened(self, max_bytes: int) -> Reason:
+        """Return the reason with up to ``max_bytes`` bytes of text in UTF-8."""
         data = self.text.encode("utf-8", "replace")
-        return self if len(data) <= most else self._replace(text=data[:most].decode("utf-8", "ignore"))
+        return self if len(data) <= max_bytes else self._replace(text=data[:max_bytes].decode("utf-8", "ignore"))
 
 
 def because(code: str, /, *, line: int = 0, **parameters: str | int) -> Reason:
@@ -177,16 +182,18 @@ def because(code: str, /, *, line: int = 0, **parameters: str | int) -> Reason:
 
     ``line`` is that of the PTX which it is about, 0 for none. Line breaks and tabs become blanks.
     """
-    listed = listed_reasons()[code]
-    if parameters.keys() != listed.parameters.keys():
-        raise ValueError(f"{code} takes {', '.join(listed.parameters) or 'no parameters'}, not {', '.join(parameters)}")
-    text = fill(listed.sentence, {name: _BREAKS.sub(" ", str(value)) for name, value in parameters.items()})
+    listed_reason = listed_reasons()[code]
+    if parameters.keys() != listed_reason.parameters.keys():
+        raise ValueError(
+            f"{code} takes {', '.join(listed_reason.parameters) or 'no parameters'}, not {', '.join(parameters)}"
+        )
+    text = fill(listed_reason.sentence, {name: _BREAKS.sub(" ", str(value)) for name, value in parameters.items()})
     return Reason(f"line {line}: {text}" if line else text, code)
 
 
 def because_of_file(path: object, error: OSError) -> Reason:
     """The reason why a file could not be written or read: no room, no permission, or another error."""
-    code = _OF_ERRNO.get(error.errno or 0, "file-error")
+    code = _CODES_BY_ERRNO.get(error.errno or 0, "file-error")
     if code == "host-memory":
         return because("host-memory")
     message = error.strerror or str(error) or type(error).__name__
@@ -194,26 +201,26 @@ def because_of_file(path: object, error: OSError) -> Reason:
 
 
 @lru_cache(maxsize=4096)
-def read_reason(written: str) -> Reason:
-    """A reason as ``written``; of a stored trace without codes the sentence gives the code."""
-    match = _WRITTEN.fullmatch(written)
+def read_reason(text: str) -> Reason:
+    """A reason as ``text``; of a stored trace without codes the sentence gives the code."""
+    match = _REASON_TEXT.fullmatch(text)
     if match and match[2] in listed_reasons():
         return Reason(match[1], match[2])
-    return Reason(written, _older_code(_LINE.sub("", written, count=1)))
+    return Reason(text, _older_code(_LINE.sub("", text, count=1)))
 
 
 def _older_code(sentence: str) -> str | None:
     """The code of a sentence of a stored trace; None for any other text."""
-    for listed in listed_reasons().values():
-        if any(pattern.fullmatch(sentence) for pattern in listed.older_patterns):
-            return listed.code
+    for reason in listed_reasons().values():
+        if any(pattern.fullmatch(sentence) for pattern in reason.older_patterns):
+            return reason.code
     return None
 
 
 def advice_on(code: str | None, parameters: Mapping[str, str]) -> str:
     """Advice for the user; "" where there is none, or where it needs a parameter that is not known."""
-    listed = listed_reasons().get(code or "")
+    listed_reason = listed_reasons().get(code or "")
     try:
-        return fill(listed.advice, parameters) if listed else ""
+        return fill(listed_reason.advice, parameters) if listed_reason else ""
     except KeyError:
         return ""
