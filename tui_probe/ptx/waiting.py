@@ -322,8 +322,7 @@ class LaneWaits:
             paths = _Paths.from_flow(flow, self.joining)
             if line in paths.lines:
                 reached_lines = {
-                    paths.lines[place]
-                    for place in paths.reachable_from(paths.divergence_points(paths.lines.index(line)))
+                    paths.lines[place] for place in paths.reachable_from(paths.joined_points(paths.lines.index(line)))
                 }
                 return sorted((reached_lines & (self.exchanges.keys() | self.barriers.keys())) - {line})
         return []
@@ -350,7 +349,7 @@ class _Paths(NamedTuple):
                 predecessors[target].append(number)
         return cls(lines, successors, predecessors, [line in joining for line in lines])
 
-    def divergence_points(self, place: int) -> set[int]:
+    def joined_points(self, place: int) -> set[int]:
         """Return the last points before ``place`` at which all lanes were together: the entry, or behind a wait."""
         points, visited, pending = set[int](), {place}, [place]
         while pending:
