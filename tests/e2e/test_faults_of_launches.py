@@ -108,7 +108,7 @@ def test_findings_look_at_each_result_once(tool: Tool, monkeypatch: pytest.Monke
     trace = open_trace(measured(tool, "nan_check", "good", "good", "good"))
     seen: list[Path | None] = []
     look = shown_results._file_status
-    monkeypatch.setattr(shown_results, "_file_state", lambda path: seen.append(path) or look(path))
+    monkeypatch.setattr(shown_results, "_file_status", lambda path: seen.append(path) or look(path))
     for _ in range(2):
         launch_findings(ViewSource(trace, trace.kernels[0]))
         assert len(seen) == 3

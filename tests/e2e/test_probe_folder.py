@@ -128,7 +128,7 @@ def broken(tool: Tool, before: str, after: str) -> Path:
 
 
 def test_a_bug_in_its_analysis_changes_nothing_of_the_program(tool: Tool) -> None:
-    folder = broken(tool, 'sum_records(of.result, RECORD, "store_count")', "1 // 0")
+    folder = broken(tool, 'sum_records(probe_result.result, RECORD, "store_count")', "1 // 0")
     command = ["sh", "-c", f"{' '.join(SAXPY)}; exit 7"]
     result = tool("run", "--sim", "--no-ui", "-p", str(folder), "--", *command)
     assert result.returncode == 7
@@ -147,18 +147,23 @@ def test_other_bugs_are_reported_in_place_of_values(tool: Tool, trace: Path) -> 
     bugs = (
         (
             "stores",
-            ', read=lambda found: found.totals["stored"]',
+            ', read=lambda analysis: analysis.totals["stored"]',
             "",
             "metric stored: 'CounterSums' object has no attribute",
         ),
-        ("summary", """f"{stored} by {of.result.threads} threads\"""", "of.no_such", "no attribute 'no_such'"),
+        (
+            "summary",
+            """f"{stored} by {probe_result.result.threads} threads\"""",
+            "probe_result.no_such",
+            "no attribute 'no_such'",
+        ),
         (
             "summary",
             'summary, "stores"',
             'summary, "storage"',
             "finding 'stores' is on page 'storage', which does not exist",
         ),
-        ("stores", "[f\"{found.totals['stored']} stores in all\"]", "[][0]", "IndexError: list index out of range"),
+        ("stores", "[f\"{analysis.totals['stored']} stores in all\"]", "[][0]", "IndexError: list index out of range"),
     )
     for page, before, after, said in bugs:
         shown = tool("show", page, f"{trace}:0", "--probe", str(broken(tool, before, after)))
