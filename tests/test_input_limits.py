@@ -72,7 +72,7 @@ def test_trace_with_large_run_json_counts_as_ended(tmp_path: Path) -> None:
 
 
 def test_packed_accesses_are_unpacked_up_to_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("tui_probe.evals.dmat"), "ACCESSES", ACCESSES._replace(most=1 << 20))
+    monkeypatch.setattr(import_module("tui_probe.evals.dmat"), "ACCESSES", ACCESSES._replace(maximum=1 << 20))
     path = tmp_path / "x.json.gz"
     path.write_bytes(gzip.compress(bytes(16 << 20)))
     with pytest.raises(TraceError, match="the limit for a decompressed JSON file of accesses") as error:
@@ -84,7 +84,7 @@ def test_help_lists_all_limits() -> None:
     page = help_page("formats")
     assert len(LIMITS) > 20
     for limit in LIMITS:
-        assert f"| {limit.subject} | {limit.size} | {limit.above} |" in page
+        assert f"| {limit.subject} | {limit.size} | {limit.consequence} |" in page
 
 
 def test_packages_that_read_files_have_no_unbounded_reads() -> None:

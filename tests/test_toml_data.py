@@ -20,7 +20,7 @@ WORDS = st.text(st.sampled_from("ab_-.\"'\\ \t\n=[]{}#,1é"), max_size=60)
 
 @given(WORDS)
 @example('a = """\nmma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32 x;\n"""')
-@example("a." * (TOML_KEY.most - 1) + "b = 1")
+@example("a." * (TOML_KEY.maximum - 1) + "b = 1")
 def test_parse_toml_reads_short_keys_as_tomllib(text: str) -> None:
     try:
         expected = tomllib.loads(text)
@@ -53,4 +53,4 @@ def test_load_probe_refuses_large_file(tmp_path: Path) -> None:
         file.truncate(1 << 32)
     with bounded(20, 20), pytest.raises(ProbeFileError, match=r"large\.toml: cannot be read: larger than 256 KiB"):
         load_probe(str(path))
-    assert PROBE_FILE.most == 256 << 10
+    assert PROBE_FILE.maximum == 256 << 10

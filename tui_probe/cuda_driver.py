@@ -89,11 +89,11 @@ class CudaDevice:
         return content.raw
 
     def launch_kernel(
-        self, function: c_void_p, grid: Dimensions, block: Dimensions, shared: int, *arguments: Argument
+        self, function: c_void_p, grid: Dimensions, block: Dimensions, shared_bytes: int, *arguments: Argument
     ) -> None:
-        """Launch in the default stream, with ``shared`` bytes of dynamic shared memory; does not wait."""
+        """Launch in the default stream, with ``shared_bytes`` bytes of dynamic shared memory; does not wait."""
         pointers = (c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
-        self.call("cuLaunchKernel", function, *grid, *block, shared, None, pointers, None)
+        self.call("cuLaunchKernel", function, *grid, *block, shared_bytes, None, pointers, None)
 
     def synchronize(self) -> None:
         """Wait for all that was enqueued."""

@@ -157,14 +157,16 @@ _SIMILARITY: Final = 0.65
 """Ratio of ``difflib`` from which on a name is suggested: ``probes`` is not for ``frob``."""
 
 
-def did_you_mean(word: str, names: Iterable[str], most: int = 1) -> str:
-    """Return ``: did you mean event-log?``, with the ``most`` likely of the names; "" if none is like the word."""
+def did_you_mean(word: str, names: Iterable[str], max_names: int = 1) -> str:
+    """Return ``: did you mean event-log?``, with the ``max_names`` likely of the names; "" if none is like the word."""
     import difflib  # here: it takes longer to import than this module, and most runs have no wrong name
 
-    known = list(names)
-    within = [name for name in known if len(word) > 2 and word in name]
-    close = list(dict.fromkeys([*difflib.get_close_matches(word, known, most, _SIMILARITY), *within]))[:most]
-    return suggestion(close)
+    candidates = list(names)
+    containing_names = [name for name in candidates if len(word) > 2 and word in name]
+    similar_names = list(
+        dict.fromkeys([*difflib.get_close_matches(word, candidates, max_names, _SIMILARITY), *containing_names])
+    )[:max_names]
+    return suggestion(similar_names)
 
 
 def suggestion(names: Sequence[str]) -> str:

@@ -24,9 +24,9 @@ class InputLimit(NamedTuple):
     """A limit on input: its subject, the most, and what a reader does above it."""
 
     subject: str
-    most: int
+    maximum: int
     """Bytes, unless ``subject`` names another unit."""
-    above: str
+    consequence: str
     """The words of the help for that."""
     remedy: str = ""
     """The user's remedy, unless the reader's own message has it."""
@@ -34,9 +34,9 @@ class InputLimit(NamedTuple):
     @property
     def size(self) -> str:
         """The limit as text."""
-        if self.most < 1 << 10:
-            return str(self.most)
-        kib = self.most >> 10
+        if self.maximum < 1 << 10:
+            return str(self.maximum)
+        kib = self.maximum >> 10
         return next(f"{kib >> shift} {unit}" for shift, unit in _UNITS if kib >> shift << shift == kib and kib >> shift)
 
 
@@ -75,7 +75,7 @@ LIMITS: Final = tuple(limit for limit in tuple(globals().values()) if isinstance
 
 def markdown_table() -> str:
     """All limits, for the help."""
-    rows = [f"| {limit.subject} | {limit.size} | {limit.above} |" for limit in LIMITS]
+    rows = [f"| {limit.subject} | {limit.size} | {limit.consequence} |" for limit in LIMITS]
     return "\n".join(["| Input | Limit | Above the limit |", "|---|---|---|", *rows])
 
 
@@ -89,7 +89,7 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-_LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:{_KEY_PART}\.[ \t]{{0,64}}+){{{TOML_KEY.most}}}")
+_LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:{_KEY_PART}\.[ \t]{{0,64}}+){{{TOML_KEY.maximum}}}")
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     """
     if long_key := _LONG_KEY.search(text):
         line = text.count("\n", 0, long_key.start()) + 1
-        raise ValueError(f"line {line}: a key with more than {TOML_KEY.most} parts")
+        raise ValueError(f"line {line}: a key with more than {TOML_KEY.maximum} parts")
     import tomllib  # most runs read no TOML: it takes 3 ms
 
     try:

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-IDLE: Final = "GPU idle"
+GPU_IDLE: Final = "GPU idle"
 _CLOCK_LIMITS: Final = {
-    0x1: IDLE,
+    0x1: GPU_IDLE,
     0x2: "applications clocks setting",
     0x4: "SW power cap",
     0x8: "HW slowdown",
@@ -66,35 +66,35 @@ def sample_all(nvml: Any) -> tuple[GpuSample, ...]:
 
 
 def _sample(nvml: Any, device: Any) -> GpuSample:
-    def ask(question: Callable[..., Any], *arguments: Any) -> Any:
+    def query(function: Callable[..., Any], *arguments: Any) -> Any:
         try:
-            return question(device, *arguments)
+            return function(device, *arguments)
         except nvml.NVMLError:
             return None  # not supported by this device, or not allowed here
 
-    name = ask(nvml.nvmlDeviceGetName) or "GPU"
-    load, memory = ask(nvml.nvmlDeviceGetUtilizationRates), ask(nvml.nvmlDeviceGetMemoryInfo)
-    power, limit = ask(nvml.nvmlDeviceGetPowerUsage), ask(nvml.nvmlDeviceGetEnforcedPowerLimit)
+    name = query(nvml.nvmlDeviceGetName) or "GPU"
+    load, memory = query(nvml.nvmlDeviceGetUtilizationRates), query(nvml.nvmlDeviceGetMemoryInfo)
+    power, limit = query(nvml.nvmlDeviceGetPowerUsage), query(nvml.nvmlDeviceGetEnforcedPowerLimit)
     return GpuSample(
         name=name.decode() if isinstance(name, bytes) else name,
         load=load.gpu if load else None,
         memory_load=load.memory if load else None,
         memory_used=int(memory.used) if memory else None,
         memory_total=int(memory.total) if memory else None,
-        sm_clock=ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
-        sm_clock_max=ask(nvml.nvmlDeviceGetMaxClockInfo, nvml.NVML_CLOCK_SM),
-        memory_clock=ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_MEM),
-        temperature=ask(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
+        sm_clock=query(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
+        sm_clock_max=query(nvml.nvmlDeviceGetMaxClockInfo, nvml.NVML_CLOCK_SM),
+        memory_clock=query(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_MEM),
+        temperature=query(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
         power=power / 1000 if power is not None else None,
         power_limit=limit / 1000 if limit is not None else None,
-        clock_limits=_clock_limits(ask(_event_reasons(nvml))),
+        clock_limits=_clock_limits(query(_event_reasons(nvml))),
     )
 
 
 def _event_reasons(nvml: Any) -> Callable[[Any], int]:
     """Return NVML's query of the reasons, which releases before 12.2 call throttle reasons."""
-    newer = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
-    return newer or nvml.nvmlDeviceGetCurrentClocksThrottleReasons  # type: ignore[no-any-return]
+    current_function = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+    return current_function or nvml.nvmlDeviceGetCurrentClocksThrottleReasons  # type: ignore[no-any-return]
 
 
 def _clock_limits(reasons: int | None) -> tuple[str, ...] | None:

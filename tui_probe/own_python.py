@@ -109,35 +109,35 @@ def cache_problem() -> str:
     if folder is None:
         return "no home directory, and XDG_CACHE_HOME is not set"
     try:
-        link, state = os.lstat(folder), os.stat(folder)  # who owns a link can let it lead to other files of this user
+        link, target = os.lstat(folder), os.stat(folder)  # who owns a link can let it lead to other files of this user
     except OSError:  # there is none yet
         return ""
     if not hasattr(os, "geteuid"):  # Windows, where files have no owner and mode
         return ""
-    others = {link.st_uid, state.st_uid} - {os.geteuid(), _ROOT}
-    if others:
-        return f"{folder} is not used: user {others.pop()} owns the directory and could replace files in it"
-    if state.st_mode & stat.S_IWOTH:
+    other_owners = {link.st_uid, target.st_uid} - {os.geteuid(), _ROOT}
+    if other_owners:
+        return f"{folder} is not used: user {other_owners.pop()} owns the directory and could replace files in it"
+    if target.st_mode & stat.S_IWOTH:
         return f"{folder} is not used: all users may write to the directory"
     return ""
 
 
 def _cache_folder() -> str | None:
     """``$XDG_CACHE_HOME/tui-probe``, else below ``~/.cache``; None where there is no home."""
-    chosen = os.environ.get("XDG_CACHE_HOME", "")
-    if not chosen.startswith("/"):  # a relative path is to be ignored: XDG Base Directory Specification
+    cache_root = os.environ.get("XDG_CACHE_HOME", "")
+    if not cache_root.startswith("/"):  # a relative path is to be ignored: XDG Base Directory Specification
         home = os.path.expanduser("~")
         if not home.startswith("/"):
             return None
-        chosen = os.path.join(home, ".cache")
-    return os.path.join(chosen, "tui-probe")
+        cache_root = os.path.join(home, ".cache")
+    return os.path.join(cache_root, "tui-probe")
 
 
 def find_package_again() -> None:
     """Find this package where it was after such a start, and others of PYTHONPATH behind all that are installed."""
-    place = os.path.dirname(os.path.dirname(_MAIN))
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path += [path for path in (place, *given) if path and path not in sys.path]
+    package_parent = os.path.dirname(os.path.dirname(_MAIN))
+    python_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path += [path for path in (package_parent, *python_path) if path and path not in sys.path]
 
 
 def follow_output_encoding() -> None:
@@ -151,7 +151,7 @@ def follow_output_encoding() -> None:
 
 def own_environment() -> dict[str, str]:
     """The environment for another Python of tui-probe, which finds the same modules as this one."""
-    followed = {name: value for name, value in os.environ.items() if name not in MEANT_FOR_PROGRAMS}
+    environment = {name: value for name, value in os.environ.items() if name not in MEANT_FOR_PROGRAMS}
     if sys.pycache_prefix:
-        followed |= {"PYTHONPYCACHEPREFIX": sys.pycache_prefix, "PYTHONDONTWRITEBYTECODE": ""}
-    return followed | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        environment |= {"PYTHONPYCACHEPREFIX": sys.pycache_prefix, "PYTHONDONTWRITEBYTECODE": ""}
+    return environment | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

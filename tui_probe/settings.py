@@ -134,11 +134,11 @@ def read_settings(path: Path | None = None) -> Settings:
         return Settings(path=path, exists=True, problems=(f"{path}: cannot be read: {error.strerror or error}",))
     except ValueError as error:  # also what is not a UTF-8
         return Settings(path=path, exists=True, problems=(f"{path}: not valid TOML, so the file is ignored: {error}",))
-    values, problems = _checked(data)
+    values, problems = _split_valid(data)
     return Settings(**values, path=path, exists=True, problems=tuple(f"{path}: {problem}" for problem in problems))
 
 
-def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
+def _split_valid(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
     """The values that can be used, and what is wrong with the others."""
     kinds = {setting.key: setting.kind for setting in SETTINGS}
     values: dict[str, Any] = {}
@@ -158,8 +158,8 @@ def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
         elif key == "launches" and not _LAUNCHES.fullmatch(str(value)):
             problems.append(f"{key}: {value!r} is neither auto nor all nor a list such as 0-9,20")
         elif key == KEYS and isinstance(value, dict):
-            values[key], wrong = _checked_keys(value)
-            problems += wrong
+            values[key], key_problems = _split_valid_keys(value)
+            problems += key_problems
         else:
             values[key] = Path(os.path.expanduser(str(value))) if kind is Path else value  # noqa: PTH111 - never raises
     return values, problems
@@ -169,17 +169,17 @@ def _example(key: str) -> str:
     return next(setting.example for setting in SETTINGS if setting.key == key)
 
 
-def _checked_keys(table: Mapping[str, object]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+def _split_valid_keys(table: Mapping[str, object]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """Return keys by the id of their row, and problems. The screen checks that the row exists and that keys differ."""
-    good: dict[str, tuple[str, ...]] = {}
+    keys_by_command: dict[str, tuple[str, ...]] = {}
     problems = []
     for name, value in table.items():
         names = [value] if isinstance(value, str) else value
         if isinstance(names, list) and names and all(isinstance(key, str) and key for key in names):
-            good[name] = tuple(names)
+            keys_by_command[name] = tuple(names)
         else:
             problems.append(f"{KEYS}.{name}: {value!r} is neither a key nor a list of keys")
-    return good, problems
+    return keys_by_command, problems
 
 
 def readme_section() -> str:

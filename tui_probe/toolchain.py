@@ -49,13 +49,13 @@ def find_tools(name: str = "ptxas") -> list[Tool]:
 def tool_architectures(ptxas: Tool) -> frozenset[int]:
     """Architectures that a ptxas assembles for (90); empty if it does not say."""
     try:
-        shown = subprocess.run(
+        result = subprocess.run(
             [ptxas.path, "--help"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return frozenset()
-    _, _, about = shown.stdout.partition("--gpu-name")
-    return frozenset(int(number) for number in _ARCHITECTURE.findall(about))
+    _, _, option_text = result.stdout.partition("--gpu-name")
+    return frozenset(int(number) for number in _ARCHITECTURE.findall(option_text))
 
 
 def candidate_paths(name: str) -> Iterator[Path]:
@@ -96,7 +96,7 @@ def _tool_at(path: Path) -> Tool | None:
 def _ask_version(path: Path, _modified: int) -> Tool | None:
     """Ask a tool for its version; remembered until the file changes."""
     try:
-        shown = subprocess.run(
+        result = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=True
         )
     except subprocess.TimeoutExpired:
@@ -104,7 +104,7 @@ def _ask_version(path: Path, _modified: int) -> Tool | None:
         return None
     except (OSError, subprocess.SubprocessError):
         return None
-    match = _RELEASE.search(shown.stdout)
+    match = _RELEASE.search(result.stdout)
     if match is None:
         return None
     release = int(match[1]), int(match[2])
@@ -122,13 +122,13 @@ def disassemble(tool: Tool, cubin: Path, symbol: int | None = None) -> str:
     With ``symbol``, the index of a function's symbol, the section with that function only: of a cubin with hundreds of
     kernels nothing else is read.
     """
-    chosen = [] if symbol is None else ["-fun", str(symbol)]
-    command = [str(tool.path), "-c", "-g", *chosen, str(cubin)]
+    selection = [] if symbol is None else ["-fun", str(symbol)]
+    command = [str(tool.path), "-c", "-g", *selection, str(cubin)]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_DISASSEMBLY_SECONDS, check=False)
+        result = subprocess.run(command, capture_output=True, timeout=_DISASSEMBLY_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         raise ToolchainError(f"{tool.path}: {error}") from error
-    if done.returncode:
-        message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+    if result.returncode:
+        message = result.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
         raise ToolchainError(f"{tool.path.name} {tool.version} cannot read {cubin}: {message}")
-    return done.stdout.decode("utf-8", "replace")
+    return result.stdout.decode("utf-8", "replace")

@@ -28,7 +28,7 @@ from tests.ui.synthetic import FakeTarget, TraceWriter
 from tests.ui.test_soak import resident
 from tui_probe.trace.follow import TraceFollower
 from tui_probe.ui.live.feed import INTERVAL
-from tui_probe.ui.live.live_pages import RUN
+from tui_probe.ui.live.live_pages import RUN_TABS
 from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--rate", type=int, default=1000, help="launches per second")
     parser.add_argument("--kernels", type=int, default=50)
-    parser.add_argument("--page", choices=[tab.id for tab in RUN], default="results")
+    parser.add_argument("--page", choices=[tab.id for tab in RUN_TABS], default="results")
     parser.add_argument("--reader", action="store_true", help="what follows the trace alone")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:

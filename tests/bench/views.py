@@ -104,7 +104,7 @@ def opened(document: Document) -> DocumentView:
     """A document in a window of 200×50, drawn once."""
     view = DocumentView(TestDesk(), "bench", document, None)
     view.resize(200, 50)
-    redrawn(view, DocumentView.changed)
+    redrawn(view, DocumentView.request_redraw)
     return view
 
 

@@ -135,7 +135,7 @@ def test_errors_end_with_their_status(
         ("show lines -k matmul -- -T", {"page": "lines", "trace": "-T", "kernel": "matmul"}),
         ("report --page lines T --width 80", {"trace": "T", "page": "lines", "width": 80}),
         ("open --ascii a.csv --warmup 2 b.csv", {"trace": "a.csv", "more": [Path("b.csv")], "warmup": 2}),
-        ("compare --figures x A --width 80 B", {"before": "A", "after": "B", "metrics": "x"}),
+        ("compare --figures x A --width 80 B", {"baseline": "A", "candidate": "B", "metrics": "x"}),
         ("import ncu a.csv --page kernels b.csv", {"files": [Path("a.csv"), Path("b.csv")], "page": "kernels"}),
         ("run -p dmat python x.py -p y", {"command": ["python", "x.py", "-p", "y"], "probe": ["dmat"]}),
     ],

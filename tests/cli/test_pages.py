@@ -18,7 +18,7 @@ from tui_probe.probekit.probe_results import choose_target
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.long_column import row_numbers
 from tui_probe.trace.recent import remember
-from tui_probe.ui.live.live_pages import DIGITS, RUN
+from tui_probe.ui.live.live_pages import KERNEL_TABS, RUN_TABS
 
 DATA = Path(__file__).parents[1] / "data"
 SECTORS = str(DATA / "h200" / "attention_sectors")
@@ -54,7 +54,7 @@ def test_a_name_is_one_page_with_a_title_and_a_line_about_it() -> None:
 
 def test_the_live_screen_has_the_names_and_titles_of_pages() -> None:
     titles = {page.name: page.title for page in all_pages()}
-    tabs = {tab.id: tab.title for tab in (*DIGITS, *RUN)}
+    tabs = {tab.id: tab.title for tab in (*KERNEL_TABS, *RUN_TABS)}
     shorts = {"process": tabs.pop("process")}
     assert {"ptx", "events", "results", "ranges"} <= tabs.keys() & titles.keys()
     assert all(titles[name] == title for name, title in tabs.items() if name in titles)

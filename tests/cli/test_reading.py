@@ -84,7 +84,7 @@ def test_output_on_same_terminal_clears_progress(
     monkeypatch.setattr("tui_probe.cli.output.PROGRESS_INTERVAL", 0.0)
     with Progress() as reading:
         reading(0.25)
-        assert next(lines := reading.before(["one", "two"])) == "one"
+        assert next(lines := reading.erase_before(["one", "two"])) == "one"
         reading(0.5)
         assert list(lines) == ["two"]
     assert capsys.readouterr().err == "\r[info] reading:  25%, 0 s left\x1b[K\r\x1b[K"

@@ -56,7 +56,7 @@ def test_a_relative_path_is_one_of_the_folder_that_the_program_was_started_in(
 
 
 def test_missing_large_and_binary_files_are_excluded(tmp_path: Path) -> None:
-    (tmp_path / "large.cu").write_bytes(b"x" * (SOURCE_FILE.most + 1))
+    (tmp_path / "large.cu").write_bytes(b"x" * (SOURCE_FILE.maximum + 1))
     (tmp_path / "binary.cu").write_bytes(b"\0\1")
     os.mkfifo(tmp_path / "pipe.cu")
     copies, trace = SourceCopies(policy=SourcePolicy(tmp_path)), tmp_path / "trace"

@@ -98,8 +98,8 @@ async def test_screen_shows_crash_line_and_question(run: tuple[Tool, subprocess.
         digit = re.search(r"(\d) -p nan_check +where does the first NaN come from\?", stage.text)
         assert digit is not None, stage.text
         await stage.press(digit[1])
-        assert stage.app.session.again is not None
-        assert stage.app.session.again.options == ("-p", "nan_check"), "two keys start the run that answers it"
+        assert stage.app.session.next_request is not None
+        assert stage.app.session.next_request.options == ("-p", "nan_check"), "two keys start the run that answers it"
 
 
 async def test_recorded_trace_shows_line_and_time_on_the_first_screen() -> None:

@@ -80,7 +80,7 @@ def test_open_tables_reports_change_while_reading(tmp_path: Path) -> None:
 def test_long_value_of_sqlite_is_refused(tmp_path: Path) -> None:
     path = export(tmp_path / "x.sqlite")
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE StringIds SET value = hex(zeroblob(?))", (SQLITE_VALUE.most,))
+        connection.execute("UPDATE StringIds SET value = hex(zeroblob(?))", (SQLITE_VALUE.maximum,))
     connection.close()
     with pytest.raises(ImportFileError, match="too big"):
         read_nsys([path])
@@ -124,7 +124,7 @@ def test_sparse_file_costs_little(tmp_path: Path, read: object, heading: str) ->
 def test_line_within_limit_is_read(tmp_path: Path) -> None:
     path = tmp_path / "long.csv"
     row = real(tmp_path, "ncu/vec_metrics.csv").read_text()
-    path.write_text("x" * (LINE_OF_CSV.most - 1) + "\n" + row)
+    path.write_text("x" * (LINE_OF_CSV.maximum - 1) + "\n" + row)
     assert len(read_ncu([path])) == len(read_ncu([real(tmp_path, "ncu/vec_metrics.csv")]))
 
 

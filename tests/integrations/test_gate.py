@@ -194,7 +194,7 @@ class FakeNvml:
 def watched(nvml: FakeNvml) -> ClockWatch:
     """Clocks of a program that runs until one sample of the GPU is left."""
     watch = ClockWatch(lambda: (nvml, ""), interval=0.001)
-    with watch.during("now"):
+    with watch.watch("now"):
         assert nvml.taken.wait(HANG)
     return watch
 
@@ -213,7 +213,7 @@ def test_clocks_of_busy_samples_are_stated_with_what_limits_them() -> None:
 
 def test_clocks_of_an_idle_gpu_are_unknown() -> None:
     assert watched(FakeNvml([(345, 1), (345, 1)])).clocks("now") is None
-    assert ClockWatch(lambda: (None, "no driver")).absent == "no driver"
+    assert ClockWatch(lambda: (None, "no driver")).missing_reason == "no driver"
 
 
 def test_reports_name_what_is_worse_first_and_leave_out_the_same() -> None:

@@ -21,7 +21,7 @@ from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.spans import plain
 from tui_probe.probes.dmat.picture import limit_colour_changes
 from tui_probe.probes.dmat.view import Dmat
-from tui_probe.ui.widgets.lines import merged
+from tui_probe.ui.widgets.lines import merge_segments
 
 
 @pytest.mark.parametrize("colouring", ["bands", "density", "sectors", "kinds"])
@@ -44,7 +44,7 @@ def frame_bytes(view: Dmat) -> int:
     total = 0
     for line in view.draw(200, 50):
         fill = " " * (200 - cell_len(plain(line)))
-        segments = merged([*((text, style(role)) for text, role in line), (fill, style(""))])
+        segments = merge_segments([*((text, style(role)) for text, role in line), (fill, style(""))])
         total += sum(len(_sent(segment, console).encode()) for segment in segments) + len("\x1b[50;1H")
     return total
 

@@ -847,9 +847,9 @@ def test_page_names_the_set_and_needs_a_gpu() -> None:
     assert kind_of("stalls").missing_reason(source) == (
         "the kernel was probed with block_sched: run with -p stalls on a GPU; the simulated GPU has no SASS to measure"
     )
-    tab = kernel_tab(kind_of("stalls"), "s", source, empty=True)
-    assert (tab.option, tab.lack) == ("", "nothing recorded: run with -p stalls on a GPU")
+    tab = kernel_tab(kind_of("stalls"), "s", source, is_empty=True)
+    assert (tab.option, tab.missing_reason) == ("", "nothing recorded: run with -p stalls on a GPU")
     other = open_trace(H200 / "demo")
     source = ViewSource(other, other.kernels[0])
     assert str(kind_of("stalls").missing_reason(source)).endswith(": run with -p stalls")
-    assert kernel_tab(kind_of("stalls"), "s", source, empty=True).option == "-p stalls"
+    assert kernel_tab(kind_of("stalls"), "s", source, is_empty=True).option == "-p stalls"

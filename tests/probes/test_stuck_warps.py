@@ -1043,5 +1043,5 @@ def test_empty_page_names_the_option_of_the_watchdog() -> None:
     source = ViewSource(trace, trace.kernels[0])
     kind = kind_of("stuck")
     assert kind.missing_reason(source) == "the run had no watchdog: run with --watchdog 10s"
-    tab = kernel_tab(kind, "u", source, empty=True)
-    assert (tab.option, tab.lack) == ("--watchdog 10s", "nothing recorded: run with --watchdog 10s")
+    tab = kernel_tab(kind, "u", source, is_empty=True)
+    assert (tab.option, tab.missing_reason) == ("--watchdog 10s", "nothing recorded: run with --watchdog 10s")

@@ -104,7 +104,7 @@ def test_problem_of_a_file_is_reported(data: bytes, complaint: str, tmp_path: Pa
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites, "SITES", sites.SITES._replace(most=1 << 20))
+    monkeypatch.setattr(sites, "SITES", sites.SITES._replace(maximum=1 << 20))
     (tmp_path / "sites.json").write_bytes(json.dumps(WHOLE).encode() + b" " * (1 << 20))
     with pytest.raises(TraceError, match=r"sites\.json: larger than 1 MiB"):
         read_sites(tmp_path)

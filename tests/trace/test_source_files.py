@@ -42,10 +42,10 @@ def test_no_link_leads_out_of_the_trace(tmp_path: Path) -> None:
 
 
 def test_binary_file_is_harmless(tmp_path: Path) -> None:
-    put(tmp_path, "a.cu", b"\xff\x1b[2J\x00x\n" + b"y" * (2 * SOURCE_FILE.most))
+    put(tmp_path, "a.cu", b"\xff\x1b[2J\x00x\n" + b"y" * (2 * SOURCE_FILE.maximum))
     first, second = SourceFiles(tmp_path).lines("a.cu")
     assert first.isprintable()
-    assert len(second) < SOURCE_FILE.most
+    assert len(second) < SOURCE_FILE.maximum
     (tmp_path / SOURCE_FOLDER / copy_name("b.cu")).mkdir()
     assert SourceFiles(tmp_path).lines("b.cu") == ()
 

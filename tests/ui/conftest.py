@@ -24,7 +24,7 @@ from tests.sizes import headings, lost, widest
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.live.current_selection import MARKED
+from tui_probe.ui.live.current_selection import MARK_HOLDER
 from tui_probe.ui.live.gpus import GpuSampler
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.session import Session
@@ -55,7 +55,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _nothing_marked() -> None:
     """A mark outlives the application that it was made in, but not the test."""
-    MARKED.take()
+    MARK_HOLDER.take()
 
 
 _dispatch_message = MessagePump._dispatch_message
@@ -131,10 +131,10 @@ def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     a second interrupt comes in time: however busy the machine is."""
     for module in ("live.live_bars", "screens.paged", "screens.home"):
         monkeypatch.setattr(f"tui_probe.ui.{module}.INTERVAL", 3600.0)
-    monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT", 3600.0)
+    monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT_SECONDS", 3600.0)
     monkeypatch.setattr(ViewScreen.notice, "__defaults__", (3600.0,))
-    monkeypatch.setattr("tui_probe.ui.live.live_pages.REST", 0.0)
-    monkeypatch.setattr("tui_probe.ui.live.feed.MAX_INTERVAL", 60.0)
+    monkeypatch.setattr("tui_probe.ui.live.live_pages.REST_SECONDS", 0.0)
+    monkeypatch.setattr("tui_probe.ui.live.feed.MAX_POLL_SECONDS", 60.0)
     monkeypatch.setattr("tui_probe.ui.live.results.PORTION_SECONDS", 60.0)
 
 
@@ -189,7 +189,7 @@ class Stage:
     def is_working(self) -> bool:
         """Return whether a background thread works, or its result waits. No one takes results of an ended program."""
         workers = (self.app.tables, self.app.logs, self.app.analyses)
-        return self.app.is_running and not all(worker.idle for worker in workers)
+        return self.app.is_running and not all(worker.is_idle for worker in workers)
 
     def is_quiet(self) -> bool:
         """Return whether no background thread works, and no one has a message or a callback to handle."""

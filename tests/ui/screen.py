@@ -69,7 +69,7 @@ def main() -> int:
         return ui.run(Session(traces=(root / "trace",)), appearance)
     target = ProcessTarget(root)
     try:
-        return ui.run(Session(target=target), appearance, instead="tui-probe run --no-ui")
+        return ui.run(Session(target=target), appearance, alternative="tui-probe run --no-ui")
     finally:
         (root / "left").write_text(f"{target.poll()}")
         if target.poll() is None:

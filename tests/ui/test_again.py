@@ -74,7 +74,7 @@ async def test_words_of_the_matter_find_the_probe(demo: Path, word: str) -> None
 
 def rerun_request(session: Session) -> tuple[Path, tuple[str, ...]] | None:
     """The trace and the options of what is to be run."""
-    return None if session.again is None else (session.again.trace, session.again.options)
+    return None if session.next_request is None else (session.next_request.trace, session.next_request.options)
 
 
 HOW = "on page Source press m on the first line, m on the last line, then R"
@@ -92,7 +92,7 @@ async def test_the_time_between_lines_is_answered_with_the_way(demo: Path, words
             assert HOW in stage.text.split("\n")[-1]
             await stage.press("down")
             assert HOW not in stage.text
-    assert session.again is None
+    assert session.next_request is None
 
 
 async def test_marks_on_machine_code_are_answered_with_the_way(demo: Path) -> None:
@@ -165,12 +165,12 @@ async def test_an_empty_page_asks_for_its_probe_first(demo: Path) -> None:
         await stage.press("R")
         assert "▌1 -p dmat " in stage.text
         await stage.press("escape")
-        assert session.again is None
+        assert session.next_request is None
         await stage.press("R")
         await stage.pilot.press("enter")
-    assert isinstance(session.again, RerunRequest)
-    assert session.again.begin is not None
-    assert session.again.begin.page == "dmat"
+    assert isinstance(session.next_request, RerunRequest)
+    assert session.next_request.begin is not None
+    assert session.next_request.begin.page == "dmat"
 
 
 async def test_the_new_run_opens_the_page_that_it_is_for(tmp_path: Path) -> None:
@@ -194,9 +194,9 @@ async def test_the_new_run_opens_the_page_that_it_is_for(tmp_path: Path) -> None
 
 
 def test_page_is_opened_after_a_run_with_its_probe() -> None:
-    assert rerun.page_after("dmat", ("-p", "dmat")) == "dmat"
-    assert rerun.page_after("dmat", ("-p", "nan_check")) == ""
-    assert rerun.page_after("summary", ("-p", "dmat")) == ""
+    assert rerun.page_after_run("dmat", ("-p", "dmat")) == "dmat"
+    assert rerun.page_after_run("dmat", ("-p", "nan_check")) == ""
+    assert rerun.page_after_run("summary", ("-p", "dmat")) == ""
 
 
 async def test_the_palette_knows_questions(demo: Path) -> None:
@@ -218,19 +218,19 @@ async def test_the_new_run_begins_at_the_kernel(demo: Path, tmp_path: Path, runn
     async with on_stage(session, (80, 24)) as stage:
         await stage.press("down", "down", "enter", "R", *"before")
         await stage.pilot.press("enter")
-    assert session.again is not None
+    assert session.next_request is not None
     trace = TraceWriter(tmp_path / "Nov21_101010_1")
     trace.kernel("add")
     target = FakeTarget(tmp_path, [trace.directory])
-    async with on_stage(Session(target=target, begin=session.again.begin), (80, 24)) as stage:
-        assert stage.live.table.selected == 0
+    async with on_stage(Session(target=target, begin=session.next_request.begin), (80, 24)) as stage:
+        assert stage.live.table.selected_index == 0
         for name in ("strided_store", "mul"):
             trace.kernel(name)
         target.status = None if running else 0
         await stage.refresh()
-        assert stage.live.table.selected == 1
+        assert stage.live.table.selected_index == 1
     async with on_stage(Session(target=target), (80, 24)) as stage:
-        assert stage.live.table.selected == 0, "of that run only"
+        assert stage.live.table.selected_index == 0, "of that run only"
 
 
 def test_same_kernel_is_matched_by_position_among_equal_names() -> None:
@@ -238,12 +238,12 @@ def test_same_kernel_is_matched_by_position_among_equal_names() -> None:
         return [SimpleNamespace(index=i, name=name, demangled=name[:3]) for i, name in enumerate(names)]
 
     old = kernels("add", "mul", "add", "add")
-    same = SameKernel.of(old[2], old)
-    assert same.index_in(kernels("x", "add", "y", "add"), all_there=False) == 3
-    assert same.index_in(kernels("x", "add"), all_there=False) is None
-    assert same.index_in(kernels("x", "add"), all_there=True) == 1
-    assert same.index_in(kernels("mul"), all_there=True) is None
-    assert same.index_in(kernels("add_1", "add_2"), all_there=False) == 1
+    same = SameKernel.from_kernel(old[2], old)
+    assert same.index_in(kernels("x", "add", "y", "add"), is_complete=False) == 3
+    assert same.index_in(kernels("x", "add"), is_complete=False) is None
+    assert same.index_in(kernels("x", "add"), is_complete=True) == 1
+    assert same.index_in(kernels("mul"), is_complete=True) is None
+    assert same.index_in(kernels("add_1", "add_2"), is_complete=False) == 1
 
 
 async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +274,7 @@ async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch
         for key in ("R", *"before", "enter"):
             await stage.pilot.press(key)
         known.set()
-        await stage.until(lambda: session.again is not None, "nothing was chosen")
+        await stage.until(lambda: session.next_request is not None, "nothing was chosen")
     assert rerun_request(session) == (demo, ())
 
 

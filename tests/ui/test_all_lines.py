@@ -46,7 +46,7 @@ async def test_enter_goes_to_the_line_in_the_code_and_q_comes_back(trace: Path) 
 async def test_without_lines_it_has_no_tab_and_says_what_to_run(tmp_path: Path) -> None:
     write_example(tmp_path / "blocks")
     async with on_stage(Session(traces=(tmp_path / "blocks",)), (120, 40)) as stage:
-        assert next(tab for tab in stage.live.page_tabs if tab.id == "all_lines").empty
+        assert next(tab for tab in stage.live.page_tabs if tab.id == "all_lines").is_empty
         await stage.press("0", "a", "tab")
         assert "0 a (All lines)" in stage.text
         assert "No probe of this trace measures lines: run with -p" in stage.text

@@ -17,15 +17,15 @@ def test_idle_waits_for_the_event_loop_to_handle_results() -> None:
     delivered: list[Callable[[], None]] = []
     results: list[int] = []
     background = Background("test", delivered.append)
-    assert background.idle
+    assert background.is_idle
     background.submit("key", lambda: 1, results.append)
     while not delivered:
-        assert not background.idle
+        assert not background.is_idle
         time.sleep(0.001)
-    assert not background.idle
+    assert not background.is_idle
     assert results == []
     delivered[0]()
-    assert background.idle
+    assert background.is_idle
     assert results == [1]
     background.close()
 

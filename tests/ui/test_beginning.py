@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 async def test_a_kernel_and_its_launch(tmp_path: Path, address: Address, kernel: int, launch: int | None) -> None:
     trace = example(tmp_path / "trace")
-    async with on_stage(Session(traces=(trace.directory,), at=address)) as stage:
+    async with on_stage(Session(traces=(trace.directory,), address=address)) as stage:
         assert isinstance(stage.app.screen, KernelScreen)
         source = stage.live.current_selection.source()
         assert source is not None
@@ -49,7 +49,7 @@ async def test_a_kernel_and_its_launch(tmp_path: Path, address: Address, kernel:
 async def test_missing_address_is_reported(tmp_path: Path, address: Address, words: str) -> None:
     trace = example(tmp_path / "trace")
     trace.exit()
-    async with on_stage(Session(traces=(trace.directory,), at=address), size=(120, 40)) as stage:
+    async with on_stage(Session(traces=(trace.directory,), address=address), size=(120, 40)) as stage:
         assert stage.app.screen is stage.live
         assert words in stage.text
 
@@ -57,7 +57,7 @@ async def test_missing_address_is_reported(tmp_path: Path, address: Address, wor
 async def test_notice_is_shown_on_opened_screen(tmp_path: Path) -> None:
     trace = example(tmp_path / "trace")
     trace.exit()
-    session = Session(traces=(trace.directory,), at=Address(None, "vectorized"), notice="the newest of 2 traces")
+    session = Session(traces=(trace.directory,), address=Address(None, "vectorized"), notice="the newest of 2 traces")
     async with on_stage(session, (80, 24)) as stage:
         assert isinstance(stage.app.screen, KernelScreen)
         await stage.refresh()

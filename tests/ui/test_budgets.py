@@ -32,7 +32,7 @@ BUDGETS = {
 
 async def test_frames_keep_their_byte_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: dict[str, int] = {}
-    monkeypatch.setattr("tui_probe.ui.live.live_pages.REST", 3600.0)  # the selection does not rest
+    monkeypatch.setattr("tui_probe.ui.live.live_pages.REST_SECONDS", 3600.0)  # the selection does not rest
     trace = unpacked(H200 / "attention_sectors", tmp_path)
     async with on_emulated(Session(traces=(trace,)), (200, 50), Appearance(), monkeypatch) as (stage, terminal):
         await stage.refresh()

@@ -60,7 +60,7 @@ async def test_a_mark_outlives_the_screen_of_its_trace(tmp_path: Path) -> None:
         await stage.press("C")
         screen = screen_of(stage)
         assert "; B is faster: time 1.00 ms → 500 µs (-50.0%)" in stage.inside.split("\n")[2]
-        assert (screen.one.trace.directory, screen.other.trace.directory) == (before, after)
+        assert (screen.baseline.trace.directory, screen.candidate.trace.directory) == (before, after)
         await stage.press("q", "C")
         assert "marked #1 matmul" in stage.inside, "a comparison takes the mark"
 
@@ -74,7 +74,7 @@ async def test_a_launch_stays_marked_too(tmp_path: Path) -> None:
     async with on_stage(Session(traces=(after,)), (120, 40)) as stage:
         stage.live.table.select(3)
         await stage.press("C")
-        launch = screen_of(stage).one.launch
+        launch = screen_of(stage).baseline.launch
         assert launch is not None
         assert launch.number == 12
 
@@ -230,7 +230,7 @@ async def test_enter_leads_to_the_page_that_shows_the_figure_and_q_to_the_row(
         await stage.press("enter")
         side = stage.app.screen
         assert isinstance(side, SideScreen)
-        assert (side.current, side.source) == (page, screen.other), "of B"
+        assert (side.current, side.source) == (page, screen.candidate), "of B"
         assert f"{label} of B, on the page {title}" in stage.inside.split("\n")[-1]
         assert stage.inside.startswith(" B  #")
         await stage.press("q")
@@ -242,7 +242,7 @@ async def test_enter_leads_to_the_page_that_shows_the_figure_and_q_to_the_row(
 async def test_the_lines_of_both_sides_lead_to_their_kernels() -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
-        for letter, source in (("A", screen.one), ("B", screen.other)):
+        for letter, source in (("A", screen.baseline), ("B", screen.candidate)):
             await to_row(stage, f"{letter}  #")
             await stage.press("enter")
             side = stage.app.screen

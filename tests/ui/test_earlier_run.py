@@ -40,7 +40,7 @@ async def test_two_keys_compare_with_the_run_before(tmp_path: Path) -> None:
         await stage.press("enter")
         screen = stage.app.screen
         assert isinstance(screen, CompareRunsScreen)
-        assert (screen.before, screen.after) == (first, second)
+        assert (screen.baseline, screen.candidate) == (first, second)
         await stage.press("q")
         assert stage.app.screen is stage.live
 
@@ -56,7 +56,7 @@ async def test_previous_run_is_opened_from_the_list_of_r(tmp_path: Path) -> None
         await stage.press("R", *"open the previous")
         assert "▌" in stage.text
         await stage.pilot.press("enter")
-    assert session.again == OpenTrace(first)
+    assert session.next_request == OpenTrace(first)
 
 
 async def test_previous_run_is_offered_on_kernel_screen(tmp_path: Path) -> None:

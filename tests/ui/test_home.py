@@ -12,14 +12,14 @@ import pytest
 
 from tests.pages.before_after import write_pair
 from tests.ui.conftest import Stage, golden_sizes, no_gpu
-from tui_probe.cli.home import form_of_demo, open_path, options_of, plain_path
+from tui_probe.cli.home import form_of_demo, open_path, options_of, unquoted_path
 from tui_probe.cli.main import main
 from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.catalogue import known_choices, known_probes
 from tui_probe.trace.recent import Brief
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.layout import SMALLEST
+from tui_probe.ui.layout import MIN_SIZE
 from tui_probe.ui.screens.compare import CompareRunsScreen
 from tui_probe.ui.screens.further_pages import LetterScreen
 from tui_probe.ui.screens.home import HomeScreen, heights
@@ -207,7 +207,7 @@ async def _(stage: Stage, key: str) -> None:
     home.recent.show([*TRACES, *AGAIN])
     await stage.press("down", key)
     assert isinstance(stage.app.screen, CompareRunsScreen)
-    assert (stage.app.screen.before, stage.app.screen.after) == (AGAIN[0].directory, TRACES[1].directory)
+    assert (stage.app.screen.baseline, stage.app.screen.candidate) == (AGAIN[0].directory, TRACES[1].directory)
     await stage.press("q")
     assert stage.app.screen is home
     home.enter("machine")
@@ -480,7 +480,7 @@ async def test_a_path_is_opened_from_the_palette(tmp_path: Path, monkeypatch: py
         await stage.pilot.press("enter")
         await stage.until(lambda: home.choice is not None, "nothing is opened")
     assert home.choice == OpenPath("some\\ trace/")
-    assert plain_path("some\\ trace/") == "some trace/"
+    assert unquoted_path("some\\ trace/") == "some trace/"
 
 
 async def test_unopenable_path_is_reported_at_the_list(tmp_path: Path) -> None:
@@ -536,7 +536,7 @@ async def test_problems_come_first() -> None:
         assert [line.split()[1] for line in lines] == ["driver", "terminal", "ncu", "ptxas", "hook"]
 
 
-@pytest.mark.parametrize("size", [SMALLEST, (60, 20), (300, 100)], ids=str)
+@pytest.mark.parametrize("size", [MIN_SIZE, (60, 20), (300, 100)], ids=str)
 async def test_home_fits_terminal(size: tuple[int, int]) -> None:
     async with at_home(home_of(), size) as stage:
         for _ in range(3):
@@ -550,7 +550,7 @@ async def test_home_fits_terminal(size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("current", ["recent", "form", "machine"])
 def test_sections_fill_the_terminal(current: str) -> None:
-    for rows in range(SMALLEST[1], 100):
+    for rows in range(MIN_SIZE[1], 100):
         assert sum(heights(rows, current, 16).values()) == rows - 6
         assert heights(rows, current, 16)[current] > 0
 

@@ -30,7 +30,7 @@ def kernel_screen(stage: Stage) -> KernelScreen:
 async def test_every_page_is_as_it_was(name: str) -> None:
     async with on_stage(Session(traces=(H200 / name,)), (120, 40)) as stage:
         await stage.press("enter")
-        pages = [tab.id for tab in kernel_screen(stage).tabs if not tab.empty]
+        pages = [tab.id for tab in kernel_screen(stage).tabs if not tab.is_empty]
         left = {}
         for page in pages:
             kernel_screen(stage).action_page(page)

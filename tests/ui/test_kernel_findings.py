@@ -12,7 +12,7 @@ from tests.ui.conftest import on_stage
 from tests.ui.synthetic import TraceWriter
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui.live import results
-from tui_probe.ui.live.results import due, find_more
+from tui_probe.ui.live.results import find_more, is_due
 from tui_probe.ui.session import Session
 from tui_probe.verdicts import finding_summary as brief_module
 from tui_probe.verdicts.finding_summary import FindingSummary, summarize_findings
@@ -47,10 +47,10 @@ def test_findings_come_by_share(
     monkeypatch.setattr(results, "PORTION_SECONDS", -1.0)  # one in a tick
     seen: dict[int, int] = {}
     for index in (2, 1, 0):
-        findings = find_more(trace, rows, seen, running=True)
+        findings = find_more(trace, rows, seen, is_running=True)
         assert list(findings) == [index]
         assert findings[index].words == summarize_findings(trace, trace.kernels[index]).words != ""
-    assert find_more(trace, rows, seen, running=True) == {}
+    assert find_more(trace, rows, seen, is_running=True) == {}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_findings_come_by_share(
 def test_a_kernel_is_read_again_as_its_results_double_and_at_the_end(
     results: int, seen: int, running: bool, again: bool
 ) -> None:
-    assert due(results, seen, running=running) is again
+    assert is_due(results, seen, is_running=running) is again
 
 
 def test_notable_kernels_without_results_are_read_once_at_the_end(
@@ -69,9 +69,9 @@ def test_notable_kernels_without_results_are_read_once_at_the_end(
 ) -> None:
     silent = [replace(row, results=0, time_share=share) for row, share in zip(rows[:3], (0.001, 0.3, 0.6), strict=True)]
     seen: dict[int, int] = {}
-    assert find_more(trace, silent, seen, running=True) == {}
-    assert sorted(find_more(trace, silent, seen, running=False)) == [1, 2]
-    assert find_more(trace, silent, seen, running=False) == {}
+    assert find_more(trace, silent, seen, is_running=True) == {}
+    assert sorted(find_more(trace, silent, seen, is_running=False)) == [1, 2]
+    assert find_more(trace, silent, seen, is_running=False) == {}
 
 
 def test_kernels_whose_results_were_lost_are_read_at_the_end(trace: Trace, rows: tuple[KernelSnapshot, ...]) -> None:
@@ -80,9 +80,9 @@ def test_kernels_whose_results_were_lost_are_read_at_the_end(trace: Trace, rows:
         replace(row, results=0, time_share=None, failures=("1 result dropped",) if row.index == 1 else ())
         for row in rows[:3]
     ]
-    assert sorted(find_more(trace, lost, {}, running=False)) == [1]
+    assert sorted(find_more(trace, lost, {}, is_running=False)) == [1]
     trace.state.faults.append(json.dumps({"kind": "race", "kernel": rows[2].name, "place": {}}))
-    assert sorted(find_more(trace, lost, {}, running=False)) == [1, 2]
+    assert sorted(find_more(trace, lost, {}, is_running=False)) == [1, 2]
 
 
 def test_a_large_result_is_not_read_unasked(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,9 +160,9 @@ async def test_the_key_of_the_worst_goes_through_the_kernels_that_stand_out(tmp_
         await stage.refresh()
         for index, notice in ((1, "flagged kernel 1 of 2: ! first words"), (3, "flagged kernel 2 of 2: ! last words")):
             await stage.press("exclamation_mark")
-            assert stage.live.table.selected == index
+            assert stage.live.table.selected_index == index
             assert notice in stage.text
         await stage.press("exclamation_mark")
-        assert stage.live.table.selected == 1, "after the last comes the first"
+        assert stage.live.table.selected_index == 1, "after the last comes the first"
         await stage.press("down", "exclamation_mark")
-        assert stage.live.table.selected == 1, "from elsewhere it goes to the first"
+        assert stage.live.table.selected_index == 1, "from elsewhere it goes to the first"

@@ -129,7 +129,7 @@ async def test_steps_keep_page_and_place(recorded: Session) -> None:
         await stage.press("v", "left_square_bracket")
         assert "pruned.ptx" in stage.text
         await stage.press("q")
-        assert stage.live.table.selected == 4
+        assert stage.live.table.selected_index == 4
 
 
 async def test_each_kernel_keeps_its_place_on_each_page(recorded: Session) -> None:
@@ -219,7 +219,7 @@ NUMBERED = {"6": "lines", "7": "timeline", "2": "source"}
 
 
 def has(stage: Stage, name: str) -> bool:
-    return any(tab.id == name and not tab.empty for tab in screen_of(stage).tabs)
+    return any(tab.id == name and not tab.is_empty for tab in screen_of(stage).tabs)
 
 
 async def test_page_without_results_names_the_probe() -> None:
@@ -265,7 +265,7 @@ async def test_the_title_says_which_launch_is_shown(session: Session, trace: Tra
         await stage.press("enter")
         assert "launch 3 (4th of 4 of this kernel)" in stage.text.split("\n")[0]
         await stage.press("right_square_bracket", "right_square_bracket")
-        assert screen_of(stage).current_selection.table.selected == 2
+        assert screen_of(stage).current_selection.table.selected_index == 2
         title = stage.text.split("\n")[0]
         assert "2 launches, no result" in title
         await stage.press("right_square_bracket", "right_square_bracket")

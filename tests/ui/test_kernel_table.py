@@ -45,7 +45,7 @@ def table(desk: TestDesk, rows: Rows) -> KernelTable:
 
 
 def names(table: KernelTable) -> list[int]:
-    return [row.index for row in table.shown]
+    return [row.index for row in table.shown_rows]
 
 
 @pytest.mark.parametrize("cells", [60, 80, 120, 150, 200])
@@ -69,13 +69,15 @@ def test_the_way_of_each_kernel_where_one_was_grafted(table: KernelTable, rows: 
     titles, *lines = shown(table)
     at = titles.index(" mode ") + 1
     cells = [line[at : at + 5].strip() for line in lines if line.strip()]
-    assert cells == ["graft" if row.index == 1 else "PTX" if row.mode else "–" for row in table.shown[: len(cells)]]
+    assert cells == [
+        "graft" if row.index == 1 else "PTX" if row.mode else "–" for row in table.shown_rows[: len(cells)]
+    ]
     assert {"PTX", "graft", "–"} <= set(cells)
 
 
 def test_every_row_says_its_status_in_words(table: KernelTable) -> None:
     cells = [line.split() for line in shown(table)[1:]]
-    for row, line in zip(table.shown, cells, strict=False):
+    for row, line in zip(table.shown_rows, cells, strict=False):
         assert row.status in line
 
 
@@ -129,16 +131,16 @@ def test_filter_moves_selection_to_neighbour(table: KernelTable) -> None:
     assert table.kernel.index == 2
     assert said(table) == "only “triton” · kernel 1 of 1"
     table.set_filter("nothing like it")
-    assert not table.shown
+    assert not table.shown_rows
     assert "no kernel passes the filter" in shown(table)[1]
     assert table.clear_search()
     assert len(names(table)) == 6
-    assert table.selected == 0, "the one that was selected before"
+    assert table.selected_index == 0, "the one that was selected before"
     assert not table.clear_search()
     table.set_filter("triton")
     table.select(2)
     table.clear_search()
-    assert table.selected == 2
+    assert table.selected_index == 2
 
 
 def test_the_filter_also_looks_at_mangled_names_and_reasons(table: KernelTable) -> None:
@@ -242,12 +244,12 @@ def test_every_column_sorts_what_it_knows_and_puts_the_rest_last(table: KernelTa
         table.sort(1)
         column = kernel_columns.COLUMNS[table.kernels.sort_position]
         seen.add(column.key)
-        values = [column.value(row) for row in table.shown]
+        values = [column.value(row) for row in table.shown_rows]
         known = [value for value in values if value is not None]
         assert values == known + [None] * (len(values) - len(known)), column.key
         assert known == sorted(known, reverse=column.key == "share"), column.key  # type: ignore[type-var]
     filled = kernel_columns.filled_columns(timed)
-    assert seen == {column.key for column in columns_of(timed=True, ranked=True, cells=300, filled=filled)}
+    assert seen == {column.key for column in columns_of(is_timed=True, is_ranked=True, cells=300, filled_keys=filled)}
     assert "way" not in seen, "a column without a value in any row is left out"
 
 
@@ -267,7 +269,9 @@ def test_columns_leave_in_the_order_that_is_stated(table: KernelTable, timed: Ro
         table.resize(cells, 8)
         shown(table)
         titles = [column.title for column, _ in table.drawing.layout(cells)]
-        left += [c.title for c in columns_of(timed=True, ranked=True, cells=cells) if c.title not in {*titles, *left}]
+        left += [
+            c.title for c in columns_of(is_timed=True, is_ranked=True, cells=cells) if c.title not in {*titles, *left}
+        ]
     stated = " ".join((kernel_columns.__doc__ or "").partition("in this order: ")[2].partition(". Kernel")[0].split())
     assert left
     assert [name for name in stated.replace("probe memory", "probe mem").split(", ") if name in left] == left
@@ -319,7 +323,7 @@ def test_fault_of_kernel_is_shown_before_results_that_another_lost(
 
 def test_kernels_without_times_are_in_the_order_of_the_report(table: KernelTable, untimed: Rows) -> None:
     table.show(untimed)
-    assert (names(table)[:3], table.selected) == ([3, 5, 1], 3)
+    assert (names(table)[:3], table.selected_index) == ([3, 5, 1], 3)
     assert said(table).startswith("flagged first")
     table.sort_by("finding")
     assert names(table)[:3] == [3, 5, 1]
@@ -334,35 +338,35 @@ def test_shares_of_cycles_rank_kernels_without_times(table: KernelTable, untimed
     titles, first = shown(table)[:2]
     assert "share↓" in titles
     assert " 60% " in first
-    assert [table.next_flagged()[:20] and table.selected for _ in range(2)] == [5, 3], (
+    assert [table.next_flagged()[:20] and table.selected_index for _ in range(2)] == [5, 3], (
         "30% x 0.2 is more than 10% x 0.5"
     )
 
 
 def test_the_selection_follows_the_first_until_somebody_is_here(table: KernelTable, timed: Rows) -> None:
     table.show(timed)
-    assert table.selected == 1
+    assert table.selected_index == 1
     rising = (replace(timed[0], time_share=0.9), *timed[1:])
     table.show(rising)
-    assert table.selected == 0
+    assert table.selected_index == 0
     table.hold()
     table.show(timed)
-    assert (table.selected, names(table)[0]) == (0, 1)
+    assert (table.selected_index, names(table)[0]) == (0, 1)
 
 
 def test_search_goes_around_and_says_what_it_does_not_find(table: KernelTable, desk: TestDesk) -> None:
     table.search("probed")
-    assert table.selected == 0
+    assert table.selected_index == 0
     places = []
     for _ in range(3):
         table.next_match(1)
-        places.append(table.selected)
+        places.append(table.selected_index)
     assert places == [1, 2, 0]
     table.next_match(-1)
-    assert table.selected == 2
+    assert table.selected_index == 2
     table.search("nowhere")
     assert desk.notices == ["no kernel contains “nowhere”"]
-    assert table.selected == 2
+    assert table.selected_index == 2
 
 
 def test_capital_letters_match_themselves_only(table: KernelTable) -> None:
@@ -403,4 +407,4 @@ def test_only_the_rows_in_sight_are_drawn(desk: TestDesk, rows: Rows, monkeypatc
     table.move_to(-1)
     shown(table)
     assert drawn == 19
-    assert table.selected == 99_999
+    assert table.selected_index == 99_999

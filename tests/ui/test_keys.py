@@ -64,7 +64,7 @@ def test_every_row_has_a_check() -> None:
 
 
 def test_no_key_means_two_things_in_one_place() -> None:
-    for scopes in keys.PLACES:
+    for scopes in keys.COMBINED_SCOPES:
         pressed = [name for key in keys.in_scope(*scopes) for name in key.keys]
         assert len(pressed) == len(set(pressed))
 
@@ -254,7 +254,7 @@ async def _(stage: Stage, key: str) -> None:
     stage.live.table.select(3)
     await stage.press("9", key)
     expected = 2 if key == "left_square_bracket" else 4
-    assert stage.live.table.selected == expected
+    assert stage.live.table.selected_index == expected
     assert stage.live.current == "process"
 
 
@@ -263,9 +263,9 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
     assert "press 0 n" in stage.text
     await stage.press("0", "n", "tab", key)
-    assert stage.live.pages.ranges.together
+    assert stage.live.pages.ranges.merges_names
     await stage.press(key)
-    assert not stage.live.pages.ranges.together
+    assert not stage.live.pages.ranges.merges_names
 
 
 @checks("previous_process", "next_process")
@@ -322,16 +322,16 @@ async def _(stage: Stage, key: str) -> None:
 @checks("pause")
 async def _(stage: Stage, key: str) -> None:
     assert stage.target is not None
-    before = len(stage.live.table.kernels.all)
+    before = len(stage.live.table.kernels.all_rows)
     await stage.press(key)
     example(Path(stage.target.stdout_path.parent) / "later")
     with (stage.target.traces[0] / "event.log").open("a") as events:
         events.write("[kernel] 90 skipped registers 1 local 0 shared 0 blocks 1 name late reason late\n")
     await stage.refresh()
-    assert len(stage.live.table.kernels.all) == before
+    assert len(stage.live.table.kernels.all_rows) == before
     assert "display paused" in stage.text
     await stage.press(key)
-    assert len(stage.live.table.kernels.all) == before + 1
+    assert len(stage.live.table.kernels.all_rows) == before + 1
     assert "display paused" not in stage.text
     stage.target.status = 0
     await stage.refresh()
@@ -354,7 +354,7 @@ async def _(stage: Stage, key: str) -> None:
 @checks("search")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key, *"softmax", "enter")
-    assert stage.live.table.selected == 4
+    assert stage.live.table.selected_index == 4
     await stage.press(key, "x", "escape")
     assert stage.live.table.searched == "softmax"
 
@@ -362,19 +362,19 @@ async def _(stage: Stage, key: str) -> None:
 @checks("next_match", "previous_match")
 async def _(stage: Stage, key: str) -> None:
     stage.live.table.search("extra_1")
-    assert stage.live.table.selected == 7
+    assert stage.live.table.selected_index == 7
     await stage.press(key)
-    assert stage.live.table.selected == (16 if key == "n" else 25)
+    assert stage.live.table.selected_index == (16 if key == "n" else 25)
 
 
 @checks("filter")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key, *"triton", "enter")
-    assert [row.index for row in stage.live.table.shown] == [2]
+    assert [row.index for row in stage.live.table.shown_rows] == [2]
     await stage.press(key)
     assert "triton" in stage.text.splitlines()[-1]
     await stage.press("ctrl+u", "enter")
-    assert len(stage.live.table.shown) == 36
+    assert len(stage.live.table.shown_rows) == 36
 
 
 @checks("copy")
@@ -412,7 +412,7 @@ async def _(stage: Stage, key: str) -> None:
 async def _(stage: Stage, key: str) -> None:
     stage.live.table.select(5)
     await stage.press(key)
-    assert stage.live.table.selected == (4 if key in ("up", "k") else 6)
+    assert stage.live.table.selected_index == (4 if key in ("up", "k") else 6)
 
 
 @checks("page_up", "page_down")
@@ -420,14 +420,14 @@ async def _(stage: Stage, key: str) -> None:
     stage.live.table.select(20)
     await stage.press(key)
     rows = stage.live.table.height - 2
-    assert stage.live.table.selected == (20 - rows if key in ("pageup", "ctrl+b") else 20 + rows)
+    assert stage.live.table.selected_index == (20 - rows if key in ("pageup", "ctrl+b") else 20 + rows)
 
 
 @checks("home", "end")
 async def _(stage: Stage, key: str) -> None:
     stage.live.table.select(20)
     await stage.press(key)
-    assert stage.live.table.selected == (0 if key in ("home", "g") else 35)
+    assert stage.live.table.selected_index == (0 if key in ("home", "g") else 35)
 
 
 @checks("left", "right")
@@ -595,13 +595,13 @@ async def _(stage: Stage, key: str) -> None:
 @checks("reverse")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
-    assert stage.live.table.shown[0].index == 35
+    assert stage.live.table.shown_rows[0].index == 35
 
 
 @checks("status")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
-    assert {row.status for row in stage.live.table.shown} == {"probed"}
+    assert {row.status for row in stage.live.table.shown_rows} == {"probed"}
     assert "only probed" in stage.text
 
 
@@ -651,7 +651,7 @@ async def test_unbound_key_is_reported_by_its_sign(busy: FakeTarget, key: str, s
 
 async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy: FakeTarget) -> None:
     async with on_stage(Session(target=busy), (110, 32)) as stage:
-        shown = stage.live.table.shown
+        shown = stage.live.table.shown_rows
         await stage.press("9", "tab")
         for key, words in (
             ("s", "no columns to sort by"),
@@ -660,7 +660,7 @@ async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy:
         ):
             await stage.press(key)
             assert words in stage.text
-        assert (stage.live.table.shown, stage.live.in_table) == (shown, False)
+        assert (stage.live.table.shown_rows, stage.live.in_table) == (shown, False)
         await stage.press("enter")
         assert "then Enter to open a kernel" in stage.text
         await stage.press("1", "f")
@@ -690,4 +690,4 @@ async def test_search_and_filter_act_in_the_pane_that_has_the_keys(busy: FakeTar
         assert (stage.live.view.filter_text, stage.live.table.filter_text) == ("mem", "")
         await stage.press("tab", "ampersand", *"row", "enter")
         assert stage.live.table.filter_text == "row"
-        assert stage.live.pages.shown.filter_text == "mem"
+        assert stage.live.pages.current_view.filter_text == "mem"

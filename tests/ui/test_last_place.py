@@ -25,7 +25,7 @@ TRACE = H200 / "attention_sectors"
 
 async def test_kernel_page_and_order_are_as_they_were() -> None:
     async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
-        assert stage.live.table.selected == 1  # the first that was probed
+        assert stage.live.table.selected_index == 1  # the first that was probed
         await stage.press("s", "k", "r", "end", "enter", "8", "ctrl+q")
         left = stage.live.place
     async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
@@ -76,13 +76,13 @@ async def test_without_a_remembered_place_it_is_the_kernel_with_the_largest_shar
     trace.exit()
     async with on_stage(Session(traces=(trace.directory,)), (120, 40)) as stage:
         await stage.refresh()
-        assert stage.live.table.selected == 1
+        assert stage.live.table.selected_index == 1
 
 
 async def test_command_line_address_precedes_last_view() -> None:
     save_last_view(TRACE, LastView(4, "events", "summary"))
     at = Address(None, "flash_attention")
-    async with on_stage(Session(traces=(TRACE,), at=at), (120, 40)) as stage:
+    async with on_stage(Session(traces=(TRACE,), address=at), (120, 40)) as stage:
         assert stage.live.place == LastView(1, "kernel", "summary")
 
 
@@ -92,7 +92,7 @@ async def test_a_kernel_that_is_gone_is_not_selected(tmp_path: Path) -> None:
     save_last_view(trace.directory, LastView(99, "no such page", "summary", "no such column"))
     async with on_stage(Session(traces=(trace.directory,)), (120, 40)) as stage:
         assert stage.app.screen is stage.live
-        assert stage.live.table.selected == 0
+        assert stage.live.table.selected_index == 0
 
 
 async def test_a_run_begins_anew(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ async def test_a_run_begins_anew(tmp_path: Path) -> None:
     save_last_view(trace.directory, LastView(1, "kernel", "summary"))
     async with on_stage(Session(target=FakeTarget(tmp_path, [trace.directory])), (120, 40)) as stage:
         assert stage.app.screen is stage.live
-        assert stage.live.table.selected == 0
+        assert stage.live.table.selected_index == 0
 
 
 def test_nothing_is_written_into_the_trace() -> None:

@@ -6,7 +6,7 @@ import io
 import os
 import threading
 
-from tui_probe.ui.driver import HOLD, LONGEST_HOLD, Link, TimedFile
+from tui_probe.ui.driver import HOLD_SECONDS, MAX_HOLD_SECONDS, Link, TimedFile
 
 
 class Clock:
@@ -23,41 +23,41 @@ def link() -> tuple[Link, Clock]:
 
 def test_writes_that_wait_make_it_slow_and_a_time_without_makes_it_fast() -> None:
     the_link, clock = link()
-    the_link.wrote(0.01)
-    assert not the_link.slow
-    the_link.wrote(0.3)
-    assert not the_link.slow
+    the_link.add_write(0.01)
+    assert not the_link.is_slow
+    the_link.add_write(0.3)
+    assert not the_link.is_slow
     clock.now += 1
-    the_link.wrote(0.3)
-    assert the_link.slow
-    clock.now += HOLD - 0.1
-    assert the_link.slow
+    the_link.add_write(0.3)
+    assert the_link.is_slow
+    clock.now += HOLD_SECONDS - 0.1
+    assert the_link.is_slow
     clock.now += 0.2
-    assert not the_link.slow
+    assert not the_link.is_slow
 
 
 def test_waits_far_apart_do_not_count_together() -> None:
     the_link, clock = link()
     for _ in range(20):
-        the_link.wrote(0.3)
+        the_link.add_write(0.3)
         clock.now += 6
-    assert not the_link.slow
+    assert not the_link.is_slow
 
 
 def test_repeatedly_slow_link_is_measured_less_often() -> None:
     the_link, clock = link()
     holds = []
     for _ in range(8):
-        the_link.wrote(1.0)
+        the_link.add_write(1.0)
         start = clock.now
-        while the_link.slow:
+        while the_link.is_slow:
             clock.now += 1
         holds.append(clock.now - start)
-    assert holds == [20, 40, 80, 160, 320, LONGEST_HOLD, LONGEST_HOLD, LONGEST_HOLD]
-    clock.now += 2 * LONGEST_HOLD
-    the_link.wrote(1.0)
-    clock.now += HOLD + 1
-    assert not the_link.slow
+    assert holds == [20, 40, 80, 160, 320, MAX_HOLD_SECONDS, MAX_HOLD_SECONDS, MAX_HOLD_SECONDS]
+    clock.now += 2 * MAX_HOLD_SECONDS
+    the_link.add_write(1.0)
+    clock.now += HOLD_SECONDS + 1
+    assert not the_link.is_slow
 
 
 def test_a_file_that_nobody_reads_makes_the_link_slow() -> None:
@@ -71,7 +71,7 @@ def test_a_file_that_nobody_reads_makes_the_link_slow() -> None:
         file.write("x" * (70 << 10))  # a pipe holds 64 KiB
         file.flush()
         timer.join()
-        assert the_link.slow
+        assert the_link.is_slow
         assert file.fileno() == writer
         assert not file.isatty()
     os.close(reader)
@@ -82,4 +82,4 @@ def test_a_file_that_takes_all_does_not() -> None:
     file = io.StringIO()
     TimedFile(file, the_link).write("text")
     assert file.getvalue() == "text"
-    assert not the_link.slow
+    assert not the_link.is_slow

@@ -15,7 +15,7 @@ from tests.ui.conftest import no_gpu, on_stage
 from tui_probe.draw.shorten import fitted_command
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.layout import SMALLEST, arrangement
+from tui_probe.ui.layout import MIN_SIZE, arrangement
 from tui_probe.ui.live.feed import is_full
 from tui_probe.ui.live.kernel_rows import ArrangedRows
 from tui_probe.ui.session import Session
@@ -123,9 +123,9 @@ async def test_end_of_run_is_reported(session: Session, target: FakeTarget, stat
 async def test_unsorted_kernels_are_not_reported_as_filtered(session: Session) -> None:
     async with on_stage(session) as stage:
         table = stage.live.table
-        rows, table.kernels.all = table.kernels.all, ()
+        rows, table.kernels.all_rows = table.kernels.all_rows, ()
         table._take(ArrangedRows((), {}, frozenset()))
-        table.kernels.all = rows
+        table.kernels.all_rows = rows
         assert "reading the trace" in "".join(text for line in table.draw(100, 10) for text, _ in line)
         table._arrange()
         await stage.settle()
@@ -145,7 +145,7 @@ async def test_loading_trace_is_not_reported_as_empty(trace: TraceWriter, monkey
         monkeypatch.setattr(app.live, "redraw", lambda _: drawn.append(text()))
         app.feed.poll()
         app.live.refresh_frame()
-        assert app.live.table.waits
+        assert app.live.table.is_waiting
         assert "reading the trace" in text()
         monkeypatch.undo()
         await pilot.pause()
@@ -215,7 +215,7 @@ async def test_ending_hint_disappears_at_end(session: Session, target: FakeTarge
 
 
 async def test_ending_hint_stays_while_valid(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT", 0.01)
+    monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT_SECONDS", 0.01)
     async with on_stage(session) as stage:
         await stage.press("ctrl+c")
         await stage.until(lambda: "Ctrl-C again" not in stage.text, "it is still said")
@@ -224,7 +224,7 @@ async def test_ending_hint_stays_while_valid(session: Session, monkeypatch: pyte
 async def test_a_second_interrupt_after_a_while_only_interrupts_again(
     session: Session, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT", 0.0)
+    monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT_SECONDS", 0.0)
     async with on_stage(session) as stage:
         await stage.press("ctrl+c", "ctrl+c")
         assert target.signals == ["interrupt", "interrupt"]
@@ -295,7 +295,7 @@ async def test_resizing_divides_anew_and_says_when_there_is_too_little(session: 
         assert "zero_fill" in stage.text
 
 
-@pytest.mark.parametrize(("width", "height"), [SMALLEST, (80, 24), (120, 40), (239, 50), (240, 50), (300, 100)])
+@pytest.mark.parametrize(("width", "height"), [MIN_SIZE, (80, 24), (120, 40), (239, 50), (240, 50), (300, 100)])
 def test_table_and_page_both_have_room(width: int, height: int) -> None:
     division = arrangement(width, height)
     assert division is not None
@@ -307,8 +307,8 @@ def test_table_and_page_both_have_room(width: int, height: int) -> None:
 
 
 def test_less_than_the_smallest_is_too_small() -> None:
-    assert arrangement(SMALLEST[0] - 1, SMALLEST[1]) is None
-    assert arrangement(SMALLEST[0], SMALLEST[1] - 1) is None
+    assert arrangement(MIN_SIZE[0] - 1, MIN_SIZE[1]) is None
+    assert arrangement(MIN_SIZE[0], MIN_SIZE[1] - 1) is None
 
 
 async def test_keys_act_while_a_file_is_read(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,7 +329,7 @@ async def test_keys_act_while_a_file_is_read(session: Session, monkeypatch: pyte
         await stage.pilot.press("v")
         await stage.until(entered.is_set, "no page was asked for")
         await stage.pilot.press("j", "j")
-        assert stage.live.table.selected == 2
+        assert stage.live.table.selected_index == 2
         assert stage.live.view.name == "kernels"
         gate.set()
         await stage.settle()
@@ -379,14 +379,14 @@ async def test_a_frame_is_left_out_while_the_terminal_lags_and_keys_are_not(
     session: Session, trace: TraceWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with on_stage(session) as stage:
-        monkeypatch.setattr(type(stage.app), "backed_up", property(lambda _: True))
+        monkeypatch.setattr(type(stage.app), "is_backed_up", property(lambda _: True))
         trace.kernel("late", "skipped")
         await stage.refresh()
         assert "late" not in stage.text
-        assert stage.live.frames.skipped >= 1
+        assert stage.live.frames.skipped_frames >= 1
         await stage.press("j")
-        assert stage.live.table.selected == 1
-        monkeypatch.setattr(type(stage.app), "backed_up", property(lambda _: False))
+        assert stage.live.table.selected_index == 1
+        monkeypatch.setattr(type(stage.app), "is_backed_up", property(lambda _: False))
         await stage.refresh()
         assert "late" in stage.text
 
@@ -394,10 +394,10 @@ async def test_a_frame_is_left_out_while_the_terminal_lags_and_keys_are_not(
 async def test_low_bandwidth_halves_the_frames(session: Session) -> None:
     async with on_stage(session, appearance=Appearance(low_bandwidth=True)) as stage:
         ticks: list[int] = []
-        stage.live.frames.refresh = lambda: ticks.append(stage.live.frames.beats)  # type: ignore[method-assign]
-        stage.live.frames.beats = 0
+        stage.live.frames.refresh = lambda: ticks.append(stage.live.frames.ticks)  # type: ignore[method-assign]
+        stage.live.frames.ticks = 0
         for _ in range(6):
-            stage.live.frames.beat()
+            stage.live.frames.tick()
         assert ticks == [2, 4, 6]
         stage.live.show_bars()
         assert "· low bandwidth ·" in stage.text
@@ -435,7 +435,7 @@ async def test_an_explored_trace_ends_as_its_record_says(trace: TraceWriter) -> 
 async def test_the_mouse_selects_rows_and_pages(session: Session) -> None:
     async with on_stage(session) as stage:
         await stage.pilot.click("#table", offset=(10, 3))
-        assert stage.live.table.selected == 2
+        assert stage.live.table.selected_index == 2
         await stage.pilot.click("#tabs", offset=(18, 0))
         await stage.settle()
         assert stage.live.current == "source"
@@ -487,7 +487,7 @@ async def test_keys_do_not_act_behind_the_notice_that_the_terminal_is_too_small(
         await stage.press("j", "enter", "0", "v")
         await stage.resize(80, 24)
         assert stage.app.screen is stage.live
-        assert (stage.live.table.selected, stage.live.current) == (0, "kernel")
+        assert (stage.live.table.selected_index, stage.live.current) == (0, "kernel")
 
 
 async def test_each_kernel_keeps_its_place_on_the_page_below_the_table(session: Session) -> None:
@@ -505,7 +505,7 @@ async def test_kernel_that_rests_is_shown_when_another_screen_comes_in_front(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A timer behind the screen in front would make Textual send all of that again."""
-    monkeypatch.setattr("tui_probe.ui.live.live_pages.REST", 3600.0)
+    monkeypatch.setattr("tui_probe.ui.live.live_pages.REST_SECONDS", 3600.0)
     async with on_stage(session) as stage:
         live, before = stage.live, stage.live.pages.kernel_page.kernel
         await stage.press("down")

@@ -41,19 +41,19 @@ def test_rows_that_are_read_later_are_those_that_are_read_at_once(many: Path) ->
     trace = open_trace(many)
     rows = KernelSnapshots()
     rows.update(trace, range(KERNELS))
-    first = rows.all()
+    first = rows.all_rows()
     assert [row.index for row in first] == list(range(KERNELS))
     assert all(row.read for row in first[:FOLDERS_PER_UPDATE])
     assert {row.status for row in first if row.read and row.index > 2 * FOLDERS_PER_UPDATE} == {"skipped"}
     unread = next(row for row in first if not row.read)
     assert (unread.name, unread.status, unread.registers_pruned) == (f"kernel_{unread.index}", "probed", None)
-    while rows.read(trace, (), ONE):
+    while rows.read_folders(trace, (), ONE):
         pass
     assert rows.complete
     at_once = KernelSnapshots()
     for number in range(KERNELS):
         at_once.update(trace, [number])
-    assert rows.all() == at_once.all()
+    assert rows.all_rows() == at_once.all_rows()
 
 
 def test_the_share_of_a_kernel_that_rests_falls_while_another_runs(tmp_path: Path) -> None:
@@ -65,12 +65,12 @@ def test_the_share_of_a_kernel_that_rests_falls_while_another_runs(tmp_path: Pat
     follower, rows = TraceFollower(writer.directory), KernelSnapshots()
     follower.poll()
     rows.update(follower.trace, follower.changed_kernels)
-    assert [row.time_share for row in rows.all()] == [0.5, 0.5]
+    assert [row.time_share for row in rows.all_rows()] == [0.5, 0.5]
     writer.time(1, writer.launch(1), 30_000, probed=False)
     follower.poll()
     assert set(follower.changed_kernels) == {1}
     rows.update(follower.trace, follower.changed_kernels)
-    assert [row.time_share for row in rows.all()] == pytest.approx([0.2, 0.8], abs=1e-3)
+    assert [row.time_share for row in rows.all_rows()] == pytest.approx([0.2, 0.8], abs=1e-3)
 
 
 def test_wanted_folders_are_read_first(many: Path) -> None:
@@ -78,9 +78,9 @@ def test_wanted_folders_are_read_first(many: Path) -> None:
     rows = KernelSnapshots()
     rows.update(trace, range(KERNELS))
     wanted = (FAR - 1, FAR - 2)
-    assert rows.read(trace, wanted, ONE)
-    assert rows.read(trace, wanted, ONE)
-    assert [row.index for row in rows.all()[FOLDERS_PER_UPDATE + 20 :] if row.read and row.status == "probed"] == [
+    assert rows.read_folders(trace, wanted, ONE)
+    assert rows.read_folders(trace, wanted, ONE)
+    assert [row.index for row in rows.all_rows()[FOLDERS_PER_UPDATE + 20 :] if row.read and row.status == "probed"] == [
         *sorted(wanted)
     ]
 
@@ -89,15 +89,15 @@ def test_a_row_that_was_read_stays_so_when_its_kernel_is_launched_again(many: Pa
     trace = open_trace(many)
     rows = KernelSnapshots()
     rows.update(trace, range(KERNELS))
-    assert rows.read(trace, (FAR - 1,), ONE)
+    assert rows.read_folders(trace, (FAR - 1,), ONE)
     rows.update(trace, range(KERNELS))
-    assert rows.all()[FAR - 1].read
+    assert rows.all_rows()[FAR - 1].read
 
 
 def test_the_thread_reads_all_folders(many: Path) -> None:
     seen = []
     feed = Feed(Session(traces=(many,)))
-    feed.loaded = lambda: seen.append(feed.latest)
+    feed.on_loaded = lambda: seen.append(feed.latest)
     feed.start()
     end = time.monotonic() + HANG
     while not feed.latest.processes or not all(row.read for row in feed.latest.processes[0].kernels):
@@ -114,7 +114,7 @@ async def test_the_table_stands_before_folders_are_read_and_says_so(many: Path) 
         assert "kernel_3 " in stage.text
         assert "10→23" in stage.text
         table = stage.live.table
-        known = sum(row.read for row in table.kernels.all)
+        known = sum(row.read for row in table.kernels.all_rows)
         assert f"{known} of {KERNELS} kernels read" in stage.text
         await stage.press("G", "k")
         assert f"kernel_{FAR - 1} " in stage.text
@@ -143,7 +143,9 @@ async def test_sorting_by_registers_is_right_when_all_are_read(many: Path) -> No
         stage.live.refresh_frame()
         await stage.settle()
         added = [
-            (row.registers_probed or 0) - (row.registers_pruned or 0) for row in table.shown if row.status == "probed"
+            (row.registers_probed or 0) - (row.registers_pruned or 0)
+            for row in table.shown_rows
+            if row.status == "probed"
         ]
         assert added == sorted(added, reverse=True)
         assert len(set(added)) > 1
@@ -155,14 +157,14 @@ async def test_keys_that_come_before_the_table_are_pressed_on_it(many: Path) -> 
     async with app.run_test(size=(120, 40)) as pilot:
         assert "reading the trace" in app.live.table._empty_text
         await pilot.press("j", "j", "j", "0", "v")
-        assert (app.live.current, app.live.in_table, app.live.table.selected) == ("kernel", True, None)
+        assert (app.live.current, app.live.in_table, app.live.table.selected_index) == ("kernel", True, None)
         app.feed.poll()
         app.live.refresh_frame()
         while app.live.current != "events" or not app.live.in_table:
             await pilot.pause(0.001)
-        assert app.live.table.selected == 3
+        assert app.live.table.selected_index == 3
         await pilot.press("k")
-        assert app.live.table.selected == 2
+        assert app.live.table.selected_index == 2
 
 
 async def test_a_filter_that_is_typed_before_there_is_a_table(many: Path) -> None:
@@ -172,7 +174,7 @@ async def test_a_filter_that_is_typed_before_there_is_a_table(many: Path) -> Non
         await pilot.press("ampersand", *"kernel_12", "enter", "down", "enter")
         app.feed.poll()
         app.live.refresh_frame()
-        while app.screen is app.live or len(app.live.table.shown) != 10:
+        while app.screen is app.live or len(app.live.table.shown_rows) != 10:
             await pilot.pause(0.001)
         assert app.live.table.filter_text == "kernel_12"
 

@@ -81,7 +81,7 @@ def test_the_sampler_keeps_a_history_and_stops() -> None:
     sampler.stop()
     sampler._thread.join(HANG)
     view = sampler.latest
-    assert view.absent == ""
+    assert view.missing_reason == ""
     assert len(view.samples) == 2
     assert len(view.loads[0]) >= 3
     assert set(view.loads[0]) == {87}
@@ -95,10 +95,10 @@ def test_a_gpu_that_is_lost_says_so() -> None:
 
     sampler = GpuSampler(lambda: (Lost(), ""), interval=0.001)
     sampler.start()
-    while sampler.latest.absent == "not sampled yet":
+    while sampler.latest.missing_reason == "not sampled yet":
         threading.Event().wait(0.001)
     sampler.stop()
-    assert "GPU is lost" in sampler.latest.absent
+    assert "GPU is lost" in sampler.latest.missing_reason
 
 
 H200 = Device(0, 132, 1_980_000, "9.0", "NVIDIA H200")
@@ -107,7 +107,7 @@ H200 = Device(0, 132, 1_980_000, "9.0", "NVIDIA H200")
 def page(view: GpuView, *, running: bool = True, simulated: bool = False, ascii_only: bool = False) -> str:
     gpu = GpuPage(TestDesk(), "gpu", ascii_only=ascii_only)
     gpu.resize(80, 30)
-    gpu.show_gpus(view, [H200], running=running, simulated=simulated)
+    gpu.show_gpus(view, [H200], is_running=running, is_simulated=simulated)
     return "\n".join(shown(gpu))
 
 
@@ -126,12 +126,12 @@ def test_charts_can_be_drawn_in_ascii() -> None:
 
 def test_without_a_gpu_the_page_says_why() -> None:
     why = "NVIDIA management library: Driver Not Loaded. Is an NVIDIA driver installed? Run tui-probe doctor"
-    text = page(GpuView(absent=why))
+    text = page(GpuView(missing_reason=why))
     assert " ".join(line.strip() for line in text.split("\n")).endswith(f"no GPU {why}")
 
 
 def test_ended_run_shows_its_own_device() -> None:
-    for view in (GpuView(absent="no NVIDIA driver here"), GpuView(sample_all(FakeNvml())[:1], ((50,),), "")):
+    for view in (GpuView(missing_reason="no NVIDIA driver here"), GpuView(sample_all(FakeNvml())[:1], ((50,),), "")):
         text = page(view, running=False)
         assert "device 0 of the run  NVIDIA H200\n 132 SMs, compute capability 9.0, up to 1980 MHz" in text
         assert "temperature and power are shown only while the program" in text

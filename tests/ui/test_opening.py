@@ -29,5 +29,5 @@ def test_eta_is_hidden_when_progress_stalls(monkeypatch: pytest.MonkeyPatch) -> 
         return NoView("done")
 
     opening = Opening(PageSpec("sass", "SASS", read))
-    opening.run()
+    opening.open_view()
     assert list(seen.values()) == ["25%, 6 s left", "25%, 6 s left", "50%, 12 s left", "50%, 12 s left", "50%"]

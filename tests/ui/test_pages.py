@@ -34,7 +34,7 @@ async def test_every_page(ascii_only: bool, folder: Path, monkeypatch: pytest.Mo
         await stage.press("q", "enter")
         kernel = stage.app.screen
         assert isinstance(kernel, KernelScreen)
-        for tab in [tab for tab in kernel.tabs if not tab.empty]:
+        for tab in [tab for tab in kernel.tabs if not tab.is_empty]:
             await kernel.run_action(f"page('{tab.id}')")
             await stage.settle()
             await golden_sizes(f"pages/{tab.id}", stage)

@@ -29,10 +29,10 @@ MOVES = st.lists(st.tuples(st.sampled_from(["step", "page", "to"]), st.integers(
 def test_the_cursor_is_in_the_window_and_the_window_in_the_text(
     count: int, room: int, has_cursor: bool, moves: list[tuple[str, int]]
 ) -> None:
-    place = ScrollPosition(pointed=has_cursor)
+    place = ScrollPosition(has_cursor=has_cursor)
     for name, number in moves:
         if name == "to":
-            place.to(max(0, min(number, count - 1)), count, room)
+            place.go_to(max(0, min(number, count - 1)), count, room)
         else:
             getattr(place, name)(number, count, room)
         assert 0 <= place.top <= max(0, count - room)
@@ -41,7 +41,7 @@ def test_the_cursor_is_in_the_window_and_the_window_in_the_text(
 
 
 def test_the_window_stands_still_until_the_cursor_leaves_it() -> None:
-    place = ScrollPosition(pointed=True)
+    place = ScrollPosition(has_cursor=True)
     tops = []
     for _ in range(35):
         place.step(1, 100, 20)
@@ -54,7 +54,7 @@ def test_the_window_stands_still_until_the_cursor_leaves_it() -> None:
 
 
 def test_windows_keep_the_row_of_the_cursor_and_end_at_the_ends() -> None:
-    place = ScrollPosition(cursor=5, pointed=True)
+    place = ScrollPosition(cursor=5, has_cursor=True)
     place.page(1, 100, 20)
     assert (place.top, place.cursor) == (19, 24)
     for _ in range(6):
@@ -67,8 +67,8 @@ def test_windows_keep_the_row_of_the_cursor_and_end_at_the_ends() -> None:
 
 @given(start=st.integers(0, 100), line=st.integers(0, 199))
 def test_every_line_is_reached_by_lines_and_seen_on_the_way(start: int, line: int) -> None:
-    place = ScrollPosition(top=start, cursor=start, pointed=True)
-    place.fit(200, 30)
+    place = ScrollPosition(top=start, cursor=start, has_cursor=True)
+    place.clamp(200, 30)
     while place.cursor != line:
         place.step(1 if line > place.cursor else -1, 200, 30)
     assert place.top <= line < place.top + 30
@@ -76,8 +76,8 @@ def test_every_line_is_reached_by_lines_and_seen_on_the_way(start: int, line: in
 
 @given(top=st.integers(0, 72), row=st.integers(0, 19), room=st.integers(1, 40))
 def test_the_cursor_keeps_its_line_in_a_window_of_another_size(top: int, row: int, room: int) -> None:
-    place = ScrollPosition(top, top + row, pointed=True)
-    place.fit(73, 20)
+    place = ScrollPosition(top, top + row, has_cursor=True)
+    place.clamp(73, 20)
     line = place.cursor
     for size in (room, 20):
         place.follow(73, size)
@@ -192,7 +192,7 @@ def test_search_and_steps_put_the_cursor_there(view: DocumentView) -> None:
 
 
 def test_the_cursor_keeps_its_line_of_ptx_in_the_other_text_and_after_a_filter(view: DocumentView) -> None:
-    assert view.land(Spot.of_line(STRIDED))
+    assert view.go_to_spot(Spot.of_line(STRIDED))
     view.command("level")
     assert said(view).endswith("line 24 of 35")
     assert at_cursor(view).startswith("▌  24 ")
@@ -219,7 +219,7 @@ def test_the_cursor_keeps_its_line_while_the_terminal_shrinks_and_grows(view: Do
 def test_folding_keeps_the_line(view: DocumentView) -> None:
     assert view.source is not None
     diff = hosted("diff", view.source)
-    assert diff.land(Spot.of_line(STRIDED))
+    assert diff.go_to_spot(Spot.of_line(STRIDED))
     line = at_cursor(diff)
     diff.command("fold")
     assert at_cursor(diff) == line

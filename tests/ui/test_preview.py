@@ -20,7 +20,7 @@ from tui_probe.pages.kernel_detail import (
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui import Appearance
 from tui_probe.ui.layout import PREVIEW_ROWS, arrangement
-from tui_probe.ui.live.preview import doubled
+from tui_probe.ui.live.preview import has_doubled
 from tui_probe.ui.session import Session
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ async def test_preview_is_redrawn_as_results_double_and_at_end(writer: TraceWrit
      ((3, 8, True), (3, 4, True), True), ((3, 0, False), (2, 0, True), True), ((3, 0, False), (3, 0, False), False)],
 )  # fmt: skip
 def test_when_it_is_drawn_again(now: tuple[int, int, bool], before: tuple[int, int, bool], again: bool) -> None:
-    assert doubled(now, before) is again
+    assert has_doubled(now, before) is again
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ async def test_table_shrinks_to_its_kernels_when_the_run_ends(writer: TraceWrite
         before = stage.live.pages.kernel_page.height
         target.status = 0
         await stage.refresh()
-        shown_kernels = len(stage.live.table.shown)
+        shown_kernels = len(stage.live.table.shown_rows)
         assert stage.live.table.height == 1 + shown_kernels
         assert stage.live.pages.kernel_page.height == before + 7 - 1 - shown_kernels
 

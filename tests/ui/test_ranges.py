@@ -68,10 +68,10 @@ async def test_the_tab_comes_with_the_first_range(tmp_path: Path) -> None:
     writer.kernel(0, "f")
     writer.launch(0)
     async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
-        assert next(tab for tab in stage.live.page_tabs if tab.id == "ranges").empty
+        assert next(tab for tab in stage.live.page_tabs if tab.id == "ranges").is_empty
         writer.lines(LINE.format(1, 0, 77, EPOCH_NS, EPOCH_NS + MS, "0", "-", "step"))
         await stage.refresh()
-        assert not next(tab for tab in stage.live.page_tabs if tab.id == "ranges").empty
+        assert not next(tab for tab in stage.live.page_tabs if tab.id == "ranges").is_empty
 
 
 async def test_help_says_how_to_read_it(writer: TraceWriter) -> None:

@@ -53,7 +53,7 @@ async def one_round(stage: Stage, target: FakeTarget, trace: TraceWriter, page: 
 async def test_thousands_of_frames_leave_nothing_behind(
     session: Session, target: FakeTarget, trace: TraceWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for cached in ("_strip", "_finished"):  # they remember 2 048 lines, more than these frames have
+    for cached in ("_strip", "_finish_line"):  # they remember 2 048 lines, more than these frames have
         monkeypatch.setattr(lines, cached, getattr(lines, cached).__wrapped__)
     async with on_stage(session, (120, 40)) as stage:
         memory, objects, threads = [], [], []

@@ -98,7 +98,7 @@ async def test_unknown_line_is_reported_and_cursor_stays(session: Session) -> No
 
 
 def open_lines(stage: Stage) -> list[str]:
-    view = screen_of(stage).opener.kept["ptx"]
+    view = screen_of(stage).opener.views["ptx"]
     assert isinstance(view, DocumentView)
     return view.document.texts["pruned"]  # type: ignore[attr-defined, no-any-return]
 
@@ -309,7 +309,7 @@ async def test_an_access_is_kept_from_the_code_and_back(session: Session) -> Non
 
 
 def screen_of_run(stage: Stage) -> tuple[object, ...]:
-    spot = screen_of(stage).opener.kept["dmat"].spot()
+    spot = screen_of(stage).opener.views["dmat"].spot()
     return spot.block, spot.warp, spot.sm, spot.time, spot.address
 
 

@@ -14,7 +14,7 @@ from tests.ui.synthetic import example
 from tests.ui.terminal import ROOT
 from tui_probe import ui
 from tui_probe.cli.arguments import trace_folder_of
-from tui_probe.cli.open import which_of_several
+from tui_probe.cli.open import newest_trace_notice
 from tui_probe.errors import LaunchError
 from tui_probe.trace.locate import Address
 from tui_probe.ui.session import Session
@@ -46,7 +46,7 @@ def test_first_frame_needs_neither_numpy_nor_readers() -> None:
 
 def test_without_a_terminal_it_refuses_at_once_and_names_the_other_way() -> None:
     with pytest.raises(LaunchError, match=r"is not a terminal; without a terminal use: tui-probe run --no-ui"):
-        ui.run(Session(traces=(Path("trace"),)), instead="tui-probe run --no-ui")
+        ui.run(Session(traces=(Path("trace"),)), alternative="tui-probe run --no-ui")
 
 
 def test_in_a_process_without_a_terminal_nothing_hangs_and_nothing_is_drawn() -> None:
@@ -83,9 +83,9 @@ async def test_notice_names_opened_trace_of_folder(tmp_path: Path) -> None:
     for name in ("first", "second"):
         example(tmp_path / name)
     newest = trace_folder_of(Address(tmp_path))
-    notice = which_of_several(tmp_path, newest)
+    notice = newest_trace_notice(tmp_path, newest)
     assert notice.startswith(f"{newest.name} is the newest of 2 traces in {tmp_path};")
-    assert which_of_several(newest, newest) == which_of_several(newest / "event.log", newest) == ""
+    assert newest_trace_notice(newest, newest) == newest_trace_notice(newest / "event.log", newest) == ""
     session = Session(traces=(newest,), notice=notice)
     async with on_stage(session, (300, 40)) as stage:
         await stage.refresh()

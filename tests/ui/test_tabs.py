@@ -7,14 +7,14 @@ import pytest
 from tui_probe.draw.spans import plain
 from tui_probe.pages.views import keys_of_pages, kind_of
 from tui_probe.probekit.page_kinds import DIGIT_PAGES, LETTERS, key_text, page_keys
-from tui_probe.ui.live.live_pages import DIGITS, RUN
+from tui_probe.ui.live.live_pages import KERNEL_TABS, RUN_TABS
 from tui_probe.ui.screens.further_pages import LetterItem, LetterList, digit_tabs, kernel_tab
 from tui_probe.ui.widgets.pane import Tab, TabBar, keys_of
 
 TABS = (
     Tab("summary", "Summary", "Sum", "1"),
     Tab("launches", "Launches", "Launch", "8"),
-    Tab("timeline", "Timeline", "Time", "7", empty=True),
+    Tab("timeline", "Timeline", "Time", "7", is_empty=True),
     Tab("dmat", "DMAT", "DMAT", "d"),
 )
 
@@ -59,7 +59,10 @@ def test_digits_of_all_kernel_pages_have_titles_on_80_columns() -> None:
 
 
 def test_a_page_has_the_same_key_on_every_screen() -> None:
-    below, of_kernel = keys_of((*DIGITS, *RUN)), {name: key_text(key) for name, key in keys_of_pages().items()}
+    below, of_kernel = (
+        keys_of((*KERNEL_TABS, *RUN_TABS)),
+        {name: key_text(key) for name, key in keys_of_pages().items()},
+    )
     assert below.pop("kernel") == of_kernel["summary"] == "1"
     assert {name: below[name] for name in below if name in of_kernel} == {
         name: of_kernel[name] for name in below if name in of_kernel
@@ -68,7 +71,7 @@ def test_a_page_has_the_same_key_on_every_screen() -> None:
 
 
 def test_every_page_has_a_key_of_its_own() -> None:
-    keys = {**keys_of_pages(), **{tab.id: tab.key for tab in (*DIGITS, *RUN)}}
+    keys = {**keys_of_pages(), **{tab.id: tab.key for tab in (*KERNEL_TABS, *RUN_TABS)}}
     assert all(keys.values())
     del keys["kernel"]  # the summary, below the table
     assert len(set(keys.values())) == len(keys)
@@ -89,7 +92,7 @@ def test_pages_of_files_have_letters_of_their_titles() -> None:
 def test_list_of_pages_is_as_wide_as_its_longest_label_and_its_longest_note() -> None:
     pages, note = LetterList("Pages"), "a note of some words, the longest one"
     pages.take([LetterItem("w", "Warp progress", "short"), LetterItem("l", "Lines", note)])
-    pages.fit(100, 24)
+    pages.fit_terminal(100, 24)
     width = pages.styles.width
     assert width is not None
     assert any(note in plain(line) for line in pages.draw(int(width.value), 24))

@@ -14,7 +14,7 @@ from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.spans import Line, clip, clip_line, pad, plain, spread, to_ascii, width
 from tui_probe.draw.table import Column
 from tui_probe.ui.live.kernel_columns import GAP, ScreenColumn, arranged_positions, fit_columns
-from tui_probe.ui.widgets.lines import changed_columns, merged
+from tui_probe.ui.widgets.lines import changed_columns, merge_segments
 
 ELEMENTWISE = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >"
@@ -269,7 +269,7 @@ def test_a_wide_character_is_sent_whole() -> None:
 
 def test_blanks_take_adjacent_colours() -> None:
     red, blue, marked = Style(color="red"), Style(color="blue"), Style(color="red", bgcolor="blue")
-    segments = merged([(" ", blue), ("a", red), ("  ", blue), ("b", red), (" ", marked)])
+    segments = merge_segments([(" ", blue), ("a", red), ("  ", blue), ("b", red), (" ", marked)])
     assert [(segment.text, segment.style) for segment in segments] == [(" a  b", red), (" ", marked)]
 
 

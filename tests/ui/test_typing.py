@@ -44,7 +44,7 @@ async def test_a_search_is_typed_and_not_acted_on(session: Session) -> None:
         await at_once(stage, "/soft", "enter", "j")
         assert isinstance(stage.app.screen, LiveScreen)
         assert stage.live.table.searched == "soft"
-        assert stage.live.table.selected == 5
+        assert stage.live.table.selected_index == 5
 
 
 async def test_keys_go_to_the_screen_that_the_key_before_opened(session: Session) -> None:
@@ -212,17 +212,17 @@ async def test_reading_a_page_of_the_live_screen_can_be_stopped(session: Session
             assert "stopped reading the page; to open a page, press its key" in stage.text
         assert "stopped" in stage.text
         await stage.press("8")
-        assert stage.live.pages.shown.name == "launches"
+        assert stage.live.pages.current_view.name == "launches"
 
 
 async def test_filter_acts_while_it_is_typed_and_escape_restores_the_one_before(session: Session) -> None:
     async with on_stage(session) as stage:
         table = stage.live.table
         await stage.press("ampersand", *"tri")
-        assert [row.index for row in table.shown] == [2], "before Enter"
+        assert [row.index for row in table.shown_rows] == [2], "before Enter"
         await stage.press("backspace", "backspace", "backspace")
-        assert len(table.shown) == len(table.kernels.all)
+        assert len(table.shown_rows) == len(table.kernels.all_rows)
         await stage.press(*"row", "enter", "ampersand", "ctrl+u", *"zero")
-        assert [row.index for row in table.shown] == [0]
+        assert [row.index for row in table.shown_rows] == [0]
         await stage.press("escape")
         assert table.filter_text == "row"

@@ -133,7 +133,7 @@ async def test_a_process_with_a_long_log_keeps_none_waiting(
     trace: TraceWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that was never read is begun with only while there is time; what continues is read each time."""
-    monkeypatch.setattr("tui_probe.ui.live.feed.MAX_INTERVAL", 0)
+    monkeypatch.setattr("tui_probe.ui.live.feed.MAX_POLL_SECONDS", 0)
     others = [example(tmp_path / f"Nov21_101011_{number}").directory for number in (1, 2)]
     async with on_stage(Session(traces=(trace.directory, *others))) as stage:
         for read in ([True, False, False], [True, True, False]):

@@ -58,7 +58,7 @@ def pointed_at(stage: Stage) -> int | None:
 )
 def test_hotspot_jump_prefers_marked_line_to_unflagged_finding(is_flagged: bool, marked: str, jumps: bool) -> None:
     """A page with a marked line is left for a finding that costs something only."""
-    view = SimpleNamespace(name="source", commands=dict, land_on_marked=lambda: marked)
+    view = SimpleNamespace(name="source", commands=dict, go_to_marked_line=lambda: marked)
     hotspot = Hotspot(worst=PageSpot("timeline", Spot(), "blocks: all take 100 cycles", is_flagged))
     said, opened = list[str](), list[str]()
     screen = SimpleNamespace(view=view, notice=said.append, jump_to=lambda page, _: opened.append(page))

@@ -167,7 +167,7 @@ def container_entries(image: bytes, region: slice | None = None) -> Iterator[lis
     so all of them can be decompressed.
     """
     start, stop, _ = (region or slice(None)).indices(len(image))
-    max_bytes = UNPACKED_IMAGES.most + _MAX_COMPRESSION_RATIO * (stop - start)
+    max_bytes = UNPACKED_IMAGES.maximum + _MAX_COMPRESSION_RATIO * (stop - start)
     declared_bytes = 0
     for entries_start, entries_end in _entry_ranges(image, start, stop):
         entries = []

@@ -55,9 +55,9 @@ def trace_dir() -> Path:
     return Path(folder) if folder else user_settings().trace_dir or Path("trace")
 
 
-def default_launches(*, every: bool) -> str:
-    """Return the default of ``--launches``: ``every`` one where each is timed or sized."""
-    return ALL if every else user_settings().launches or AUTO
+def default_launches(*, each_timed: bool) -> str:
+    """Return the default of ``--launches``: ``each_timed`` one where each is timed or sized."""
+    return ALL if each_timed else user_settings().launches or AUTO
 
 
 def setting_problems() -> list[str]:
@@ -88,7 +88,7 @@ def size(text: str) -> int:
 def limit(text: str) -> int:
     """A size, which may be 0, or ``none``, which is ``NO_LIMIT``."""
     try:
-        return _unlimited(text, lambda: 0 if text.strip() == "0" else size(text))
+        return _limit_or_none(text, lambda: 0 if text.strip() == "0" else size(text))
     except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f"{error}, 0, or none for no limit") from error
 
@@ -97,7 +97,7 @@ def count(text: str) -> int:
     """``2000``, ``0``, or ``none``, which is ``NO_LIMIT``."""
     if not re.fullmatch(r"\d{1,15}|none", text.strip().lower()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a count; write a number, e.g. 2000, or none for no limit")
-    return _unlimited(text, lambda: int(text))
+    return _limit_or_none(text, lambda: int(text))
 
 
 def positive(text: str) -> int:
@@ -105,15 +105,15 @@ def positive(text: str) -> int:
     return whole_number(text, 1)
 
 
-def whole_number(text: str, least: int) -> int:
-    """A number of at most nine digits, and at least ``least``."""
+def whole_number(text: str, minimum: int) -> int:
+    """A number of at most nine digits, and at least ``minimum``."""
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
-    if number < least:
-        raise argparse.ArgumentTypeError(f"{text}: pass a whole number, at least {least}")
+    if number < minimum:
+        raise argparse.ArgumentTypeError(f"{text}: pass a whole number, at least {minimum}")
     return number
 
 
-def _unlimited(text: str, otherwise: Callable[[], int]) -> int:
+def _limit_or_none(text: str, otherwise: Callable[[], int]) -> int:
     return NO_LIMIT if text.strip().lower() == "none" else otherwise()
 
 
@@ -157,10 +157,10 @@ def launches(text: str) -> str:
 
 def kept_launch(text: str) -> str:
     """``KERNEL@N``: a part of a kernel's name, and the number of a launch, without which it is 0."""
-    kernel, at, number = text.rpartition("@") if "@" in text else (text, "@", "0")
+    kernel, separator, number = text.rpartition("@") if "@" in text else (text, "@", "0")
     if not kernel or "\n" in kernel or not re.fullmatch(r"[0-9]{1,18}", number):
         raise argparse.ArgumentTypeError(f"{text!r} does not name a launch; write KERNEL@N, e.g. matmul@3")
-    return f"{kernel}{at}{number}"
+    return f"{kernel}{separator}{number}"
 
 
 def sample(text: str) -> str:
@@ -190,8 +190,8 @@ class JoinNames(argparse.Action):
     def __call__(
         self, _parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, _option: object = None
     ) -> None:
-        before = getattr(namespace, self.dest)
-        setattr(namespace, self.dest, f"{before}:{values}" if before else values)
+        previous_names = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, f"{previous_names}:{values}" if previous_names else values)
 
 
 def run_name(text: str) -> str:
@@ -207,7 +207,7 @@ def address_of(word: str) -> Address:
     """Return the address of a word: a path, the name of a run, or a result file. Raises UsageError, TraceError."""
     address = resolve_name(parse_address(word))
     trace = None if address.path is None or not address.is_whole else trace_of_result(address.path)
-    return address if trace is None or address.path is None else _of_result(trace, address.path.name)
+    return address if trace is None or address.path is None else _address_of_result(trace, address.path.name)
 
 
 def resolve_name(address: Address) -> Address:
@@ -224,12 +224,12 @@ def traces_of_name(word: str) -> tuple[Path, ...]:
     folders = [trace_dir()]
     if traces := run_of_name(word, folders):
         return traces
-    if similar := did_you_mean(word, dict.fromkeys(name for name, _, _ in named_traces(folders))):
-        raise TraceError(f"{word} is neither a path nor the name of a run{similar}")
+    if suggestion := did_you_mean(word, dict.fromkeys(name for name, _, _ in named_traces(folders))):
+        raise TraceError(f"{word} is neither a path nor the name of a run{suggestion}")
     return ()
 
 
-def _of_result(directory: Path, name: str) -> Address:
+def _address_of_result(directory: Path, name: str) -> Address:
     """The launch that left the file of this name."""
     from tui_probe.trace.follow import open_trace
 
@@ -264,9 +264,9 @@ def open_address(address: Address) -> Trace:
     """The trace. Raises TraceError."""
     from tui_probe.trace.follow import open_trace
 
-    place = trace_folder_of(address)
+    directory = trace_folder_of(address)
     with Progress() as reading:
-        return open_trace(place, reading)
+        return open_trace(directory, reading)
 
 
 def open_addressed_kernels(address: Address) -> Trace:
@@ -277,8 +277,8 @@ def open_addressed_kernels(address: Address) -> Trace:
     if address.kernel is not None:
         from tui_probe.probekit.probe_results import kernels_named
 
-        meant = kernels_named(trace, address.kernel)
+        kernels = kernels_named(trace, address.kernel)
         trace.kernels.clear()
-        for kernel in meant:
+        for kernel in kernels:
             trace.kernels.add(kernel)
     return trace

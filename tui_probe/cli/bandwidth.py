@@ -13,7 +13,7 @@ from tui_probe.probekit.page_kinds import FORMATS
 
 from .arguments import size
 from .import_command import text_width
-from .output import ExitStatus, inform, put, speaks_utf8
+from .output import ExitStatus, inform, speaks_utf8, write_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from tui_probe.bandwidth.rates import Bandwidth, Rate
     from tui_probe.probekit.page_kinds import Format
 
-PARTS: Final = ("memory", "l2", "shared", "host", "disk")
-LEAST_WIDTH: Final = 60
-USUAL_STAGES: Final = 8
+MEMORIES: Final = ("memory", "l2", "shared", "host", "disk")
+MIN_WIDTH: Final = 60
+DEFAULT_STAGES: Final = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of what is measured and how it is written."""
     parser.add_argument(
         "--only",
-        type=parts,
-        default=PARTS,
+        type=memories,
+        default=MEMORIES,
         metavar="A,B",
-        help=f"measure only these parts: {', '.join(PARTS)}; default: all",
+        help=f"measure only these parts: {', '.join(MEMORIES)}; default: all",
     )
     parser.add_argument(
         "--auto",
@@ -63,13 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(refuse=parser.error)
 
 
-def parts(text: str) -> tuple[str, ...]:
+def memories(text: str) -> tuple[str, ...]:
     """``memory,l2``."""
-    chosen = tuple(part.strip() for part in text.split(","))
-    unknown = [part for part in chosen if part not in PARTS]
+    names = tuple(part.strip() for part in text.split(","))
+    unknown = [part for part in names if part not in MEMORIES]
     if unknown:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(PARTS)}")
-    return chosen
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(MEMORIES)}")
+    return names
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,26 +82,26 @@ def run(arguments: argparse.Namespace) -> int:
     on_gpu = any(part != "disk" for part in arguments.only)
     gpu = Gpu(real_driver(arguments.driver)) if on_gpu else None
     rates: list[Rate] = []
-    swept: list[Rate] = []
+    sweep_rates: list[Rate] = []
     if gpu is not None:
-        for rate, of_sweep in gpu_rates(gpu, arguments):
-            (swept if of_sweep else rates).append(rate)
+        for rate, is_of_sweep in gpu_rates(gpu, arguments):
+            (sweep_rates if is_of_sweep else rates).append(rate)
     if "disk" in arguments.only:
         from tui_probe.bandwidth.measure import measure_disk
 
         rates += measure_disk(arguments.disk, arguments.disk_bytes, arguments.repeats)
-    measured = Bandwidth(None if gpu is None else gpu.properties, rates, swept)
-    plain = arguments.format == "table" and not speaks_utf8(sys.stdout)
-    cells = max(LEAST_WIDTH, text_width())
-    put(lines(measured, arguments.format, cells, explained=arguments.explain), ascii_only=plain)
+    bandwidth = Bandwidth(None if gpu is None else gpu.properties, rates, sweep_rates)
+    ascii_only = arguments.format == "table" and not speaks_utf8(sys.stdout)
+    cells = max(MIN_WIDTH, text_width())
+    write_stdout(lines(bandwidth, arguments.format, cells, explained=arguments.explain), ascii_only=ascii_only)
     return ExitStatus.OK
 
 
-def real_driver(chosen: Path | None) -> Path:
+def real_driver(path: Path | None) -> Path:
     """The driver. The simulated one has no bandwidth to measure."""
     from tui_probe.launcher.driver import find_driver
 
-    driver = find_driver(chosen, simulated=False, environment=os.environ)
+    driver = find_driver(path, simulated=False, environment=os.environ)
     if driver.simulated:
         raise NoDriverError(
             f"{driver.path}: the simulated GPU does not model bandwidth; measure on a machine with a GPU"
@@ -113,9 +113,9 @@ def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, b
     """Yield every rate of the GPU, and whether it is one of the sweep."""
     from tui_probe.bandwidth.measure import GpuBench, buffer_bytes, sweep_points
 
-    room = buffer_bytes(gpu)
-    with gpu.device_memory(room) as buffer:
-        bench = GpuBench(gpu, arguments.repeats, buffer, room)
+    size = buffer_bytes(gpu)
+    with gpu.device_memory(size) as buffer:
+        bench = GpuBench(gpu, arguments.repeats, buffer, size)
         if "memory" in arguments.only:
             inform("measuring device memory")
             yield from ((rate, False) for rate in bench.measure_memory())
@@ -123,25 +123,25 @@ def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, b
             yield bench.measure_cache(), False
         if "shared" in arguments.only:
             blocks = arguments.blocks or 2 * gpu.properties.sms
-            pairs = sweep_points(gpu) if arguments.auto else [(blocks, USUAL_STAGES)]
+            pairs = sweep_points(gpu) if arguments.auto else [(blocks, DEFAULT_STAGES)]
             inform(f"measuring transfers from device to shared memory: {len(pairs)} configurations")
-            measured = [bench.measure_to_shared(*pair) for pair in pairs]
-            yield max(measured, key=lambda rate: rate.bytes_per_second), False
-            yield from ((rate, True) for rate in measured if arguments.auto)
+            rates = [bench.measure_to_shared(*pair) for pair in pairs]
+            yield max(rates, key=lambda rate: rate.bytes_per_second), False
+            yield from ((rate, True) for rate in rates if arguments.auto)
         if "host" in arguments.only:
             inform("measuring transfers between host and device")
             yield from ((rate, False) for rate in bench.measure_host())
 
 
-def lines(measured: Bandwidth, form: Format, cells: int, *, explained: bool = False) -> Iterator[str]:
+def lines(bandwidth: Bandwidth, form: Format, cells: int, *, explained: bool = False) -> Iterator[str]:
     """All values in one of the forms; the data forms hold the sweep's too."""
     from tui_probe.draw.spans import plain
     from tui_probe.pages.bandwidth_page import SweepPage, bandwidth_page
     from tui_probe.pages.table_page import page_lines
     from tui_probe.verdicts.bandwidth import sweep_from_rates
 
-    yield from page_lines(bandwidth_page(measured, everything=form != "table"), form, width=cells, explained=explained)
-    sweep = sweep_from_rates(measured.swept)
+    yield from page_lines(bandwidth_page(bandwidth, everything=form != "table"), form, width=cells, explained=explained)
+    sweep = sweep_from_rates(bandwidth.swept)
     if form == "table" and sweep is not None:
         yield ""
-        yield from (plain(line).rstrip() for line in SweepPage(sweep, measured.card, explained=explained).lines(cells))
+        yield from (plain(line).rstrip() for line in SweepPage(sweep, bandwidth.card, explained=explained).lines(cells))

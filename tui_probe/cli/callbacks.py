@@ -58,16 +58,16 @@ class NamedCallback(NamedTuple):
         return f"{self.probe}: callback {self.file} was not run{reason}; to run it, pass {option}"
 
 
-def callback_of(asked: Path | bool | None, probes: Sequence[str]) -> Path | None:
-    """Return the file to run: the one given, or if ``asked`` is True the one that a probe file names; else None.
+def callback_of(option: Path | bool | None, probes: Sequence[str]) -> Path | None:
+    """Return the file to run: the one given, or if ``option`` is True the one that a probe file names; else None.
 
     Raises UsageError where there is no such file, or it may not be run.
     """
-    if isinstance(asked, Path):
-        if not asked.is_file():
-            raise UsageError(f"--callback {asked}: no such file")
-        return asked.absolute()
-    if not asked:
+    if isinstance(option, Path):
+        if not option.is_file():
+            raise UsageError(f"--callback {option}: no such file")
+        return option.absolute()
+    if not option:
         return None
     callback = named_callback(probes)
     if callback is None:
@@ -107,9 +107,9 @@ def run_callback(callback: Path, traces: Sequence[Path]) -> None:
     for trace in traces:
         failures, results = [], _results_of(trace)
         for result in results:
-            failed = _run_file(callback, result)
-            if failed is not None:
-                failures.append(f"{result.name}: {failed}")
+            failure = _run_file(callback, result)
+            if failure is not None:
+                failures.append(f"{result.name}: {failure}")
         if failures:
             report_message(
                 trace,
@@ -125,7 +125,7 @@ def _run_file(callback: Path, result: Path) -> str | None:
     """Run the callback on a result. Return why it failed, the last line of its stderr; None if it did not."""
     sys.stdout.flush()
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, str(callback), str(result)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
             timeout=CALLBACK_SECONDS, check=False,
         )  # fmt: skip
@@ -133,9 +133,9 @@ def _run_file(callback: Path, result: Path) -> str | None:
         return f"did not finish within {CALLBACK_SECONDS:.0f} s"
     except OSError as error:
         return error.strerror or str(error)
-    if done.returncode == 0:
+    if process.returncode == 0:
         return None
-    return next(_last_output(done.stderr), f"exit status {done.returncode}")
+    return next(_last_output(process.stderr), f"exit status {process.returncode}")
 
 
 def _last_output(text: bytes) -> Iterator[str]:

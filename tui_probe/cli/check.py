@@ -22,7 +22,7 @@ from tui_probe.probe_files.loading import find_probe, load_probe
 from tui_probe.probe_model.storage import fold_sums
 from tui_probe.toolchain import tool_architectures
 
-from .output import ExitStatus, Progress, put, speaks_utf8, warn
+from .output import ExitStatus, Progress, speaks_utf8, warn, write_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,10 +95,10 @@ def run(arguments: argparse.Namespace) -> int:
     except ProbeError as error:
         if arguments.format != "json":
             raise
-        put(error_json(str(error)))
+        write_stdout(error_json(str(error)))
         return ExitStatus.FAILED
     arrow = "→" if speaks_utf8(sys.stdout) else "->"
-    put(check_json(check) if arguments.format == "json" else check_text(check, arrow))
+    write_stdout(check_json(check) if arguments.format == "json" else check_text(check, arrow))
     return ExitStatus.OK if check.is_ok else ExitStatus.FAILED
 
 
@@ -108,14 +108,16 @@ def refuse_usage(arguments: argparse.Namespace) -> None:
         arguments.probe, arguments.ptx = None, Path(arguments.probe)
     if arguments.probe is not None:
         refuse_probe(arguments)
-    given = [option for option in ("kernel", "arch", "out") if getattr(arguments, option) is not None]
+    file_options = [option for option in ("kernel", "arch", "out") if getattr(arguments, option) is not None]
     if arguments.waits:
-        given.append("waits")
-    if arguments.ptx is None and given:
-        arguments.refuse(f"--{given[0]} needs a file with kernels to probe: PTX, cubin, fatbin, executable or object")
+        file_options.append("waits")
+    if arguments.ptx is None and file_options:
+        arguments.refuse(
+            f"--{file_options[0]} needs a file with kernels to probe: PTX, cubin, fatbin, executable or object"
+        )
     if arguments.ptx is not None and not arguments.ptx.is_file():
-        what = "not a regular file; pass a PTX, cubin, fatbin, executable or object"
-        arguments.refuse(f"{arguments.ptx}: {what if arguments.ptx.exists() else 'no such file'}")
+        advice = "not a regular file; pass a PTX, cubin, fatbin, executable or object"
+        arguments.refuse(f"{arguments.ptx}: {advice if arguments.ptx.exists() else 'no such file'}")
 
 
 def is_no_probe(word: str) -> bool:
@@ -151,20 +153,20 @@ def check_probe(arguments: argparse.Namespace) -> CheckResult:
         return CheckResult(probe, tool)
     with Progress() as reading:
         file = read_kernel_file(arguments.ptx)
-        known = {arch for tool in assembler.tools() for arch in tool_architectures(tool)}
+        architectures = {arch for tool in assembler.tools() for arch in tool_architectures(tool)}
         number = int(re.sub(r"\D", "", arguments.arch)) if arguments.arch else None
         in_sass = probe is None or probe.needs_machine_code
-        kernels = select_kernels(file, arguments.kernel or (), number, known, reading, in_sass=in_sass)
-    with work_folder(arguments.out) as place:
-        checked = try_on_kernels(probe, kernels, arguments, place, assembler)
-        return CheckResult(probe, tool, file, checked, arguments.out)
+        kernels = select_kernels(file, arguments.kernel or (), number, architectures, reading, in_sass=in_sass)
+    with work_folder(arguments.out) as folder:
+        outcomes = try_on_kernels(probe, kernels, arguments, folder, assembler)
+        return CheckResult(probe, tool, file, outcomes, arguments.out)
 
 
 def try_on_kernels(
     probe: Probe | None,
     kernels: Sequence[FileKernel],
     arguments: argparse.Namespace,
-    place: Path,
+    folder: Path,
     assembler: Assembler,
 ) -> list[tuple[KernelCheck, ProcessLog]]:
     """The probe in each kernel, or its wait sites. Raises LaunchError where the folders cannot be written."""
@@ -172,26 +174,26 @@ def try_on_kernels(
     try:
         with Progress("checking") as checking:
             if probe is None:
-                return list_waits(kernels, arguments.arch, place, assembler, checking)
+                return list_waits(kernels, arguments.arch, folder, assembler, checking)
             return check_kernels(
                 probe,
                 kernels,
                 arguments.arch,
-                place,
+                folder,
                 assembler,
                 keep=keep,
                 waits=arguments.waits,
                 progress=checking,
             )
     except OSError as error:
-        raise LaunchError(f"--out {place}: {error.filename}: {error.strerror}") from error
+        raise LaunchError(f"--out {folder}: {error.filename}: {error.strerror}") from error
 
 
 @contextlib.contextmanager
-def work_folder(chosen: Path | None) -> Iterator[Path]:
+def work_folder(out: Path | None) -> Iterator[Path]:
     """Yield the folder in which kernels are prepared: that of ``--out``, or a temporary one."""
-    if chosen is not None:
-        yield chosen
+    if out is not None:
+        yield out
         return
     with tempfile.TemporaryDirectory(prefix="tui-probe-check-", ignore_cleanup_errors=True) as name:
         yield Path(name)

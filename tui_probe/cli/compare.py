@@ -16,16 +16,16 @@ from .output import (
     Progress,
     add_max_chars_option,
     check_drawing_size,
-    fitted,
-    fitted_document,
     height_option,
     inform,
+    limit_lines,
+    limited_json,
     max_chars,
-    put,
     speaks_utf8,
     terminal_size,
     warn,
     width_option,
+    write_stdout,
 )
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " is comparable. Exit status 5: no verdict. Possible reasons: simulated times, a time of only one launch,"
         " different kernels, a failed program, or no value that was measured in A and in B."
     )
-    parser.add_argument("before", metavar="A", help="baseline")
-    parser.add_argument("after", metavar="B", help="candidate")
+    parser.add_argument("baseline", metavar="A", help="baseline")
+    parser.add_argument("candidate", metavar="B", help="candidate")
     parser.add_argument(
         "--fail-if-worse",
         type=percent,
@@ -85,14 +85,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.view is not None and arguments.view not in drawings():
         warn(f"error: argument --view: {arguments.view!r} is not a drawing; use {', '.join(drawings())}")
         return ExitStatus.USAGE
-    sides = open_sides(arguments.before, arguments.after)
+    sides = open_sides(arguments.baseline, arguments.candidate)
     if arguments.view is not None and arguments.fail_if_worse is None:
-        put(drawing_lines(sides, arguments))
+        write_stdout(drawing_lines(sides, arguments))
         return ExitStatus.OK
     comparison = comparison_of(sides)
     if arguments.metrics is not None:
         comparison.keep_only(arguments.metrics.split(","))
-    put(drawing_lines(sides, arguments) if arguments.view is not None else comparison_lines(comparison, arguments))
+    write_stdout(
+        drawing_lines(sides, arguments) if arguments.view is not None else comparison_lines(comparison, arguments)
+    )
     if not comparison.pairs:
         warn("error: nothing to compare, because no kernel is in both traces")
         return ExitStatus.FAILED
@@ -116,19 +118,19 @@ def report_regressions(comparison: Comparison, limit: float) -> int:
     if len(unknown) == len(comparison.rows):
         warn("error: nothing to compare, because no metric was measured in both traces")
         return ExitStatus.FAILED
-    worse, findings = worse_changes(comparison.rows, limit), worse_findings(comparison.findings, limit)
+    changes, findings = worse_changes(comparison.rows, limit), worse_findings(comparison.findings, limit)
     for finding in findings:
         warn(f"{finding.outcome if finding.outcome == 'new' else 'worse'} finding: {finding.text}")
-    for change in worse:
+    for change in changes:
         warn(f"worse by more than {100 * limit:.4g}%: {change.text}")
-    if worse or findings:
+    if changes or findings:
         return ExitStatus.FAILED
     if unsure := unsure_changes(comparison.rows, limit):
         for change in unsure:
             warn(f"no verdict: {change.text} (a time of one launch has no known spread; measure 4 launches or more)")
         return ExitStatus.NO_VERDICT
-    if why := comparison.unjudged_reason:
-        warn(f"no verdict: {why}")
+    if reason := comparison.unjudged_reason:
+        warn(f"no verdict: {reason}")
         return ExitStatus.NO_VERDICT
     return ExitStatus.OK
 
@@ -144,16 +146,16 @@ def percent(word: str) -> float:
     return number / 100
 
 
-def open_sides(before: str, after: str) -> Sides:
+def open_sides(baseline: str, candidate: str) -> Sides:
     """Open both sides: two traces, or a kernel of each. Raises ChoiceError for a trace against a kernel."""
-    first, second = address_of(before), address_of(after)
-    former = open_address(first)
-    latter = former if second.path is None else open_address(second)
-    if first.is_whole and second.is_whole:
-        return former, latter
-    if first.is_whole or second.is_whole:
+    baseline_address, candidate_address = address_of(baseline), address_of(candidate)
+    baseline_trace = open_address(baseline_address)
+    candidate_trace = baseline_trace if candidate_address.path is None else open_address(candidate_address)
+    if baseline_address.is_whole and candidate_address.is_whole:
+        return baseline_trace, candidate_trace
+    if baseline_address.is_whole or candidate_address.is_whole:
         raise ChoiceError("a trace and a kernel cannot be compared; name a kernel in A and in B: TRACE:KERNEL")
-    return open_source(former, first), open_source(latter, second)
+    return open_source(baseline_trace, baseline_address), open_source(candidate_trace, candidate_address)
 
 
 def comparison_of(sides: Sides) -> Comparison:
@@ -218,14 +220,14 @@ def comparison_lines(comparison: Comparison, arguments: argparse.Namespace) -> I
         record = comparison.record()
         if max_chars(arguments) is not None:
             document = {"schema": SCHEMA, "version": SCHEMA_VERSION, "page": "compare", **record}
-            return iter([fitted_document(document, arguments, keep=("findings",))])
+            return iter([limited_json(document, arguments, keep=("findings",))])
         rows = record.pop("figures")
         return as_json({"page": "compare", **record}, "figures", rows)
     if arguments.format == "csv":
         _warn_if(comparison.warning)
-        return fitted(csv_of_view(comparison), arguments, csv=True)
+        return limit_lines(csv_of_view(comparison), arguments, csv=True)
     if arguments.format == "md":
-        return fitted(comparison.markdown(), arguments)
+        return limit_lines(comparison.markdown(), arguments)
     width = arguments.width or max(40, terminal_size().columns)
-    plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    return fitted(text_lines(view_lines(comparison, width, None, ascii_only=plain)), arguments)
+    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+    return limit_lines(text_lines(view_lines(comparison, width, None, ascii_only=ascii_only)), arguments)

@@ -11,16 +11,16 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from .output import ExitStatus, put
+from .output import ExitStatus, write_stdout
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Mapping
 
-ASKED: Final = "_ARGCOMPLETE"
+COMPLETION_VARIABLE: Final = "_ARGCOMPLETE"
 """The environment variable that a shell sets for a question."""
 _SHELLS: Final = ("bash", "zsh", "fish")
-_NEWEST: Final = 20
+_MAX_TRACES: Final = 20
 """Traces that are offered: reading more of them would delay the shell."""
 
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the shell's code to stdout."""
     from argcomplete.shell_integration import shellcode
 
-    put(shellcode(["tui-probe"], shell=arguments.shell).strip())
+    write_stdout(shellcode(["tui-probe"], shell=arguments.shell).strip())
     return ExitStatus.OK
 
 
@@ -50,12 +50,14 @@ def words_so_far() -> list[str]:
         return line.split()[1:]
 
 
-def answer(parser: argparse.ArgumentParser, used: argparse.ArgumentParser | None, command: str | None) -> None:
-    """Answer the shell, and end the process. ``used`` is the parser of the ``command`` in the line."""
+def answer(
+    parser: argparse.ArgumentParser, command_parser: argparse.ArgumentParser | None, command: str | None
+) -> None:
+    """Answer the shell, and end the process. ``command_parser`` is the parser of the ``command`` in the line."""
     import argcomplete
 
-    for action in used._actions if used else ():
-        names = _evaluations if (command, action.dest) == ("eval", "name") else _NAMES.get(action.dest)
+    for action in command_parser._actions if command_parser else ():
+        names = _evaluations if (command, action.dest) == ("eval", "name") else _COMPLETIONS_BY_DEST.get(action.dest)
         if names is not None:
             action.completer = _completer(names)  # type: ignore[attr-defined]
     argcomplete.autocomplete(parser, always_complete_options=False)
@@ -65,8 +67,8 @@ def _completer(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
     def complete(prefix: str, **_: Any) -> list[str]:
         from argcomplete.completers import FilesCompleter
 
-        known = [name for name in names() if name.startswith(prefix)]
-        return known or list(FilesCompleter()(prefix))
+        matches = [name for name in names() if name.startswith(prefix)]
+        return matches or list(FilesCompleter()(prefix))
 
     return complete
 
@@ -103,18 +105,18 @@ def _traces() -> Iterable[str]:
     from .arguments import trace_dir
 
     directory = Path.cwd()
-    for known in recent_traces({trace_dir()}, _NEWEST):
-        path = known.directory
+    for trace in recent_traces({trace_dir()}, _MAX_TRACES):
+        path = trace.directory
         yield str(path.relative_to(directory) if path.is_absolute() and path.is_relative_to(directory) else path)
 
 
-_NAMES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
+_COMPLETIONS_BY_DEST: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
     "probe": _probes,
     "probe_folders": _probes,
     "page": _pages,
     "topic": _topics,
     "trace": _traces,
-    "before": _traces,
-    "after": _traces,
+    "baseline": _traces,
+    "candidate": _traces,
 }
 """Completers by name of the parser's destination."""

@@ -12,7 +12,7 @@ from tui_probe.draw.units import size as size_text
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage, find_page
 
 from .arguments import count, limit, trace_dir
-from .output import put
+from .output import write_stdout
 
 if TYPE_CHECKING:
     import argparse
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.launcher.control import Budget
 
 ACTIONS: Final = ("status", "on", "off", "probe", "budget")
-ALL: Final = "all"
+ALL_PROBES: Final = "all"
 """Word for all probes, in place of the name of one."""
 READERS: Final[dict[str, Callable[[str], int]]] = {
     "trace-bytes": limit,
@@ -30,7 +30,7 @@ READERS: Final[dict[str, Callable[[str], int]]] = {
     "write-rate": limit,
 }
 """Functions that read the value of a budget, by its name on the command line."""
-REFUSED: Final = {"trace_bytes": "launch", "result_files": "launch", "log_bytes": "line"}
+REFUSED_NOUNS: Final = {"trace_bytes": "launch", "result_files": "launch", "log_bytes": "line"}
 """Nouns for refusals of a budget that is used up, by its name in the page."""
 
 
@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     if action in ("on", "off"):
         control.switch(action == "on")
     if action == "probe":
-        control.choose_probe(None if values == [ALL] else values[0])
-    put(status_text(control))
+        control.choose_probe(None if values == [ALL_PROBES] else values[0])
+    write_stdout(status_text(control))
     return 0
 
 
@@ -96,8 +96,8 @@ def status_text(control: ControlPage) -> str:
     """The switch and the budgets, a line each."""
     lines = [f"recording is {'on' if control.is_on else 'off'}  (run of process {control['launcher']})"]
     if len(control.probes) > 1:
-        chosen = f"only {control.only_probe}" if control.only_probe else "alternately"
-        lines.append(f"probes        {', '.join(control.probes)}: {chosen}")
+        selection = f"only {control.only_probe}" if control.only_probe else "alternately"
+        lines.append(f"probes        {', '.join(control.probes)}: {selection}")
     lines += [budget_line(name, control.budget(name)) for name in BUDGETS]
     lines.append(rate_line(control["write_rate"]))
     if control["over_share"]:
@@ -119,7 +119,7 @@ def rate_line(rate: int) -> str:
 
 def budget_line(name: str, budget: Budget) -> str:
     """Return ``trace-bytes   12.6 MB of 1G``, and how often there was no room."""
-    amount, limit = (str, str) if name == "result_files" else (size_text, budget_text)
-    most = "no limit" if budget.limit is None else f"of {limit(budget.limit)}"
-    refused = f", {counted(budget.refused, REFUSED[name])} refused" if budget.refused else ""
-    return f"{name.replace('_', '-'):12}  {amount(budget.used):>10} {most}{refused}"
+    format_amount, format_limit = (str, str) if name == "result_files" else (size_text, budget_text)
+    limit_text = "no limit" if budget.limit is None else f"of {format_limit(budget.limit)}"
+    refusals = f", {counted(budget.refused, REFUSED_NOUNS[name])} refused" if budget.refused else ""
+    return f"{name.replace('_', '-'):12}  {format_amount(budget.used):>10} {limit_text}{refusals}"

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         command=tuple(command),
         probes=probes_of(arguments),
         trace_root=root,
-        launches=default_launches(every=arguments.benchmark),
+        launches=default_launches(each_timed=arguments.benchmark),
         benchmark=arguments.benchmark,
         save_results=True,
         detail=wants_detail(arguments),

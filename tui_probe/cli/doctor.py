@@ -32,7 +32,7 @@ from .machine_checks import (
     simulator_items,
     tool_items,
 )
-from .output import MIN_COLUMNS, ExitStatus, Progress, inform, on_terminal, put, terminal_size
+from .output import MIN_COLUMNS, ExitStatus, Progress, inform, on_terminal, terminal_size, write_stdout
 
 if TYPE_CHECKING:
     import argparse
@@ -63,15 +63,15 @@ def cache_items() -> list[Item]:
         return [Item("cache", "warn", f"{folder} is not writable", WITHOUT_CACHE)]
     cache = Cache(folder)
     usage = cache.usage()
-    held = f"{usage_text(usage)} of at most {budget(cache.limit)}"
+    contents = f"{usage_text(usage)} of at most {budget(cache.limit)}"
     advice = "to empty the cache: tui-probe doctor --clear-cache" if usage.entries else ""
-    return [Item("cache", "ok", f"{held}, {folder}", advice)]
+    return [Item("cache", "ok", f"{contents}, {folder}", advice)]
 
 
 def can_write(folder: Path) -> bool:
     """Return whether the folder, or its nearest existing parent, is writable."""
-    nearest = next(place for place in (folder, *folder.parents) if place.exists())
-    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
+    ancestor = next(place for place in (folder, *folder.parents) if place.exists())
+    return ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK)
 
 
 def clear_cache() -> str:
@@ -80,10 +80,10 @@ def clear_cache() -> str:
     if folder is None:
         return f"nothing to remove: {cache_problem()}"
     try:
-        removed = Cache(folder).clear()
+        usage = Cache(folder).clear()
     except OSError as error:
         raise ProbeError(f"{error.filename} cannot be removed: {error.strerror}") from error
-    return f"removed {usage_text(removed)}, from {folder}"
+    return f"removed {usage_text(usage)}, from {folder}"
 
 
 def usage_text(usage: CacheUsage) -> str:
@@ -99,30 +99,30 @@ def machine_code_items() -> list[Item]:
 
 
 def _trials(folder: Path) -> Iterator[Item]:
-    newest: dict[tuple[str, str], Path] = {}
+    newest_paths: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime):
         if match := _OUTCOME_FILE.fullmatch(path.name):
-            newest[match["driver"], match["arch"]] = path
-    for (driver, arch), path in sorted(newest.items()):
-        where = f"on {arch}, driver {driver}"
-        limitation = _limitation(stored_outcome(path), where)
+            newest_paths[match["driver"], match["arch"]] = path
+    for (driver, arch), path in sorted(newest_paths.items()):
+        machine = f"on {arch}, driver {driver}"
+        limitation = _limitation(stored_outcome(path), machine)
         if limitation:
             yield Item(SASS_ITEM, "warn", limitation, f"to try again, remove {path}")
         else:
-            yield Item(SASS_ITEM, "ok", f"kernels without PTX can be probed {where}")
+            yield Item(SASS_ITEM, "ok", f"kernels without PTX can be probed {machine}")
 
 
-def _limitation(trial: TrialOutcome | None, where: str) -> str:
+def _limitation(trial: TrialOutcome | None, machine: str) -> str:
     """Return what cannot be probed after a trial, None for one that cannot be read; "" if it passed."""
     if trial is None:
-        return f"kernels without PTX are not probed {where}: the saved self-test result cannot be read"
+        return f"kernels without PTX are not probed {machine}: the saved self-test result cannot be read"
     if trial.outcome != "passed":
-        return f"kernels without PTX are not probed {where}: {trial.words or trial.outcome}"
+        return f"kernels without PTX are not probed {machine}: {trial.words or trial.outcome}"
     for case in _trial_cases(trial):
         if not case.result:
-            return f"unknown whether {case.ability} {where}: the self-test did not try this"
+            return f"unknown whether {case.ability} {machine}: the self-test did not try this"
         if case.result != "passed":
-            return f"{case.limitation} {where}: {case.result}"
+            return f"{case.limitation} {machine}: {case.result}"
     return ""
 
 
@@ -163,9 +163,11 @@ def _faulted_items() -> Iterator[Item]:
     path = graft_faults_file()
     names = [] if path is None else faulted_kernels(path)
     if names:
-        named = ", ".join(names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
+        listing = ", ".join(names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
         kernels = counted(len(names), "kernel")
-        finding = f"{kernels} will not be probed in SASS, because a GPU context failed while they had a probe: {named}"
+        finding = (
+            f"{kernels} will not be probed in SASS, because a GPU context failed while they had a probe: {listing}"
+        )
         yield Item(SASS_ITEM, "warn", finding, f"to probe a kernel again, remove its line from {path}")
 
 
@@ -178,10 +180,14 @@ def terminal_items() -> list[Item]:
 def _obstacle() -> str:
     """Return why there can be no screen."""
     names = ("stdin", "stdout", "stderr")
-    elsewhere = [name for descriptor, name in enumerate(names) if not os.isatty(descriptor)]
-    if elsewhere:
-        *others, last = elsewhere
-        return f"{', '.join(others)} and {last} are not terminals" if others else f"{last} is not a terminal"
+    redirected_streams = [name for descriptor, name in enumerate(names) if not os.isatty(descriptor)]
+    if redirected_streams:
+        *leading_streams, last_stream = redirected_streams
+        return (
+            f"{', '.join(leading_streams)} and {last_stream} are not terminals"
+            if leading_streams
+            else f"{last_stream} is not a terminal"
+        )
     return f"TERM={os.environ.get('TERM', '')!r} cannot move the cursor"
 
 
@@ -292,7 +298,7 @@ def run(arguments: argparse.Namespace) -> int:
     items = check_machine()
     works = can_profile(items)
     columns = max(MIN_COLUMNS, terminal_size().columns) if os.isatty(1) else UNLIMITED
-    put(as_json(items, works) if arguments.format == "json" else as_table(items, works, columns))
+    write_stdout(as_json(items, works) if arguments.format == "json" else as_table(items, works, columns))
     return ExitStatus.OK if works else ExitStatus.NO_DRIVER
 
 
@@ -340,9 +346,10 @@ def works_here(items: list[Item], works: bool) -> list[str]:
     """Return what can be done on this machine, a line each."""
     states = {item.name: item.state for item in items}
     if not works:
-        missing = "the hook" if states.get("hook") == "missing" else "a driver or the simulated GPU"
+        missing_part = "the hook" if states.get("hook") == "missing" else "a driver or the simulated GPU"
         return [
-            f"tui-probe cannot profile here: {missing} is missing. These commands work: open, report, compare, import."
+            f"tui-probe cannot profile here: {missing_part} is missing."
+            " These commands work: open, report, compare, import."
         ]
     if states.get("driver") != "ok":
         return ["tui-probe can profile here on the simulated GPU only: tui-probe demo, tui-probe run --sim."]

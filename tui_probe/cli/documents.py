@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UsageError
 
-from .output import ExitStatus, put, speaks_utf8, table_width, width_option
+from .output import ExitStatus, speaks_utf8, table_width, width_option, write_stdout
 
 if TYPE_CHECKING:
     import argparse
@@ -40,8 +40,10 @@ class Explain:
 
         from .arguments import address_of, open_address
 
-        plain = arguments.ascii or not speaks_utf8(sys.stdout)
-        put(walk_lines(open_address(address_of(arguments.trace)), table_width(arguments)), ascii_only=plain)
+        ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+        write_stdout(
+            walk_lines(open_address(address_of(arguments.trace)), table_width(arguments)), ascii_only=ascii_only
+        )
         return ExitStatus.OK
 
 
@@ -63,10 +65,10 @@ class Schema:
         from tui_probe.schemas import read_schema, schema_names
 
         if arguments.name is None:
-            widest = max(map(len, schema_names()))
-            put(f"{pad(name, widest)}  {read_schema(name)['title']}" for name in schema_names())
+            name_width = max(map(len, schema_names()))
+            write_stdout(f"{pad(name, name_width)}  {read_schema(name)['title']}" for name in schema_names())
         else:
-            put(dump_json(read_schema(arguments.name), indent=1))
+            write_stdout(dump_json(read_schema(arguments.name), indent=1))
         return ExitStatus.OK
 
 
@@ -86,7 +88,7 @@ class Skill:
         """Print the file, or write it and print its path. Raises UsageError where it cannot be written."""
         text = _SKILL.read_text(encoding="utf-8")
         if arguments.install is None:
-            put(text)
+            write_stdout(text)
             return ExitStatus.OK
         path = arguments.install / _SKILL_NAME / "SKILL.md"
         try:
@@ -94,7 +96,7 @@ class Skill:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}; pass a writable directory") from None
-        put(str(path))
+        write_stdout(str(path))
         return ExitStatus.OK
 
 
@@ -117,5 +119,5 @@ class NewProbe:
         from tui_probe.probe_files.new_probe import write_new_probe
 
         path = write_new_probe(Path(), arguments.name, "toml" if arguments.toml else "python", arguments.at)
-        put(str(path))
+        write_stdout(str(path))
         return ExitStatus.OK

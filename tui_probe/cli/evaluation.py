@@ -17,12 +17,12 @@ from .output import (
     drawing_size,
     height_option,
     number_from,
-    put,
-    put_coloured,
     speaks_utf8,
     table_width,
     warn,
     width_option,
+    write_coloured,
+    write_stdout,
 )
 from .screen import add_screen_options, show, wants_screen
 
@@ -60,8 +60,8 @@ def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
     if arguments.csv:
         from tui_probe.draw.csv_table import csv_lines
 
-        chosen = table or next(iter(answer.tables.values()))
-        return _write_data(csv_lines(drawing.cells()) if drawing is not None else chosen.csv())
+        main_table = table or next(iter(answer.tables.values()))
+        return _write_data(csv_lines(drawing.cells()) if drawing is not None else main_table.csv())
     if table is not None:
         return _write_text([((line, ""),) for line in table.lines(table_width(arguments))], arguments)
     return _write_text(_drawing_lines(drawing, arguments) if drawing else _document_lines(answer, arguments), arguments)
@@ -76,39 +76,39 @@ def _record(answer: Answer, drawing: Drawing | None, table: Table[Any] | None) -
 
 def _find_named(entries: Mapping[str, Named], name: str, noun: str, answer: Answer) -> Named:
     if name not in entries:
-        known = ", ".join(entries) or "none"
-        raise UsageError(f"{answer.name} has no {noun} {name!r}; it has: {known}")
+        choices = ", ".join(entries) or "none"
+        raise UsageError(f"{answer.name} has no {noun} {name!r}; it has: {choices}")
     return entries[name]
 
 
 def _write_data(lines: Iterable[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
-    put(lines)
+    write_stdout(lines)
     return ExitStatus.OK
 
 
-def _plain(arguments: argparse.Namespace) -> bool:
+def _wants_ascii(arguments: argparse.Namespace) -> bool:
     return bool(arguments.ascii or not speaks_utf8(sys.stdout))
 
 
 def _document_lines(answer: Answer, arguments: argparse.Namespace) -> list[Line]:
     from tui_probe.evals.answer import AnswerDocument
 
-    return list(AnswerDocument(answer, ascii_only=_plain(arguments)).lines(table_width(arguments)))
+    return list(AnswerDocument(answer, ascii_only=_wants_ascii(arguments)).lines(table_width(arguments)))
 
 
-def _drawing_lines(drawing: Drawing, arguments: argparse.Namespace, *, plain: bool | None = None) -> list[Line]:
+def _drawing_lines(drawing: Drawing, arguments: argparse.Namespace, *, ascii_only: bool | None = None) -> list[Line]:
     columns, height = drawing_size(arguments)
     check_drawing_size(columns, height)
     work = drawing.prepare(columns, height)
     if work is not None:
         work()
-    return drawing.draw(columns, height, ascii_only=_plain(arguments) if plain is None else plain)
+    return drawing.draw(columns, height, ascii_only=_wants_ascii(arguments) if ascii_only is None else ascii_only)
 
 
 def _write_text(lines: list[Line], arguments: argparse.Namespace) -> int:
-    put_coloured(lines, ascii_only=_plain(arguments))
+    write_coloured(lines, ascii_only=_wants_ascii(arguments))
     return ExitStatus.OK
 
 
@@ -117,13 +117,13 @@ def _write_pictures(answer: Answer, arguments: argparse.Namespace) -> int:
     from tui_probe.draw.picture import write_png, write_svg
 
     path: Path = arguments.png or arguments.svg
-    chosen: dict[str, Any] = dict(answer.drawings)
+    drawings: dict[str, Any] = dict(answer.drawings)
     if arguments.figure is not None:
-        chosen = {arguments.figure: answer.drawings[arguments.figure]}
-    for name, drawing in chosen.items():
-        file = path if len(chosen) == 1 else path.with_stem(f"{path.stem}-{name}")
+        drawings = {arguments.figure: answer.drawings[arguments.figure]}
+    for name, drawing in drawings.items():
+        file = path if len(drawings) == 1 else path.with_stem(f"{path.stem}-{name}")
         columns = drawing_size(arguments)[0]
-        lines = _drawing_lines(drawing, arguments, plain=bool(arguments.ascii))
+        lines = _drawing_lines(drawing, arguments, ascii_only=bool(arguments.ascii))
         try:
             if arguments.png:
                 write_png(file, drawing, lines, columns)
@@ -132,7 +132,7 @@ def _write_pictures(answer: Answer, arguments: argparse.Namespace) -> int:
         except OSError as error:
             warn(f"error: {file}: {error.strerror}; pass a writable file")
             return ExitStatus.FAILED
-        put(str(file))
+        write_stdout(str(file))
     return ExitStatus.OK
 
 
@@ -150,21 +150,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="explain the question, the answer and the programs; then exit",
     )
-    collected = parser.add_argument_group("collecting")
-    collected.add_argument("--run", action="store_true", help="collect missing traces first")
-    collected.add_argument("--out", type=Path, metavar="DIR", help="collect traces in DIR; default evals/NAME")
-    collected.add_argument("--only", action="append", metavar="RUN", help="collect only this run; may be repeated")
-    collected.add_argument(
+    collecting = parser.add_argument_group("collecting")
+    collecting.add_argument("--run", action="store_true", help="collect missing traces first")
+    collecting.add_argument("--out", type=Path, metavar="DIR", help="collect traces in DIR; default evals/NAME")
+    collecting.add_argument("--only", action="append", metavar="RUN", help="collect only this run; may be repeated")
+    collecting.add_argument(
         "--python",
         default=sys.executable,
         metavar="PATH",
         help="Python interpreter for the programs; default: this one",
     )
-    collected.add_argument(
+    collecting.add_argument(
         "--jobs", type=_jobs, default=1, metavar="N",
         help="collect N runs at the same time; the runs then slow each other down",
     )  # fmt: skip
-    collected.add_argument("--sim", action="store_true", help="use the simulated GPU, with small sizes")
+    collecting.add_argument("--sim", action="store_true", help="use the simulated GPU, with small sizes")
     form = parser.add_argument_group("output").add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument(
@@ -188,21 +188,21 @@ def run(arguments: argparse.Namespace) -> int:
     from tui_probe.evals.evaluation import evaluation_named
 
     if arguments.name is None:
-        return _write(_list(), arguments)
+        return _write(_evaluation_lines(), arguments)
     evaluation = evaluation_named(arguments.name)
     if arguments.explain:
-        return _write(_explained(evaluation, arguments), arguments)
-    operands, failed = list(arguments.trace), False
+        return _write(_explanation_lines(evaluation, arguments), arguments)
+    operands, has_failed = list(arguments.trace), False
     if arguments.run:
         from .evaluation_run import collect, files_from_arguments
 
         folder = arguments.out or Path("evals", evaluation.name)
-        failed = not collect(evaluation, folder, arguments)
+        has_failed = not collect(evaluation, folder, arguments)
         operands = [str(folder), *map(str, files_from_arguments(arguments))]
     elif arguments.out is not None or arguments.only:
         raise UsageError("--out and --only require --run")
     status = _answer(evaluation, operands, arguments)
-    return ExitStatus.FAILED if failed else status
+    return ExitStatus.FAILED if has_failed else status
 
 
 def _answer(evaluation: Evaluation, operands: list[str], arguments: argparse.Namespace) -> int:
@@ -211,13 +211,13 @@ def _answer(evaluation: Evaluation, operands: list[str], arguments: argparse.Nam
 
     with Progress() as reading:
         answer = evaluate(evaluation.name, operands, reading)
-    chosen = (arguments.json, arguments.csv, arguments.png, arguments.svg, arguments.figure, arguments.table)
-    if not any(chosen) and wants_screen(arguments):
+    output_options = (arguments.json, arguments.csv, arguments.png, arguments.svg, arguments.figure, arguments.table)
+    if not any(output_options) and wants_screen(arguments):
         return show(arguments, imported=answer_pages(answer))
     return write_answer(answer, arguments)
 
 
-def _list() -> Iterator[str]:
+def _evaluation_lines() -> Iterator[str]:
     """A line for each."""
     from tui_probe.evals.evaluation import evaluations
 
@@ -226,7 +226,7 @@ def _list() -> Iterator[str]:
     yield "Details: tui-probe eval NAME --explain. To collect the traces: tui-probe eval NAME --run."
 
 
-def _explained(evaluation: Evaluation, arguments: argparse.Namespace) -> Iterator[str]:
+def _explanation_lines(evaluation: Evaluation, arguments: argparse.Namespace) -> Iterator[str]:
     """The question, the probes, how to read the answer, and the commands that collect it."""
     from tui_probe.draw.spans import wrap
     from tui_probe.evals.evaluation import Setting
@@ -246,6 +246,6 @@ def _explained(evaluation: Evaluation, arguments: argparse.Namespace) -> Iterato
 
 
 def _write(lines: Iterator[str], arguments: Any) -> int:
-    plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    put(lines, ascii_only=plain)
+    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+    write_stdout(lines, ascii_only=ascii_only)
     return ExitStatus.OK

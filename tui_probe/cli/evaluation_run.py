@@ -38,11 +38,11 @@ def collect(evaluation: Evaluation, folder: Path, arguments: argparse.Namespace)
     """Collect what is not there yet; returns whether nothing went wrong. What needs something else is left out."""
     driver = find_driver(None, arguments.sim, os.environ)
     setting = Setting(simulated=driver.simulated, files=files_from_arguments(arguments))
-    wanted = selected_collections(evaluation.collect(setting), arguments.only)
+    selection = selected_collections(evaluation.collect(setting), arguments.only)
     folder.mkdir(parents=True, exist_ok=True)
-    work = _CollectionRuns(folder, setting, arguments, [collection.name for collection in wanted])
+    runs = _CollectionRuns(folder, setting, arguments, [collection.name for collection in selection])
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        return all(list(pool.map(work.collect_run, range(1, len(wanted) + 1), wanted)))
+        return all(list(pool.map(runs.collect_run, range(1, len(selection) + 1), selection)))
 
 
 class _CollectionRuns:
@@ -53,37 +53,37 @@ class _CollectionRuns:
         self._runs = read_collected(folder)
         self._lock = threading.Lock()
 
-    def collect_run(self, place: int, collection: Collection) -> bool:
+    def collect_run(self, number: int, collection: Collection) -> bool:
         """Collect one run; returns whether nothing went wrong."""
         command = command_of(collection, self._arguments)
-        which = f"{place} of {len(self._names)}, {collection.name}"
+        label = f"{number} of {len(self._names)}, {collection.name}"
         if is_finished(self._folder, self._runs.get(collection.name), command):
-            inform(f"{which}: already collected")
+            inform(f"{label}: already collected")
             return True
-        lacking = missing_requirement(collection, self._setting, self._arguments.python)
-        inform(f"{which}: {lacking or command}")
-        began = time.monotonic()
-        problem = lacking or run_one(collection, self._folder, self._arguments)
-        if lacking is None:
-            inform(f"{which}: {problem or 'collected'}, {elapsed(time.monotonic() - began)}")
+        skip_reason = missing_requirement(collection, self._setting, self._arguments.python)
+        inform(f"{label}: {skip_reason or command}")
+        start = time.monotonic()
+        problem = skip_reason or run_one(collection, self._folder, self._arguments)
+        if skip_reason is None:
+            inform(f"{label}: {problem or 'collected'}, {elapsed(time.monotonic() - start)}")
         path = None if problem else collection.output_name
         with self._lock:  # the file has all runs
             self._runs[collection.name] = CollectedRun(collection.name, command, problem, path)
-            write_collected(self._folder, dict(sorted(self._runs.items(), key=self._place)))
-        return problem is None or lacking is not None
+            write_collected(self._folder, dict(sorted(self._runs.items(), key=self._order)))
+        return problem is None or skip_reason is not None
 
-    def _place(self, run: tuple[str, CollectedRun]) -> int:
+    def _order(self, run: tuple[str, CollectedRun]) -> int:
         """Return the sort key of a run: its order in the evaluation; others first."""
         return self._names.index(run[0]) if run[0] in self._names else -1
 
 
-def selected_collections(collections: list[Collection], only: list[str] | None) -> list[Collection]:
+def selected_collections(collections: list[Collection], selected_names: list[str] | None) -> list[Collection]:
     """Return the selected collections. Raises UsageError for an unknown name."""
     names = [collection.name for collection in collections]
-    unknown = [name for name in only or () if name not in names]
+    unknown = [name for name in selected_names or () if name not in names]
     if unknown:
         raise UsageError(f"--only {unknown[0]}: not a run; use one of {', '.join(names)}")
-    return [collection for collection in collections if not only or collection.name in only]
+    return [collection for collection in collections if not selected_names or collection.name in selected_names]
 
 
 def files_from_arguments(arguments: argparse.Namespace) -> tuple[Path, ...]:
@@ -96,10 +96,10 @@ def files_from_arguments(arguments: argparse.Namespace) -> tuple[Path, ...]:
         directory / word if not Path(word).is_file() and word in own_files(directory) else Path(word)
         for word in arguments.trace
     )
-    wrong = next((path for path in paths if not path.is_file()), None)
-    if wrong is not None:
+    trace = next((path for path in paths if not path.is_file()), None)
+    if trace is not None:
         raise UsageError(
-            f"{wrong}: --run collects traces and accepts only files as arguments; omit the argument or --run"
+            f"{trace}: --run collects traces and accepts only files as arguments; omit the argument or --run"
         )
     return paths
 
@@ -150,8 +150,8 @@ def run_one(collection: Collection, folder: Path, arguments: argparse.Namespace)
     """Run it, and move its trace to where it belongs; returns what went wrong."""
     partial = folder / f"{PARTIAL}-{collection.name}"
     shutil.rmtree(partial, ignore_errors=True)
-    own = [*OWN_COMMAND, "run", "--tracedir", str(partial), "--no-ui", "--no-report"]
-    command = [*own, *(["--sim"] if arguments.sim else []), *collection.options, "--"]
+    prefix = [*OWN_COMMAND, "run", "--tracedir", str(partial), "--no-ui", "--no-report"]
+    command = [*prefix, *(["--sim"] if arguments.sim else []), *collection.options, "--"]
     log = folder / f"{collection.name}.log"
     with log.open("wb") as output:
         status = subprocess.run(
@@ -182,4 +182,6 @@ def collected_output(partial: Path, collection: Collection) -> Path | None:
 def most_probed(traces: list[Path]) -> Path:
     """Return the trace of the process that launched most probed kernels."""
     counts = {trace: exit_counts(trace) for trace in traces}
-    return max(traces, key=lambda trace: (own.probed_launches if (own := counts[trace]) else -1, trace.name))
+    return max(
+        traces, key=lambda trace: (trace_counts.probed_launches if (trace_counts := counts[trace]) else -1, trace.name)
+    )

@@ -9,7 +9,7 @@ from tui_probe.errors import ChoiceError
 from tui_probe.trace.locate import kernel_filter
 
 from .arguments import ADDRESS, address_of, trace_folder_of
-from .output import ExitStatus, inform, put, shell_word
+from .output import ExitStatus, inform, shell_word, write_stdout
 
 if TYPE_CHECKING:
     import argparse
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     for sentence in differences(launch):
         inform(sentence)
     folder = shell_word(arguments.directory)
-    put(
+    write_stdout(
         (
             f"launch {launch.number} of {launch.demangled} is in {folder}; run it:",
             f"  python3 {folder}/launch.py",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.errors import UsageError
 from tui_probe.integrations.baselines import find_baseline, have_same_assembler, save_baseline, tools_of
 from tui_probe.integrations.child_process import profiled_run
-from tui_probe.nvml import IDLE, open_nvml, sample_all
+from tui_probe.nvml import GPU_IDLE, open_nvml, sample_all
 from tui_probe.pages.gate_report import (
     clock_lines,
     clocks_json,
@@ -30,7 +30,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.gpu_time import typical_ns
 from tui_probe.verdicts.gate import MIN_BLOCKS, Clocks, judge_counts, judge_times
 
-from .output import ExitStatus, put
+from .output import ExitStatus, write_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,32 +44,32 @@ SAMPLE_INTERVAL: Final = 0.05
 
 
 class ClockWatch:
-    """Samples clocks during runs, apart for each program. ``absent`` is why there are no samples, or ""."""
+    """Samples clocks during runs, apart for each program. ``missing_reason`` is why there are no samples, or ""."""
 
     def __init__(self, opener: Callable[[], tuple[Any, str]] = open_nvml, interval: float = SAMPLE_INTERVAL) -> None:
-        self._nvml, self.absent = opener()
+        self._nvml, self.missing_reason = opener()
         self._interval = interval
         self._samples: dict[str, list[GpuSample]] = {}
 
     @contextmanager
-    def during(self, program: str) -> Iterator[None]:
+    def watch(self, program: str) -> Iterator[None]:
         """Sample in a thread until the end of the block, for a program."""
-        ended = threading.Event()
-        thread = threading.Thread(target=self._sample, args=(program, ended), name="tui-probe-clocks", daemon=True)
+        stop = threading.Event()
+        thread = threading.Thread(target=self._sample, args=(program, stop), name="tui-probe-clocks", daemon=True)
         thread.start()
         try:
             yield
         finally:
-            ended.set()
+            stop.set()
             thread.join()
 
-    def _sample(self, program: str, ended: threading.Event) -> None:
+    def _sample(self, program: str, stop: threading.Event) -> None:
         samples = self._samples.setdefault(program, [])
-        while self._nvml is not None and not ended.wait(self._interval):
+        while self._nvml is not None and not stop.wait(self._interval):
             try:
                 samples += [sample for sample in sample_all(self._nvml) if _is_busy(sample)]
             except self._nvml.NVMLError as error:
-                self.absent = f"NVIDIA management library: {error}"
+                self.missing_reason = f"NVIDIA management library: {error}"
                 return
 
     def clocks(self, program: str) -> Clocks | None:
@@ -84,7 +84,7 @@ class ClockWatch:
 
 
 def _is_busy(sample: GpuSample) -> bool:
-    return sample.clock_limits is not None and IDLE not in sample.clock_limits
+    return sample.clock_limits is not None and GPU_IDLE not in sample.clock_limits
 
 
 _COUNTING_OPTIONS: Final = ("-p", "counts", "--launches=all", "--wait")
@@ -127,8 +127,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", "--kernel", default="", metavar="A:B", help="only kernels with A or B in their names")
     parser.add_argument("--machine-code", choices=("auto", "all", "off"), default="auto", help="as in tui-probe run")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default %(default)s")
-    for form, what in (("markdown", "Markdown"), ("junit", "JUnit XML"), ("sarif", "SARIF")):
-        parser.add_argument(f"--{form}", type=Path, metavar="FILE", help=f"write {what} to this file, too")
+    for form, format_title in (("markdown", "Markdown"), ("junit", "JUnit XML"), ("sarif", "SARIF")):
+        parser.add_argument(f"--{form}", type=Path, metavar="FILE", help=f"write {format_title} to this file, too")
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="the program and its arguments, after --")
 
 
@@ -136,8 +136,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Record or judge. Raises UsageError without a baseline, TraceError where nothing was traced."""
     with tempfile.TemporaryDirectory(prefix="tui-probe-gate-") as folder:
         if arguments.record:
-            traces = [_counted(arguments, Path(folder)) for _ in range(_BASELINE_RUNS)]
-            put(str(save_baseline(arguments.directory, arguments.name, arguments.command, traces)))
+            traces = [_run_counting(arguments, Path(folder)) for _ in range(_BASELINE_RUNS)]
+            write_stdout(str(save_baseline(arguments.directory, arguments.name, arguments.command, traces)))
             return ExitStatus.OK
         baseline = find_baseline(arguments.directory, arguments.name)
         if baseline is None and not arguments.against:
@@ -150,13 +150,13 @@ def run(arguments: argparse.Namespace) -> int:
         head: dict[str, Any] = {}
         clocks: dict[str, Clocks | str] = {}
         if baseline is not None:
-            trace = _counted(arguments, Path(folder))
-            alike = have_same_assembler(baseline.tools, tools_of(trace))
-            judgements += judge_counts(baseline.runs, trace, arguments.metric, same_tools=alike)
+            trace = _run_counting(arguments, Path(folder))
+            same_tools = have_same_assembler(baseline.tools, tools_of(trace))
+            judgements += judge_counts(baseline.runs, trace, arguments.metric, same_tools=same_tools)
             head = {"baseline_commit": baseline.commit, "baseline_tools": baseline.tools, "tools": tools_of(trace)}
         if arguments.against:
-            judged, clocks = _judged_times(arguments, Path(folder))
-            judgements += judged
+            time_judgements, clocks = _compare_times(arguments, Path(folder))
+            judgements += time_judgements
     _report(arguments, judgements, head, clocks)
     if any(judged.verdict == "worse" for judged in judgements):
         return ExitStatus.FAILED
@@ -164,56 +164,60 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitStatus.OK if decided else ExitStatus.NO_VERDICT
 
 
-def _counted(arguments: argparse.Namespace, folder: Path) -> Trace:
+def _run_counting(arguments: argparse.Namespace, folder: Path) -> Trace:
     """Run the program with counting probes. Raises UsageError if it fails: its counts are then of something else."""
     kernels = [f"-k={arguments.kernel}"] if arguments.kernel else []
-    return _traced(arguments, arguments.command, folder, [*_COUNTING_OPTIONS, *kernels])
+    return _run_traced(arguments, arguments.command, folder, [*_COUNTING_OPTIONS, *kernels])
 
 
-def _traced(arguments: argparse.Namespace, command: list[str], folder: Path, options: Sequence[str]) -> Trace:
-    more = [*(["--sim"] if arguments.sim else []), f"--machine-code={arguments.machine_code}", f"--tracedir={folder}"]
-    ended = profiled_run([*options, *more], command, sys.stderr)
-    if ended.status:
-        if ended.messages:
-            sys.stderr.write(f"{ended.messages}\n")
-        raise UsageError(f"{shlex.join(command)} ended with status {ended.status}: nothing is judged")
-    return open_trace(ended.trace(command))
+def _run_traced(arguments: argparse.Namespace, command: list[str], folder: Path, options: Sequence[str]) -> Trace:
+    run_options = [
+        *(["--sim"] if arguments.sim else []),
+        f"--machine-code={arguments.machine_code}",
+        f"--tracedir={folder}",
+    ]
+    result = profiled_run([*options, *run_options], command, sys.stderr)
+    if result.status:
+        if result.messages:
+            sys.stderr.write(f"{result.messages}\n")
+        raise UsageError(f"{shlex.join(command)} ended with status {result.status}: nothing is judged")
+    return open_trace(result.trace(command))
 
 
-def _judged_times(arguments: argparse.Namespace, folder: Path) -> tuple[list[Judgement], dict[str, Clocks | str]]:
+def _compare_times(arguments: argparse.Namespace, folder: Path) -> tuple[list[Judgement], dict[str, Clocks | str]]:
     """Run both programs in blocks ABBA. Return verdicts on the times of their kernels, and the clocks of each."""
     if arguments.sim:
         raise UsageError("--against compares times, which a simulated GPU does not have; omit --sim")
     commands = {"baseline": shlex.split(arguments.against), "now": arguments.command}
     watch = ClockWatch()
 
-    def timed(program: str) -> dict[str, float]:
-        with watch.during(program):
-            trace = _traced(arguments, commands[program], folder, _TIMING_OPTIONS)
+    def measure(program: str) -> dict[str, float]:
+        with watch.watch(program):
+            trace = _run_traced(arguments, commands[program], folder, _TIMING_OPTIONS)
         return _kernel_times(trace, arguments.kernel)
 
     for command in commands.values():
-        _traced(arguments, command, folder, _TIMING_OPTIONS)  # the first run finds cold caches and clocks
+        _run_traced(arguments, command, folder, _TIMING_OPTIONS)  # the first run finds cold caches and clocks
     blocks: dict[str, list[tuple[float, float]]] = {}
     for _ in range(arguments.repeats):
         # ABBA: a drift of the clock during the block has the same effect on both programs.
-        before, now, now_again, before_again = map(timed, ("baseline", "now", "now", "baseline"))
-        for kernel in before.keys() & now.keys() & now_again.keys() & before_again.keys():
-            pair = (before[kernel] + before_again[kernel]) / 2, (now[kernel] + now_again[kernel]) / 2
+        baseline, candidate, candidate_again, baseline_again = map(measure, ("baseline", "now", "now", "baseline"))
+        for kernel in baseline.keys() & candidate.keys() & candidate_again.keys() & baseline_again.keys():
+            pair = (baseline[kernel] + baseline_again[kernel]) / 2, (candidate[kernel] + candidate_again[kernel]) / 2
             blocks.setdefault(kernel, []).append(pair)
-    no_clocks = watch.absent or "the clock was never sampled while the GPU was busy"
+    no_clocks = watch.missing_reason or "the clock was never sampled while the GPU was busy"
     clocks = {program: watch.clocks(program) or no_clocks for program in commands}
     return list(judge_times(blocks, arguments.within)), clocks
 
 
-def _kernel_times(trace: Trace, wanted: str) -> dict[str, float]:
+def _kernel_times(trace: Trace, kernel_filter: str) -> dict[str, float]:
     """Return seconds per launch by kernel, as is typical without a probe; of kernels that ``-k`` selects."""
-    parts = [part for part in wanted.split(":") if part]
+    parts = [part for part in kernel_filter.split(":") if part]
     times: dict[str, float] = {}
     for kernel in trace.kernels:
-        typical = typical_ns(kernel.samples, kernel.launches)
-        if typical and (not parts or any(part in kernel.name for part in parts)):
-            times[kernel.demangled] = typical / 1e9
+        nanoseconds = typical_ns(kernel.samples, kernel.launches)
+        if nanoseconds and (not parts or any(part in kernel.name for part in parts)):
+            times[kernel.demangled] = nanoseconds / 1e9
     return times
 
 
@@ -226,9 +230,9 @@ def _report(
     """Print the verdicts and write the files."""
     if arguments.format == "json":
         head |= {"clocks": {program: clocks_json(of_program) for program, of_program in clocks.items()}}
-        put(gate_json(judgements, arguments.name, head))
+        write_stdout(gate_json(judgements, arguments.name, head))
     else:
-        put([*gate_lines(judgements), *clock_lines(clocks, arguments.within)])
+        write_stdout([*gate_lines(judgements), *clock_lines(clocks, arguments.within)])
     texts = {form: make(judgements, arguments.name) for form, make in _REPORTS.items() if getattr(arguments, form)}
     if arguments.sarif:
         texts["sarif"] = gate_sarif(judgements)

@@ -13,7 +13,7 @@ from tui_probe.help import document, topics
 from tui_probe.probe_files.catalogue import known_probes
 from tui_probe.ui.help_text import help_page
 
-from .output import ExitStatus, complain, on_terminal, put
+from .output import ExitStatus, complain, on_terminal, write_stdout
 from .parser import COMMANDS
 from .probes import probe_page
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List the topics, or show one: through a pager on a terminal, else as Markdown."""
     if arguments.topic is None:
-        put(contents())
+        write_stdout(contents())
         return ExitStatus.OK
     if arguments.term and arguments.topic != GLOSSARY:
         arguments.refuse(f"only the {GLOSSARY} takes a term: tui-probe help {GLOSSARY} {' '.join(arguments.term)}")
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         page = _page(arguments.topic)
         page = document.glossary_entry(page, " ".join(arguments.term)) if arguments.term else page
     except HelpError as error:
-        complain(f"{error}{'' if arguments.term else _a_command(arguments.topic)}")
+        complain(f"{error}{'' if arguments.term else _command_hint(arguments.topic)}")
         if not arguments.term:
             sys.stderr.write(f"\n{contents()}")
         return ExitStatus.USAGE
@@ -62,25 +62,25 @@ def _page(name: str) -> str:
 
 def contents() -> str:
     """Return the list of topics."""
-    widest = max(len(topic.name) for topic in topics())
-    lines = [f"  {pad(topic.name, widest)}  {topic.summary}" for topic in topics()]
+    name_width = max(len(topic.name) for topic in topics())
+    lines = [f"  {pad(topic.name, name_width)}  {topic.summary}" for topic in topics()]
     return "\n".join(["Topics; to read one: tui-probe help TOPIC", *lines, ""])
 
 
-def _a_command(name: str) -> str:
+def _command_hint(name: str) -> str:
     """Return how to see the options of a command, if the name is that of one."""
     return f" ({name} is a command: tui-probe {name} --help)" if name in COMMANDS else ""
 
 
 def show(page: str) -> None:
     """Show a page: in a pager on a terminal, which leaves short pages on the screen; else as it is."""
-    plain = "utf" not in sys.stdout.encoding.lower()
+    ascii_only = "utf" not in sys.stdout.encoding.lower()
     if not on_terminal():
-        put(page, ascii_only=plain)
+        write_stdout(page, ascii_only=ascii_only)
         return
-    drawn = draw(page)
+    text = draw(page)
     os.environ.setdefault("LESS", "FRX")  # as git does: colours, and no pager for what fits
-    pydoc.pager(to_ascii(drawn) if plain else drawn)
+    pydoc.pager(to_ascii(text) if ascii_only else text)
 
 
 def draw(page: str) -> str:

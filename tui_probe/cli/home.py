@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .machine_checks import Item
 
-LISTED = 500
+MAX_LISTED = 500
 """Traces in the list at home, the newest: each costs a read of its log."""
 CRASHED = 1
 """Exit status of a screen that crashed: home does not follow it."""
@@ -51,16 +51,16 @@ def run(arguments: argparse.Namespace) -> int:
 
     arguments.next_request, arguments.from_home = None, True
     form = StartForm(probe=user_settings().probe or DEFAULT_PROBE)
-    recent = RecentTraces(dict.fromkeys([trace_dir(), Path("trace")]), LISTED)
+    recent = RecentTraces(dict.fromkeys([trace_dir(), Path("trace")]), MAX_LISTED)
     home = HomeSources(recent, verdict_reader(), findings, known_choices, form)
     with tidy_end():
         runs = BackgroundRuns()
-        status = rounds(arguments, home, runs)
+        status = show_screens(arguments, home, runs)
         runs.end(received=status - 128 if status > 128 else 0)
     return status
 
 
-def rounds(arguments: argparse.Namespace, home: HomeSources, runs: BackgroundRuns) -> int:
+def show_screens(arguments: argparse.Namespace, home: HomeSources, runs: BackgroundRuns) -> int:
     """Show home and what is chosen there in turn. Returns what the last screen returned."""
     from tui_probe.ui.session import OpenPath, OpenTrace, Session, StartProgram
 
@@ -68,7 +68,7 @@ def rounds(arguments: argparse.Namespace, home: HomeSources, runs: BackgroundRun
     while True:
         session = Session(home=home)
         status = show_session(session, appearance)
-        arguments.next_request = session.again
+        arguments.next_request = session.next_request
         if status or home.choice is None:
             return status
         if isinstance(home.choice, OpenTrace):
@@ -88,7 +88,7 @@ def open_path(arguments: argparse.Namespace, home: HomeSources, name: str) -> in
     """Open a path that was typed at home, as ``tui-probe open`` does. An error is shown at home."""
     parser = argparse.ArgumentParser()
     open_command.add_arguments(parser)
-    vars(arguments).update(vars(parser.parse_args([])) | vars(arguments) | {"trace": plain_path(name)})
+    vars(arguments).update(vars(parser.parse_args([])) | vars(arguments) | {"trace": unquoted_path(name)})
     try:
         return open_command.run(arguments)
     except ProbeError as error:
@@ -96,15 +96,15 @@ def open_path(arguments: argparse.Namespace, home: HomeSources, name: str) -> in
         return 0
 
 
-def plain_path(typed: str) -> str:
+def unquoted_path(text: str) -> str:
     """Return a typed path: as it is if it exists, else without the quotes and escapes of a shell."""
-    if Path(typed).exists():
-        return typed
+    if Path(text).exists():
+        return text
     try:
-        command = " ".join(shlex.split(typed))
+        path = " ".join(shlex.split(text))
     except ValueError:
-        command = typed
-    return os.path.expanduser(command)  # noqa: PTH111 - never raises
+        path = text
+    return os.path.expanduser(path)  # noqa: PTH111 - never raises
 
 
 def form_of_demo(form: StartForm) -> StartForm:
@@ -141,7 +141,7 @@ def options_of(form: StartForm) -> RunOptions:
         trace_root=trace_dir(),
         kernels=form.kernels or None,
         excluded=form.excluded or None,
-        launches=launches(form.launches) if form.launches else default_launches(every=form.benchmark),
+        launches=launches(form.launches) if form.launches else default_launches(each_timed=form.benchmark),
         benchmark=form.benchmark,
         detail=bool(user_settings().detail),
         simulated=has_no_driver() if form.simulated is None else form.simulated,

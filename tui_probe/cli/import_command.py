@@ -16,7 +16,7 @@ from tui_probe.probekit.page_kinds import FORMATS
 from tui_probe.trace.locate import parse_address
 
 from .arguments import open_addressed_kernels, positive, whole_number
-from .output import MIN_COLUMNS, ExitStatus, Progress, inform, put, speaks_utf8, terminal_size, width_option
+from .output import MIN_COLUMNS, ExitStatus, Progress, inform, speaks_utf8, terminal_size, width_option, write_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -52,10 +52,10 @@ def with_tool(words: Sequence[str]) -> list[str]:
 
     Raises UsageError if no file has a known format, ImportFileError where the file cannot be read.
     """
-    places = [place for place, word in enumerate(words) if word in TOOLS]
-    if places:
-        at = min(places, key=lambda place: place > 0 and words[place - 1].startswith("-"))
-        return [words[at], *words[:at], *words[at + 1 :]]
+    tool_indices = [place for place, word in enumerate(words) if word in TOOLS]
+    if tool_indices:
+        tool_index = min(tool_indices, key=lambda place: place > 0 and words[place - 1].startswith("-"))
+        return [words[tool_index], *words[:tool_index], *words[tool_index + 1 :]]
     file = next((Path(word) for word in words if Path(word).is_file()), None)
     if file is None:
         return [*words]
@@ -71,13 +71,13 @@ def with_tool(words: Sequence[str]) -> list[str]:
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a page's format, for both tools."""
-    shown = parser.add_argument_group("output format")
-    shown.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
-    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    shown.add_argument(
+    group = parser.add_argument_group("output format")
+    group.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
+    group.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    group.add_argument(
         "--width", type=width_option, metavar="N", help="width of tables; default: terminal width, or 120"
     )
-    shown.add_argument("--explain", action="store_true", help="explain how to read the page")
+    group.add_argument("--explain", action="store_true", help="explain how to read the page")
 
 
 def open_traces(words: Sequence[str]) -> list[Trace]:
@@ -105,23 +105,23 @@ def write_page(page: Any, arguments: argparse.Namespace) -> int:
         whole_commands=not sys.stdout.isatty(),
     )
     with Progress("writing") as writing:
-        return write_lines(writing.before(with_progress(lines, len(page.rows), writing)), arguments)
+        return write_lines(writing.erase_before(with_progress(lines, len(page.rows), writing)), arguments)
 
 
 def with_progress(lines: Iterable[str], count: int, progress: Callable[[float], None]) -> Iterator[str]:
     """The lines, about that many, in pieces of several."""
-    left, written = iter(lines), 0
-    while part := [*islice(left, _LINES_PER_PIECE)]:
-        yield "\n".join(part)
-        written += len(part)
-        progress(min(1.0, written / max(count, 1)))
+    remaining_lines, written_count = iter(lines), 0
+    while piece := [*islice(remaining_lines, _LINES_PER_PIECE)]:
+        yield "\n".join(piece)
+        written_count += len(piece)
+        progress(min(1.0, written_count / max(count, 1)))
 
 
 def write_lines(lines: Iterable[str], arguments: argparse.Namespace) -> int:
     """Write lines in the encoding of their format."""
     if arguments.format != "table" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
-    put(lines)
+    write_stdout(lines)
     return ExitStatus.OK
 
 
@@ -279,8 +279,8 @@ def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
     if arguments.format == "md":
         text = fenced(text)
     if arguments.explain:
-        about = ["", *(line for paragraph in EXPLANATIONS["nsys timeline"] for line in wrap(paragraph, width))]
-        text += map(to_ascii, about) if wants_ascii(arguments) else about
+        explanation = ["", *(line for paragraph in EXPLANATIONS["nsys timeline"] for line in wrap(paragraph, width))]
+        text += map(to_ascii, explanation) if wants_ascii(arguments) else explanation
     return write_lines(text, arguments)
 
 

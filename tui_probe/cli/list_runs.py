@@ -10,8 +10,17 @@ from tui_probe.errors import TraceError
 from tui_probe.trace.recent import recent_traces
 
 from .arguments import count, trace_dir, traces_of_name
-from .output import ExitStatus, Progress, add_max_chars_option, fitted, fitted_document, max_chars, put, terminal_size
-from .text_report import MIN_WIDTH, USUAL_WIDTH
+from .output import (
+    ExitStatus,
+    Progress,
+    add_max_chars_option,
+    limit_lines,
+    limited_json,
+    max_chars,
+    terminal_size,
+    write_stdout,
+)
+from .text_report import DEFAULT_WIDTH, MIN_WIDTH
 
 if TYPE_CHECKING:
     import argparse
@@ -50,11 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
     page = RunPage(traces, verdicts_of(traces))
     if arguments.format == "json":
         limited = max_chars(arguments) is not None
-        put(fitted_document(page.record(), arguments) if limited else dump_json(page.record(), indent=1))
+        write_stdout(limited_json(page.record(), arguments) if limited else dump_json(page.record(), indent=1))
     elif page.commands:
-        put(fitted(page.lines(max(MIN_WIDTH, terminal_size((USUAL_WIDTH, 24)).columns)), arguments))
+        write_stdout(limit_lines(page.lines(max(MIN_WIDTH, terminal_size((DEFAULT_WIDTH, 24)).columns)), arguments))
     else:
-        put("no traces yet; start with tui-probe run -- COMMAND, or tui-probe demo for an example")
+        write_stdout("no traces yet; start with tui-probe run -- COMMAND, or tui-probe demo for an example")
     return ExitStatus.OK
 
 
@@ -74,11 +83,11 @@ def verdicts_of(traces: Sequence[Brief]) -> dict[Path, RunVerdict]:
     from tui_probe.verdicts.run_verdict import VerdictCache
 
     cache, verdicts = VerdictCache(), {}
-    ended = [trace.directory for trace in traces if not trace.is_running]
+    ended_runs = [trace.directory for trace in traces if not trace.is_running]
     with Progress() as reading:
         try:
-            for number, directory in enumerate(ended):
-                reading(number / len(ended))
+            for number, directory in enumerate(ended_runs):
+                reading(number / len(ended_runs))
                 verdicts[directory] = cache.verdict_of(directory)
         finally:
             cache.keep()

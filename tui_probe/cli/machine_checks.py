@@ -178,21 +178,21 @@ def tool_items() -> list[Item]:
     ]
 
 
-def cuda_tool(name: str, without: str, absent: State = "optional") -> Item:
+def cuda_tool(name: str, advice: str, missing_state: State = "optional") -> Item:
     """A tool of the CUDA toolkit: the newest is used, others are fallbacks for what it no longer takes."""
     tools = find_tools(name)
     if silent := ", ".join(map(str, silent_tools(name))):
-        first = f"{tools[0].version}, {tools[0].path}; " if tools else ""
+        working_tool = f"{tools[0].version}, {tools[0].path}; " if tools else ""
         return Item(
             name,
             "warn",
-            f"{first}{silent} does not answer --version",
+            f"{working_tool}{silent} does not answer --version",
             "remove this ptxas, or put a working ptxas before it on PATH",
         )
     if not tools:
-        return Item(name, absent, "not found", without)
-    others = "".join(f"; also {tool.version}" for tool in tools[1:])
-    return Item(name, "ok", f"{tools[0].version}, {tools[0].path}{others}")
+        return Item(name, missing_state, "not found", advice)
+    fallbacks = "".join(f"; also {tool.version}" for tool in tools[1:])
+    return Item(name, "ok", f"{tools[0].version}, {tools[0].path}{fallbacks}")
 
 
 def nsight_tool(name: str, purpose: str) -> Item:
@@ -254,15 +254,17 @@ def simulator_items() -> list[Item]:
 
 def package_items() -> list[Item]:
     """The Python that runs this, and the packages that it uses."""
-    installed, missing = [f"Python {sys.version.split()[0]}"], []
+    installed, missing_packages = [f"Python {sys.version.split()[0]}"], []
     for name in PACKAGES:
         try:
             installed.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
-            missing.append(name)
+            missing_packages.append(name)
     items = [Item("Python", "ok", ", ".join(installed))]
-    if missing:
-        items.append(Item("packages", "missing", ", ".join(missing), f"pip install {' '.join(missing)}"))
+    if missing_packages:
+        items.append(
+            Item("packages", "missing", ", ".join(missing_packages), f"pip install {' '.join(missing_packages)}")
+        )
     if util.find_spec("matplotlib") is None:
         advice = "to write PNG files: pip install 'tui-probe[png]'"
         items.append(Item("matplotlib", "optional", "not installed", advice))

@@ -92,7 +92,7 @@ def has_directory() -> bool:
 
 def dispatch(argv: list[str], begin: SameKernel | None = None) -> int:
     """Parse the command line, with only the module that it names, and run it; its screen begins at a kernel."""
-    if completion.ASKED in os.environ:
+    if completion.COMPLETION_VARIABLE in os.environ:
         complete()
     if argv and argv[0].startswith("-") and argv[0] not in OWN_OPTIONS:
         argv = ["run", *argv]
@@ -127,8 +127,8 @@ def run_again(options: argparse.Namespace, argv: list[str]) -> int:
 
 def complete() -> None:
     """Answer a shell that asks how its line may continue, and end."""
-    typed = completion.words_so_far()
-    command_name = next((word for word in typed if word in COMMANDS), None)
+    typed_words = completion.words_so_far()
+    command_name = next((word for word in typed_words if word in COMMANDS), None)
     completion.answer(*build_parsers(command_name), command_name)
 
 
@@ -168,15 +168,15 @@ def build_parsers(command_name: str | None) -> tuple[Parser, Parser | None]:
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"tui-probe {__version__}")
     subcommands = parser.add_subparsers(dest="command_name", metavar="COMMAND", parser_class=Parser)
-    selected = None
+    command_parser = None
     for name, entry in COMMANDS.items() if command_name is None else [(command_name, COMMANDS[command_name])]:
         subparser = subcommands.add_parser(name, help=entry.help, description=sentence(entry.help), allow_abbrev=False)
         if name == command_name:
-            selected = subparser
+            command_parser = subparser
             load_command(name).add_arguments(subparser)
             if name in READS_RESULTS:
                 add_probe_folders(subparser)
-    return parser, selected
+    return parser, command_parser
 
 
 def sentence(text: str) -> str:

@@ -13,7 +13,7 @@ from tui_probe.trace.recent import remember
 
 from .arguments import address_of, trace_folder_of, traces_of_name
 from .import_command import add_plan_options, add_tensor_options, open_traces, plan_of, tensor_of, text_width
-from .output import ExitStatus, inform, put, shell_word, speaks_utf8
+from .output import ExitStatus, inform, shell_word, speaks_utf8, write_stdout
 from .screen import add_screen_options, show, wants_screen
 from .show import write_summary
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import argparse
 
 
-OPENED: Final = (
+ACCEPTED_FILES: Final = (
     "open accepts a trace (a directory with event.log, or the name of a run), reports or CSV files of ncu, sqlite or"
     " CSV files of nsys, Chrome traces, and the output of bandwidth --format json"
 )
@@ -52,36 +52,36 @@ def run(arguments: argparse.Namespace) -> int:
         return open_files(arguments, [file, *arguments.more])
     address = address_of(arguments.trace)
     if address.path is not None and not address.path.exists():
-        raise TraceError(f"{address.path} does not exist; {OPENED}")
+        raise TraceError(f"{address.path} does not exist; {ACCEPTED_FILES}")
     if arguments.more:
         arguments.refuse("pass one trace, or several files of ncu or nsys")
     if arguments.adjacent:
         arguments.refuse("--trace needs files of ncu or nsys: tui-probe open FILE --trace TRACE")
     trace = trace_folder_of(address)
     remember(trace)
-    several = which_of_several(address.path, trace)
+    choice_notice = newest_trace_notice(address.path, trace)
     if wants_screen(arguments):
         traces = traces_of_name(arguments.trace) if address.is_whole else ()
-        return show(arguments, traces=traces or (trace,), at=address, notice=several)
-    if several:
-        inform(several)
+        return show(arguments, traces=traces or (trace,), address=address, notice=choice_notice)
+    if choice_notice:
+        inform(choice_notice)
     return write_summary(replace(address, path=trace), arguments)
 
 
-def which_of_several(named: Path | None, trace: Path) -> str:
+def newest_trace_notice(path: Path | None, trace: Path) -> str:
     """Describe which of a folder's traces is opened; "" where a trace was named, or there is no other."""
-    traces = [] if named is None or named in (trace, trace / LOG) else traces_in(named)
-    if named is None or len(traces) < 2:
+    traces = [] if path is None or path in (trace, trace / LOG) else traces_in(path)
+    if path is None or len(traces) < 2:
         return ""
-    listing = f"tui-probe list {shell_word(named)}"
-    return f"{trace.name} is the newest of {len(traces)} traces in {named}; to list them: {listing}"
+    listing = f"tui-probe list {shell_word(path)}"
+    return f"{trace.name} is the newest of {len(traces)} traces in {path}; to list them: {listing}"
 
 
 def _picture_kind(file: Path) -> str:
     """Return the format of a picture, as ``show --png`` and ``--svg`` write it; "" for any other file."""
     try:
-        with file.open("rb") as opened:
-            head = opened.read(256)
+        with file.open("rb") as stream:
+            head = stream.read(256)
     except OSError:
         return ""
     if head.startswith(b"\x89PNG"):
@@ -98,12 +98,12 @@ def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:
     traces = open_traces(arguments.adjacent)
     for file in files:
         if kind := _picture_kind(file):
-            raise UsageError(f"{file} is a picture ({kind}), which open does not show. {OPENED}")
+            raise UsageError(f"{file} is a picture ({kind}), which open does not show. {ACCEPTED_FILES}")
     imported = open_imported(files, plan, tensor, traces)
     if wants_screen(arguments):
         return show(arguments, traces=tuple(trace.directory for trace in traces), imported=imported)
-    plain = arguments.ascii or not speaks_utf8(sys.stdout)
+    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
     for place, page in enumerate(imported.pages):
         if place == 0 or page.in_text:
-            put(text_lines(view_lines(page.make(), text_width(), None, ascii_only=plain)))
+            write_stdout(text_lines(view_lines(page.make(), text_width(), None, ascii_only=ascii_only)))
     return ExitStatus.OK

@@ -51,7 +51,7 @@ class ExitStatus(IntEnum):
     INTERRUPTED = 130
 
 
-def put(text: str | Iterable[str], *, ascii_only: bool = False) -> None:
+def write_stdout(text: str | Iterable[str], *, ascii_only: bool = False) -> None:
     """Write text, or lines, to stdout, safe to show with any names in them; in ASCII characters if ``ascii_only``.
 
     Pieces may hold several lines; a newline is added to each piece that does not end with one.
@@ -67,18 +67,18 @@ def _ascii(text: str) -> str:
     return to_ascii(text)
 
 
-def put_coloured(lines: Iterable[Line], *, ascii_only: bool = False) -> None:
+def write_coloured(lines: Iterable[Line], *, ascii_only: bool = False) -> None:
     """Write lines to stdout, in colours if it is a terminal."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         from tui_probe.draw.spans import plain
 
-        put((plain(line).rstrip() for line in lines), ascii_only=ascii_only)
+        write_stdout((plain(line).rstrip() for line in lines), ascii_only=ascii_only)
         return
     from tui_probe.draw.palette import ANSI
 
     for line in lines:
-        shown = ((_ascii(printable(text)) if ascii_only else printable(text), role) for text, role in line)
-        coloured = "".join(ANSI.style(role).render(text) if role else text for text, role in shown)
+        safe_spans = ((_ascii(printable(text)) if ascii_only else printable(text), role) for text, role in line)
+        coloured = "".join(ANSI.style(role).render(text) if role else text for text, role in safe_spans)
         sys.stdout.write(f"{coloured.rstrip()}\n")
 
 
@@ -154,14 +154,14 @@ def height_option(word: str) -> int:
     return number_from(word, MIN_LINES)
 
 
-def number_from(word: str, least: int) -> int:
-    """Read the value of an option. Raises ArgumentTypeError if it is not a number of at least ``least``."""
+def number_from(word: str, minimum: int) -> int:
+    """Read the value of an option. Raises ArgumentTypeError if it is not a number of at least ``minimum``."""
     try:
         number = int(word)
     except ValueError:
         number = 0
-    if number < least:
-        raise argparse.ArgumentTypeError(f"{word}: pass a number, at least {least}")
+    if number < minimum:
+        raise argparse.ArgumentTypeError(f"{word}: pass a number, at least {minimum}")
     return number
 
 
@@ -198,10 +198,10 @@ def check_drawing_size(columns: int, height: int) -> None:
 class Progress:
     """Called with the share that is done, from 0 to 1; says that, and how long the rest will take at this pace."""
 
-    def __init__(self, doing: str = "reading") -> None:
-        self._doing = doing
-        self._began = time.monotonic()
-        self._next = self._began + PROGRESS_INTERVAL if os.isatty(2) else float("inf")
+    def __init__(self, activity: str = "reading") -> None:
+        self._activity = activity
+        self._start = time.monotonic()
+        self._next_message = self._start + PROGRESS_INTERVAL if os.isatty(2) else float("inf")
         self._is_shown = False
 
     def __enter__(self) -> Self:
@@ -209,13 +209,15 @@ class Progress:
 
     def __call__(self, share: float) -> None:
         now = time.monotonic()
-        if now >= self._next:
-            self._next = now + PROGRESS_INTERVAL
+        if now >= self._next_message:
+            self._next_message = now + PROGRESS_INTERVAL
             self._is_shown = True
-            sys.stderr.write(f"\r[info] {self._doing}: {share:4.0%}{units.eta_suffix(share, now - self._began)}\x1b[K")
+            sys.stderr.write(
+                f"\r[info] {self._activity}: {share:4.0%}{units.eta_suffix(share, now - self._start)}\x1b[K"
+            )
             sys.stderr.flush()
 
-    def before(self, lines: Iterable[str]) -> Iterator[str]:
+    def erase_before(self, lines: Iterable[str]) -> Iterator[str]:
         """Yield the lines; on the terminal of the progress text, erase this before the first one."""
         for line in lines:
             if os.isatty(1):
@@ -229,7 +231,7 @@ class Progress:
         if self._is_shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-        self._is_shown, self._next = False, float("inf")
+        self._is_shown, self._next_message = False, float("inf")
 
 
 def add_max_chars_option(parser: argparse.ArgumentParser) -> None:
@@ -263,7 +265,7 @@ def whole_command(arguments: argparse.Namespace) -> str:
     return shlex.join(["tui-probe", *kept_arguments])
 
 
-def fitted(lines: Iterable[str], arguments: argparse.Namespace, *, csv: bool = False) -> Iterator[str]:
+def limit_lines(lines: Iterable[str], arguments: argparse.Namespace, *, csv: bool = False) -> Iterator[str]:
     """Yield the lines of a text, or of a CSV file, that may be written. What is left out of a CSV is said on stderr."""
     from tui_probe.draw.char_budget import fit_lines, fit_rows
 
@@ -279,12 +281,12 @@ def fitted(lines: Iterable[str], arguments: argparse.Namespace, *, csv: bool = F
         yield from fit_lines(lines, chars, whole_command(arguments))
 
 
-def fitted_document(
-    document: dict[str, Any], arguments: argparse.Namespace, *, keep: Collection[str] = (), beyond: int = 0
+def limited_json(
+    document: dict[str, Any], arguments: argparse.Namespace, *, keep: Collection[str] = (), omitted_chars: int = 0
 ) -> str:
     """Return a document as JSON of at most the characters asked for."""
     from tui_probe.draw.char_budget import fit_document
 
     chars = max_chars(arguments)
     assert chars is not None
-    return fit_document(document, chars - 1, whole_command(arguments), kept_fields=keep, omitted_rows=beyond)
+    return fit_document(document, chars - 1, whole_command(arguments), kept_fields=keep, omitted_rows=omitted_chars)

@@ -100,7 +100,7 @@ class Parser(argparse.ArgumentParser):
         if end and self._takes_value(words[end - 1]):  # its value is missing: it must not take another word for it
             end -= 1
         options: list[str] = []
-        others: list[str] = []
+        operands: list[str] = []
         remaining = iter(words[:end])
         for word in remaining:
             if self._takes_value(word):
@@ -108,8 +108,8 @@ class Parser(argparse.ArgumentParser):
             elif word.startswith("-") and word != "-":
                 options.append(word)
             else:
-                others.append(word)
-        return [*options, *others, *words[end:]]
+                operands.append(word)
+        return [*options, *operands, *words[end:]]
 
     def _takes_value(self, word: str) -> bool:
         action = self._option_string_actions.get(word)
@@ -120,20 +120,20 @@ class Parser(argparse.ArgumentParser):
 
     def refuse(self, unknown: list[str]) -> NoReturn:
         """Report unknown arguments, with an option that is similar to the first."""
-        first = next((word for word in unknown if word.startswith("-")), unknown[0])
-        if not first.startswith("-"):
-            self.error(f"unexpected argument {first!r}")
-        word = first.partition("=")[0]
+        argument = next((word for word in unknown if word.startswith("-")), unknown[0])
+        if not argument.startswith("-"):
+            self.error(f"unexpected argument {argument!r}")
+        word = argument.partition("=")[0]
         options = [option for option in self._option_string_actions if option.startswith("--")]
         form = word.lstrip("-")
         formats = next((action.choices or () for action in self._actions if action.dest == "format"), ())
         if form in formats:
-            similar = f": did you mean --format {form}?"
+            hint = f": did you mean --format {form}?"
         elif len(form) == 1:  # a letter of another command, such as -p of run
-            similar = suggestion([option for option in options if option.startswith(f"--{form}")])
+            hint = suggestion([option for option in options if option.startswith(f"--{form}")])
         else:
-            similar = did_you_mean(f"--{form}", options)
-        self.error(f"unknown option {word!r}{similar}")
+            hint = did_you_mean(f"--{form}", options)
+        self.error(f"unknown option {word!r}{hint}")
 
 
 class HelpAllAction(argparse.Action):
@@ -157,8 +157,8 @@ class FrontParser(Parser):
     """The parser of ``tui-probe`` itself: its help describes the main commands, and names the others by group."""
 
     def format_help(self) -> str:
-        main = [f"  {name:<9} {entry.help}" for name, entry in COMMANDS.items() if not entry.group]
-        others = [
+        main_commands = [f"  {name:<9} {entry.help}" for name, entry in COMMANDS.items() if not entry.group]
+        groups = [
             f"  {group:<9} {', '.join(name for name, entry in COMMANDS.items() if entry.group == group)}"
             for group in GROUPS
         ]
@@ -169,10 +169,10 @@ class FrontParser(Parser):
                 str(self.description),
                 "",
                 "Commands:",
-                *main,
+                *main_commands,
                 "",
                 "More commands:",
-                *others,
+                *groups,
                 "",
                 "tui-probe COMMAND --help  options of a command",
                 "tui-probe help tour       a tour by task",
@@ -183,8 +183,8 @@ class FrontParser(Parser):
 
 def unknown_command(word: str) -> str:
     """Return the error for a word that is not a command; a program is one to profile."""
-    similar = did_you_mean(word, COMMANDS)
-    problem = f"unknown command {word!r}{similar}"
+    hint = did_you_mean(word, COMMANDS)
+    problem = f"unknown command {word!r}{hint}"
     if shutil.which(word) or Path(word).is_file():
-        return f"{problem}{' T' if similar else '; t'}o profile it: tui-probe run -- {word} ..."
-    return problem if similar else f"{problem}; commands: {', '.join(COMMANDS)}"
+        return f"{problem}{' T' if hint else '; t'}o profile it: tui-probe run -- {word} ..."
+    return problem if hint else f"{problem}; commands: {', '.join(COMMANDS)}"

@@ -18,7 +18,7 @@ from tui_probe.probe_files.catalogue import (
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.probe_files.loading import find_probe, installed_directories, load_probe
 
-from .output import ExitStatus, put, warn
+from .output import ExitStatus, warn, write_stdout
 
 if TYPE_CHECKING:
     import argparse
@@ -43,18 +43,18 @@ def run(arguments: argparse.Namespace) -> int:
     """List the built-in probes, or describe one probe."""
     if arguments.probe is None:
         sets = (f"{probe_set.name}: {set_title(probe_set)}" for probe_set in built_in_sets().values())
-        listed = ["Sets of probes:", *sets, "Probes:", *(summary(probe) for probe in known_probes())]
-        put("\n\n".join(listed))
+        paragraphs = ["Sets of probes:", *sets, "Probes:", *(summary(probe) for probe in known_probes())]
+        write_stdout("\n\n".join(paragraphs))
         for problem in problems_of_installed():
             warn(f"not usable: {problem}")
     elif (probes := _set_named(arguments)) is not None:
-        put(set_description(probes))
+        write_stdout(set_description(probes))
     else:
         try:
             find_probe(arguments.probe)
         except ProbeFileError as error:
             arguments.refuse(str(error))
-        put(description(describe_probe(load_probe(arguments.probe))))
+        write_stdout(description(describe_probe(load_probe(arguments.probe))))
     return ExitStatus.OK
 
 
@@ -82,9 +82,9 @@ def set_title(probes: ProbeSet) -> str:
 
 def set_description(probes: ProbeSet) -> str:
     """All about one set: its probes in a few lines each, then its file as it is."""
-    named = (summary(describe_probe(load_probe(split_choice(choice)[0]))) for choice in probes.choices)
+    summaries = (summary(describe_probe(load_probe(split_choice(choice)[0]))) for choice in probes.choices)
     source = probes.path.read_text(encoding="utf-8").rstrip()
-    return "\n\n".join([f"{probes.name}: {probes.title}", *named, f"file      {probes.path}", source]) + "\n"
+    return "\n\n".join([f"{probes.name}: {probes.title}", *summaries, f"file      {probes.path}", source]) + "\n"
 
 
 def summary(probe: CatalogueEntry) -> str:
@@ -108,9 +108,9 @@ def description(probe: CatalogueEntry) -> str:
         ("cost", probe.cost),
         ("weight", f"{probe.weight}: {WEIGHT_WORDS[probe.weight]}"),
         ("checked", probe.checked),
-        *labelled("keeps", probe.records),
-        *labelled("saves", probe.saved),
-        *labelled("runs", probe.places),
+        *labelled_rows("keeps", probe.records),
+        *labelled_rows("saves", probe.saved),
+        *labelled_rows("runs", probe.places),
         ("file", str(probe.path)),
     )
     lines = [f"{label:<10}{text}" for label, text in fields if text]
@@ -122,9 +122,11 @@ def probe_page(probe: CatalogueEntry) -> str:
     from tui_probe.pages.views import kinds
     from tui_probe.probekit.registry import probe_named
 
-    known = probe_named(probe.name)
-    metrics = known.metrics if known is not None else ()
-    lines = known.lines.measures if known is not None and known.lines is not None else ()
+    registered_probe = probe_named(probe.name)
+    metrics = registered_probe.metrics if registered_probe is not None else ()
+    lines = (
+        registered_probe.lines.measures if registered_probe is not None and registered_probe.lines is not None else ()
+    )
     choices = {
         probe_set.name: {split_choice(word)[0] for word in probe_set.choices} for probe_set in built_in_sets().values()
     }
@@ -156,6 +158,6 @@ def introduction(source: str) -> str:
     return "\n".join(line.removeprefix("#").strip() for line in lines)
 
 
-def labelled(label: str, items: Sequence[str]) -> list[tuple[str, str]]:
+def labelled_rows(label: str, items: Sequence[str]) -> list[tuple[str, str]]:
     """The items in lines; the first has the label."""
     return [("" if index else label, item) for index, item in enumerate(items)]

@@ -19,7 +19,7 @@ from tui_probe.trace.recent import remember
 
 from .arguments import warn_about_settings
 from .callbacks import callback_of, named_callback, run_callback
-from .output import ExitStatus, inform, let_go_of_lost_terminal, put, shell_word, warn, write_behind_output
+from .output import ExitStatus, inform, let_go_of_lost_terminal, shell_word, warn, write_behind_output, write_stdout
 from .run_options import known_probes
 from .screen import show, wants_screen
 from .text_report import (
@@ -64,12 +64,12 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     for trace in traces_to_report(outcome.traces):
         remember(trace)
     report_kept_launches(options, outcome)
-    if outcome.traces and (outdated := outdated_build()) is not None:
-        report_message(outcome.traces[0], "; ".join(outdated))
+    if outcome.traces and (build_problem := outdated_build()) is not None:
+        report_message(outcome.traces[0], "; ".join(build_problem))
     if callback is not None and not outcome.asked_to_end:
         run_callback(callback, outcome.traces)
-    elif callback is None and outcome.traces and (named := named_callback(options.probes)) is not None:
-        report_message(outcome.traces[0], named.not_run_message)
+    elif callback is None and outcome.traces and (unrun_callback := named_callback(options.probes)) is not None:
+        report_message(outcome.traces[0], unrun_callback.not_run_message)
     if arguments.png:
         from .show import write_pictures
 
@@ -100,7 +100,7 @@ def list_kept_launches(options: RunOptions, outcome: Outcome) -> None:
 
     for trace, event in saved_launches(traces_to_report(outcome.traces)):
         address = shlex.quote(f"{trace}:{event.index}@{event.number}")
-        put((f"{outcome_text(event)}: tui-probe extract {address} DIR",))
+        write_stdout((f"{outcome_text(event)}: tui-probe extract {address} DIR",))
 
 
 def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: bool) -> tuple[int, Outcome]:
@@ -114,10 +114,14 @@ def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: b
         # On a terminal the first line is written by the new process, where descriptor 2 is the target's already. Nor is
         # it seen what the target writes there first where it is the target's own.
         stderr = os.dup(2)
-        early = os.isatty(stderr) or not is_pumped(stderr)
+        announces_early = os.isatty(stderr) or not is_pumped(stderr)
         announce = TraceAnnouncer(stderr)
         with Session(
-            options, probes, announce=announce, announces_early=early, ends_stuck=lambda text: inform(text, stderr)
+            options,
+            probes,
+            announce=announce,
+            announces_early=announces_early,
+            ends_stuck=lambda text: inform(text, stderr),
         ) as session:
             warn_no_trace(session.spool.problem)
             returncode = run_with_passthrough(session, preload_report_code) if report else run_with_passthrough(session)
@@ -141,8 +145,8 @@ def run_on_screen(
     warn_no_trace(target.no_trace)
     received = 0
     try:
-        shown = show(arguments, target=target)
-        received = shown - 128 if shown > 128 else 0
+        screen_status = show(arguments, target=target)
+        received = screen_status - 128 if screen_status > 128 else 0
         if leave_running(target):
             return ExitStatus.OK, Outcome()
     except SystemExit as end:  # a signal before the screen, or after it
@@ -160,8 +164,8 @@ def leave_running(target: SupervisedTarget) -> bool:
         remember(trace)
     target.detach()
     inform(f"trace in {target.first_trace}")
-    shown = shell_word(traces[0] if traces else target.root)
-    inform(f"{target.command[0]} (process {target.pid}) is still running; reattach: tui-probe watch {shown}")
+    address = shell_word(traces[0] if traces else target.root)
+    inform(f"{target.command[0]} (process {target.pid}) is still running; reattach: tui-probe watch {address}")
     return True
 
 

@@ -15,12 +15,12 @@ from .output import (
     MIN_COLUMNS,
     ExitStatus,
     add_max_chars_option,
-    fitted,
+    limit_lines,
     max_chars,
-    put,
     speaks_utf8,
     terminal_size,
     width_option,
+    write_stdout,
 )
 from .show import page_by_name, write_page
 from .text_report import MAX_REPORTS, traces_to_report, write_report
@@ -61,7 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         return write_brief(address, arguments)
     if arguments.page is None and arguments.format == "table" and address.is_whole:
         traces = traces_of_name(arguments.trace) or (trace_folder_of(address),)
-        write_report(traces, arguments.ascii, width=arguments.width, fit=partial(fitted, arguments=arguments))
+        write_report(
+            traces, arguments.ascii, width=arguments.width, select_lines=partial(limit_lines, arguments=arguments)
+        )
         return ExitStatus.OK
     name = arguments.page or ("kernels" if address.is_whole else "summary")
     return write_page(page_by_name(name, address), address, arguments)
@@ -78,19 +80,19 @@ def write_brief(address: Address, arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")
-        put(run_brief(open_trace(trace_folder_of(address))).document(chars - 1))
+        write_stdout(run_brief(open_trace(trace_folder_of(address))).document(chars - 1))
         return ExitStatus.OK
     traces = traces_to_report(traces_of_name(arguments.trace) or (trace_folder_of(address),))[:MAX_REPORTS]
-    plain = arguments.ascii or not speaks_utf8(sys.stdout)
+    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
     for directory in traces:
-        text = run_brief(open_trace(directory)).text(chars // len(traces), ascii_only=plain)
+        text = run_brief(open_trace(directory)).text(chars // len(traces), ascii_only=ascii_only)
         if arguments.width or sys.stdout.isatty():  # else a program reads it, which takes lines of any length
-            text = _wrapped(text, arguments.width or max(MIN_COLUMNS, terminal_size().columns))
-        put(text)
+            text = _wrap_lines(text, arguments.width or max(MIN_COLUMNS, terminal_size().columns))
+        write_stdout(text)
     return ExitStatus.OK
 
 
-def _wrapped(text: str, cells: int) -> str:
+def _wrap_lines(text: str, cells: int) -> str:
     """Return the text with long lines broken at words, but with whole commands."""
     from tui_probe.draw.spans import hang_line
 

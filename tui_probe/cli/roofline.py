@@ -14,7 +14,7 @@ from tui_probe.trace.locate import parse_address
 
 from .arguments import open_addressed_kernels, resolve_name, user_settings
 from .import_command import text_width
-from .output import ExitStatus, put, speaks_utf8
+from .output import ExitStatus, speaks_utf8, write_stdout
 from .screen import add_screen_options, show, wants_screen
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.limiter import NcuBytes
     from tui_probe.verdicts.roofline import Roof, RooflinePoint
 
-LEAST_WIDTH: Final = 60
+MIN_WIDTH: Final = 60
 CHART_ROWS: Final = 20
 _SCALES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
@@ -75,19 +75,19 @@ def run(arguments: argparse.Namespace) -> int:
         bandwidth = measured_bandwidth(arguments.bandwidth or user_settings().bandwidth)
     except argparse.ArgumentTypeError as error:
         arguments.refuse(str(error))
-    counters = counted_by_ncu(arguments.ncu) if arguments.ncu else lambda _: None
+    counters = ncu_counters(arguments.ncu) if arguments.ncu else lambda _: None
     points, roof = roofline_points(traces, bandwidth, counters), device_roof(traces, bandwidth, arguments.peak)
     if arguments.format is None and wants_screen(arguments):
         title = "roofline of " + ", ".join(trace.directory.name for trace in traces)
         directories = tuple(trace.directory for trace in traces)
         return show(arguments, traces=directories, imported=open_roofline(points, roof, title))
     form: Format = arguments.format or "table"
-    plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    put(lines(points, roof, form, explained=arguments.explain), ascii_only=plain and form == "table")
+    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+    write_stdout(lines(points, roof, form, explained=arguments.explain), ascii_only=ascii_only and form == "table")
     return ExitStatus.OK
 
 
-def counted_by_ncu(files: list[Path]) -> Callable[[Kernel], NcuBytes | None]:
+def ncu_counters(files: list[Path]) -> Callable[[Kernel], NcuBytes | None]:
     """Read the kernels of Nsight Compute tables. Raises ImportFileError for other files."""
     from tui_probe.nsight.importers.ncu import read_ncu
     from tui_probe.nsight.pages.trace_counters import counters_of
@@ -95,19 +95,19 @@ def counted_by_ncu(files: list[Path]) -> Callable[[Kernel], NcuBytes | None]:
     return counters_of(read_ncu(files))
 
 
-def measured_bandwidth(chosen: str | Path | None) -> Bandwidth | float | None:
+def measured_bandwidth(source: str | Path | None) -> Bandwidth | float | None:
     """The bandwidth as given, or all that a file of ``tui-probe bandwidth`` has; None if none was given."""
     from tui_probe.verdicts.bandwidth import read_bandwidth
 
-    if chosen is None:
+    if source is None:
         return None
-    path = Path(chosen)
+    path = Path(source)
     if not path.is_file():
-        return rate(str(chosen))
-    measured = read_bandwidth(path)
-    if measured.rate("memory_read") is None:
+        return rate(str(source))
+    bandwidth = read_bandwidth(path)
+    if bandwidth.rate("memory_read") is None:
         raise ImportFileError(f"{path} has no memory_read; measure it with tui-probe bandwidth --only memory")
-    return measured
+    return bandwidth
 
 
 def lines(points: Sequence[RooflinePoint], roof: Roof, form: Format, *, explained: bool = False) -> Iterator[str]:
@@ -128,7 +128,7 @@ def lines(points: Sequence[RooflinePoint], roof: Roof, form: Format, *, explaine
     elif not points:
         yield no_points_text()
     else:
-        cells = max(LEAST_WIDTH, text_width())
+        cells = max(MIN_WIDTH, text_width())
         yield from page.roof_lines(roof, cells)
         yield ""
         yield from table(columns, points, cells)

@@ -34,7 +34,7 @@ from tui_probe.trace.run_info import recorded_run
 from tui_probe.trace.user_state import is_own_command
 
 from .arguments import resolve_name, trace_dir, trace_folder_of
-from .output import ExitStatus, inform, put, shell_word, speaks_utf8, warn
+from .output import ExitStatus, inform, shell_word, speaks_utf8, warn, write_stdout
 from .run_options import add_arguments, options_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-WHICH_KERNELS: Final = ("kernel", "exclude")
+KERNEL_OPTIONS: Final = ("kernel", "exclude")
 """Options that select kernels: a new selection replaces all of the former one."""
 HOOK_OPTIONS: Final = (
     "benchmark", "replay", "wait", "memusage", "detail", "machine_code", "kernel", "exclude", "launches",
@@ -58,16 +58,16 @@ HOOK_OPTIONS: Final = (
 
 def confirm_command(trace: Path, folder: Path, command: str) -> None:
     """Show the command whole, and ask on the terminal. UsageError where it is not to run, or no one can be asked."""
-    where = f"cd {shell_word(folder)}"
+    change_directory = f"cd {shell_word(folder)}"
     if not (os.isatty(0) and os.isatty(2)):
         raise UsageError(
             f"{trace}: you have not run this trace's command on this machine, so --again needs a terminal to ask for"
-            f" confirmation. To run the command yourself: {where} && {command}"
+            f" confirmation. To run the command yourself: {change_directory} && {command}"
         )
     with suppress(termios.error):
         termios.tcflush(0, termios.TCIFLUSH)  # keys that were pressed before the question do not answer it
     sys.stderr.write(f"You have not run this command of {shell_word(trace)} on this machine:\n\n")
-    sys.stderr.write(f"  {where}\n  {command}\n\nRun it? Type yes: ")
+    sys.stderr.write(f"  {change_directory}\n  {command}\n\nRun it? Type yes: ")
     sys.stderr.flush()
     if sys.stdin.readline().strip() != "yes":
         raise UsageError(f"{trace}: the command was not run")
@@ -81,16 +81,16 @@ def take_again(arguments: argparse.Namespace) -> Path:
     TraceError where there is no trace.
     """
     trace = trace_folder_of(resolve_name(parse_address(arguments.again))).absolute()
-    asked = [word for probe in arguments.probe or () for word in ("-p", probe)]
-    asked += ["--watchdog", f"{arguments.watchdog:g}s"] if arguments.watchdog else []
-    info, folder = recorded_run(trace, lambda info: again_command(info, asked))
+    overrides = [word for probe in arguments.probe or () for word in ("-p", probe)]
+    overrides += ["--watchdog", f"{arguments.watchdog:g}s"] if arguments.watchdog else []
+    info, folder = recorded_run(trace, lambda info: again_command(info, overrides))
     if not is_own_command(info):
-        confirm_command(trace, folder, again_command(info, asked))
+        confirm_command(trace, folder, again_command(info, overrides))
     _make_paths_absolute(arguments)
     arguments.command = list(info.command)
     arguments.tracedir = trace.parent if arguments.tracedir == trace_dir() else arguments.tracedir.absolute()
     arguments.sim = arguments.sim or (info.simulated and arguments.driver is None)
-    _take_options(arguments, repeated_options(info, asked))
+    _fill_open_options(arguments, repeated_options(info, overrides))
     if not arguments.probe and info.probe:
         if arguments.callback is True:
             raise UsageError(
@@ -107,25 +107,25 @@ def _make_paths_absolute(arguments: argparse.Namespace) -> None:
         path = getattr(arguments, name)
         setattr(arguments, name, path.absolute() if isinstance(path, Path) else path)
 
-    def is_written(name: str) -> bool:
+    def is_generated(name: str) -> bool:
         return bool(line_range_of(name) or name.startswith(PHASES_PREFIX) or limited_probe(name))
 
-    chosen = [split_choice(text) for text in arguments.probe or ()]
+    choices = [split_choice(text) for text in arguments.probe or ()]
     files = [
-        str(Path(name).absolute()) if not is_written(name) and ("/" in name or Path(name).is_file()) else name
-        for name, _ in chosen
+        str(Path(name).absolute()) if not is_generated(name) and ("/" in name or Path(name).is_file()) else name
+        for name, _ in choices
     ]
-    arguments.probe = [f"{name}:{part}" if part else name for name, (_, part) in zip(files, chosen, strict=True)]
+    arguments.probe = [f"{name}:{part}" if part else name for name, (_, part) in zip(files, choices, strict=True)]
 
 
-def _take_options(arguments: argparse.Namespace, taken: dict[str, Any]) -> None:
+def _fill_open_options(arguments: argparse.Namespace, recorded_options: dict[str, Any]) -> None:
     """Set the options that the command line leaves open."""
-    chosen_anew = WHICH_KERNELS if arguments.kernel or arguments.all_kernels else ()
-    other_gpu = ("sim_arch",) if arguments.driver else ()
-    for name, value in taken.items():
-        given = getattr(arguments, name)
-        is_open = given is None or (given is False and name != "detail")
-        if is_open and name not in (*chosen_anew, *other_gpu):
+    overridden_options = KERNEL_OPTIONS if arguments.kernel or arguments.all_kernels else ()
+    gpu_options = ("sim_arch",) if arguments.driver else ()
+    for name, value in recorded_options.items():
+        option = getattr(arguments, name)
+        is_open = option is None or (option is False and name != "detail")
+        if is_open and name not in (*overridden_options, *gpu_options):
             setattr(arguments, name, value)
     arguments.save_results = arguments.save_results and arguments.benchmark
 
@@ -145,10 +145,10 @@ def _choose_phases(arguments: argparse.Namespace) -> None:
     records = phase_records(arguments.phase_records or "first")
     if not arguments.phase and not records:
         return
-    replaced = [choice for choice in arguments.probe or () if _records_phases(split_choice(choice)[0])]
-    samples = [f":{sample}" for _, sample in map(split_choice, replaced) if sample]
-    others = [choice for choice in arguments.probe or () if choice not in replaced]
-    arguments.probe = [*others, phases_probe(arguments.phase or (), records) + "".join(samples[-1:])]
+    replaced_choices = [choice for choice in arguments.probe or () if _records_phases(split_choice(choice)[0])]
+    samples = [f":{sample}" for _, sample in map(split_choice, replaced_choices) if sample]
+    other_choices = [choice for choice in arguments.probe or () if choice not in replaced_choices]
+    arguments.probe = [*other_choices, phases_probe(arguments.phase or (), records) + "".join(samples[-1:])]
 
 
 def _records_phases(name: str) -> bool:
@@ -200,7 +200,7 @@ def refuse_combinations(arguments: argparse.Namespace) -> None:
 def profile_with_ncu(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     """Run the command under ncu and report. Returns the exit status of ncu, which passes on the command's."""
     refuse_hook_options(arguments)
-    wanted = arguments.ncu
+    metrics = arguments.ncu
     ncu = find_ncu(os.environ)
     if needs_root():
         warn("only root may read performance counters on this machine, so ncu will run the command without measuring")
@@ -210,18 +210,18 @@ def profile_with_ncu(arguments: argparse.Namespace, command: Sequence[str]) -> i
     from tui_probe.launcher.target import exit_status
 
     with tidy_end():
-        status = exit_status(run_ncu(ncu, log, wanted, command, capture_range=arguments.capture_range))
+        status = exit_status(run_ncu(ncu, log, metrics, command, capture_range=arguments.capture_range))
     if not arguments.no_report:
-        report_ncu_log(log, wanted, arguments)
+        report_ncu_log(log, metrics, arguments)
     return status
 
 
 def refuse_hook_options(arguments: argparse.Namespace) -> None:
     """Refuse options of the hook with --ncu, under which there is no hook and they have no effect."""
     values = {name: getattr(arguments, name) for name in HOOK_OPTIONS}
-    given = [name for name, value in values.items() if value is not None and value is not False]
-    if given:
-        arguments.refuse(f"--ncu runs the command without the hook; omit {', '.join(map(option_name, given))}")
+    hook_options = [name for name, value in values.items() if value is not None and value is not False]
+    if hook_options:
+        arguments.refuse(f"--ncu runs the command without the hook; omit {', '.join(map(option_name, hook_options))}")
 
 
 def log_path(folder: Path) -> Path:
@@ -233,7 +233,7 @@ def log_path(folder: Path) -> Path:
     return (folder / f"{time.strftime('%b%d_%H%M%S')}_{os.getpid()}.ncu.csv").absolute()
 
 
-def report_ncu_log(log: Path, wanted: Sequence[str], arguments: argparse.Namespace) -> None:
+def report_ncu_log(log: Path, metrics: Sequence[str], arguments: argparse.Namespace) -> None:
     """Write the page of what ncu measured; its failures do not change the exit status."""
     from tui_probe.nsight.importers.ncu import read_ncu
     from tui_probe.nsight.pages.opening import NcuSources, ncu_page
@@ -246,9 +246,9 @@ def report_ncu_log(log: Path, wanted: Sequence[str], arguments: argparse.Namespa
     except ImportFileError as error:
         warn(f"no report: {error}")
         return
-    page = ncu_page("traffic" if wanted == BYTE_METRICS else "metrics", NcuSources(table))
-    plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    put(("", *page_lines(page, "table", width=text_width(), ascii_only=plain)))
+    page = ncu_page("traffic" if metrics == BYTE_METRICS else "metrics", NcuSources(table))
+    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+    write_stdout(("", *page_lines(page, "table", width=text_width(), ascii_only=ascii_only)))
     inform(f"other pages: tui-probe import ncu {shell_word(log)} --page kernels")
 
 
@@ -261,23 +261,23 @@ def shake(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     shaker = Shaker(_shake_options(arguments), command, arguments.compare_file or (), arguments.compare_memory or ())
     seeds = range(arguments.seed, arguments.seed + arguments.shake)
     race = shaker.find(seeds, inform)
-    put(_race_lines(race) if race else [f"no difference in {units.counted(len(seeds), 'run')} with delays"])
-    put(f"{kernel} is not delayed: {reason}" for kernel, reason in shaker.unprobed.items())
+    write_stdout(_race_lines(race) if race else [f"no difference in {units.counted(len(seeds), 'run')} with delays"])
+    write_stdout(f"{kernel} is not delayed: {reason}" for kernel, reason in shaker.unprobed.items())
     if arguments.sim and not race:
         inform("delays seldom change the order of warps on the simulated GPU; to find races, use --sim without --shake")
     if race:
-        again = f"tui-probe run --shake 1 --seed {race.seed} -- {shlex.join(command)}"
-        put(f"{shaker.runs} runs in total; to reproduce the difference: {again}")
+        command_line = f"tui-probe run --shake 1 --seed {race.seed} -- {shlex.join(command)}"
+        write_stdout(f"{shaker.runs} runs in total; to reproduce the difference: {command_line}")
     return ExitStatus.FAILED if race else ExitStatus.OK
 
 
 def _shake_options(arguments: argparse.Namespace) -> list[str]:
     """Return the options of each run with delays."""
-    given = {
+    options = {
         "-k": arguments.kernel, "--exclude": arguments.exclude, "--machine-code": arguments.machine_code,
         "--sim-arch": arguments.sim_arch, "--driver": arguments.driver,
     }  # fmt: skip
-    return [*(["--sim"] if arguments.sim else []), *(f"{name}={value}" for name, value in given.items() if value)]
+    return [*(["--sim"] if arguments.sim else []), *(f"{name}={value}" for name, value in options.items() if value)]
 
 
 def _race_lines(race: Race) -> Iterator[str]:

@@ -131,59 +131,59 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
+def add_choice_options(selection: argparse._ArgumentGroup) -> None:
     """Add the options that select kernels, launches and blocks."""
-    chosen.add_argument(
+    selection.add_argument(
         "-k", "--kernel", type=names, action=JoinNames, metavar="A:B",
         help="probe only kernels with A or B in their names",
     )  # fmt: skip
-    chosen.add_argument(
+    selection.add_argument(
         "--exclude", "--filter", type=names, action=JoinNames, metavar="A:B",
         help="do not probe kernels with A or B in their names",
     )  # fmt: skip
-    chosen.add_argument(
+    selection.add_argument(
         "--all-kernels", action="store_true", help="with --again: ignore -k and --exclude of the earlier run"
     )
-    chosen.add_argument(
+    selection.add_argument(
         "--launches", type=launches, metavar="WHICH",
         help="probe these launches of each kernel: all, a list such as 0-9,20, or auto (the first launch of each"
              " shape, then samples); default: auto; with --benchmark: all",
     )  # fmt: skip
-    chosen.add_argument(
+    selection.add_argument(
         "--sample", type=sample, metavar="SPEC",
         help="probe only some blocks of each grid: 1/16 for one block in 16, 0-131 for a range, 64 for 64 evenly spread"
              " blocks",
     )  # fmt: skip
-    chosen.add_argument(
+    selection.add_argument(
         "--machine-code", choices=MACHINE_CODE,
         help="probe the SASS of kernels without PTX: auto, all or off. auto excludes closed libraries such as cuBLAS;"
              " check their licenses before you use all; default auto",
     )  # fmt: skip
-    chosen.add_argument(
+    selection.add_argument(
         "--keep-launch", type=kept_launch, action="append", metavar="KERNEL@N",
         help="save a launch for `tui-probe extract`: the first launch that has number N or higher and belongs to a"
              " kernel with KERNEL in its name; may be repeated; see `help reproducer`",
     )  # fmt: skip
-    chosen.add_argument("--no-times", action="store_true", help="do not sample GPU times")
-    chosen.add_argument(
+    selection.add_argument("--no-times", action="store_true", help="do not sample GPU times")
+    selection.add_argument(
         "--tensors", action="store_true",
         help="record the names of PyTorch, CuPy and JAX tensors; see `tui-probe help tensors`",
     )  # fmt: skip
 
 
-def add_window_options(when: argparse._ArgumentGroup) -> None:
+def add_window_options(window: argparse._ArgumentGroup) -> None:
     """Add the options of the recording window; `tui-probe ctl` and the live screen change it while the program runs."""
-    when.add_argument("--after", type=seconds, metavar="TIME", help="start recording after TIME, e.g. 30s")
-    when.add_argument("--for", type=seconds, dest="duration", metavar="TIME", help="record for TIME, e.g. 10s")
-    when.add_argument(
+    window.add_argument("--after", type=seconds, metavar="TIME", help="start recording after TIME, e.g. 30s")
+    window.add_argument("--for", type=seconds, dest="duration", metavar="TIME", help="record for TIME, e.g. 10s")
+    window.add_argument(
         "--capture-range", action="store_true", help="record only between cudaProfilerStart and cudaProfilerStop"
     )
-    when.add_argument(
+    window.add_argument(
         "--watchdog", type=seconds, metavar="TIME",
         help="if a kernel runs longer than TIME, e.g. 10s, report where it is stuck; without a screen, also end its"
              " process; see `tui-probe help watchdog`",
     )  # fmt: skip
-    when.add_argument("--nvtx", metavar="RANGE", help="record only launches in NVTX ranges with this text")
+    window.add_argument("--nvtx", metavar="RANGE", help="record only launches in NVTX ranges with this text")
 
 
 def add_limits(limits: argparse._ArgumentGroup) -> None:
@@ -308,7 +308,7 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
         trace_root=arguments.tracedir,
         kernels=arguments.kernel,
         excluded=arguments.exclude,
-        launches=arguments.launches or default_launches(every=takes_every_launch(arguments)),
+        launches=arguments.launches or default_launches(each_timed=takes_every_launch(arguments)),
         sample=arguments.sample,
         benchmark=arguments.benchmark,
         save_results=arguments.save_results,
@@ -325,7 +325,7 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
         simulated_architecture=arguments.sim_arch,
         checked=False if arguments.no_check else None,
         **limits_of(arguments),
-        min_free_disk=least_free(arguments),
+        min_free_disk=min_free_option(arguments),
         after=arguments.after or 0.0,
         duration=arguments.duration,
         capture_range=arguments.capture_range,
@@ -370,16 +370,18 @@ def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
     """The probes to run; what they mean is known then, too, though no package brings them. Raises ProbeFileError."""
-    chosen = choose_probes(options.probes, options.sample or "")
-    if options.watchdog and (other := next((probe.name for probe in chosen if not probe.facts.counts), None)):
-        raise ProbeFileError(f"--watchdog does not watch launches probed with {other}; choose counting probes")
-    for probe in chosen:
+    probes = choose_probes(options.probes, options.sample or "")
+    if options.watchdog and (uncounting_name := next((probe.name for probe in probes if not probe.facts.counts), None)):
+        raise ProbeFileError(
+            f"--watchdog does not watch launches probed with {uncounting_name}; choose counting probes"
+        )
+    for probe in probes:
         is_known = probe.path in built_in_files().values() or probe.path in installed_files().values()
         if not is_known and is_in_probe_folder(probe.path):
             from tui_probe.probekit.registry import add_folder
 
             add_folder(probe.path.parent)
-    return chosen
+    return probes
 
 
 def wants_detail(arguments: argparse.Namespace) -> bool:
@@ -387,7 +389,7 @@ def wants_detail(arguments: argparse.Namespace) -> bool:
     return bool(user_settings().detail if arguments.detail is None else arguments.detail)
 
 
-def least_free(arguments: argparse.Namespace) -> str | None:
+def min_free_option(arguments: argparse.Namespace) -> str | None:
     """Return the free space to leave on the trace's disk; None if neither options, environment nor settings have it."""
     variable = os.environ.get("TUI_PROBE_MIN_FREE_DISK")
     if arguments.min_free_disk:

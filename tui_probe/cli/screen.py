@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of showing a run or a trace, for every command that shows one."""
-    shown = parser.add_argument_group("display")
-    shown.add_argument("--no-ui", action="store_true", help="print the report without opening a screen")
-    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    shown.add_argument(
+    display = parser.add_argument_group("display")
+    display.add_argument("--no-ui", action="store_true", help="print the report without opening a screen")
+    display.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    display.add_argument(
         "--low-bandwidth",
         action=argparse.BooleanOptionalAction,
         default=None,
         help="redraw less often and ignore the mouse; default: on while the link is slow",
     )
-    shown.add_argument(
+    display.add_argument(
         "--mouse",
         action=argparse.BooleanOptionalAction,
         default=None,
         help="use the mouse; default: on, except over SSH",
     )
-    shown.add_argument("--palette", choices=PALETTES, default=None, help="colors; default dark")
+    display.add_argument("--palette", choices=PALETTES, default=None, help="colors; default dark")
 
 
 def wants_screen(arguments: argparse.Namespace) -> bool:
@@ -52,12 +52,12 @@ def show(
     imported: PageSet | None = None,
     *,
     watching: bool = False,
-    at: Address | None = None,
+    address: Address | None = None,
     notice: str = "",
 ) -> int:
     """Show a running target, traces, or imported files, until the user quits. Return the exit status of the screen.
 
-    The screen begins at the kernel and the launch that ``at`` names, with the message ``notice``. A run that was
+    The screen begins at the kernel and the launch that ``address`` names, with the message ``notice``. A run that was
     requested on a screen begins at ``arguments.begin``.
 
     A command returns only an exit status. So the run or trace that the user requested on this screen, or None, is
@@ -65,11 +65,13 @@ def show(
     """
     from tui_probe.ui.session import Session
 
-    session = Session(target=target, traces=traces, imported=imported, watching=watching, at=at, notice=notice)
+    session = Session(
+        target=target, traces=traces, imported=imported, watching=watching, address=address, notice=notice
+    )
     session.from_home = arguments.from_home if "from_home" in arguments else False
     session.begin = arguments.begin if "begin" in arguments else None
     status = show_session(session, appearance_of(arguments))
-    arguments.next_request = session.again
+    arguments.next_request = session.next_request
     return status
 
 
@@ -86,13 +88,13 @@ def requested_command(request: RerunRequest | OpenTrace, arguments: argparse.Nam
     """Return the command line of a run or trace requested on the screen, with the display options of ``arguments``."""
     from tui_probe.ui.session import OpenTrace
 
-    looks = ["--ascii"] if arguments.ascii else []
-    looks += ["--palette", arguments.palette] if arguments.palette else []
+    display_options = ["--ascii"] if arguments.ascii else []
+    display_options += ["--palette", arguments.palette] if arguments.palette else []
     for option, is_on in (("low-bandwidth", arguments.low_bandwidth), ("mouse", arguments.mouse)):
-        looks += [] if is_on is None else [f"--{option}" if is_on else f"--no-{option}"]
+        display_options += [] if is_on is None else [f"--{option}" if is_on else f"--no-{option}"]
     if isinstance(request, OpenTrace):
-        return ["open", *looks, str(request.trace)]
-    return ["run", *looks, "--again", str(request.trace), *request.options]
+        return ["open", *display_options, str(request.trace)]
+    return ["run", *display_options, "--again", str(request.trace), *request.options]
 
 
 def appearance_of(arguments: argparse.Namespace) -> Appearance:

@@ -29,17 +29,17 @@ from .output import (
     add_max_chars_option,
     check_drawing_size,
     drawing_size,
-    fitted,
-    fitted_document,
     height_option,
     inform,
+    limit_lines,
+    limited_json,
     max_chars,
-    put,
-    put_coloured,
     speaks_utf8,
     table_width,
     warn,
     width_option,
+    write_coloured,
+    write_stdout,
 )
 from .text_report import report_message, stderr_is_terminal, write_report
 
@@ -60,7 +60,7 @@ _SCOPE_CELLS = 15
 """Cells of what a page is about: a trace, a kernel or a launch."""
 FINDINGS_FIELDS = ("findings", "data", "summary")
 """Fields of documents that --max-chars cuts last: those that have findings."""
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 """Further kernels that a message names, of those that an address matches."""
 
 
@@ -106,8 +106,8 @@ def _choice_messages(trace: Trace, choice: ViewTarget, address: Address) -> Iter
     """Yield which kernel and launch are shown, if the address names several kernels or another launch."""
     kernel, launch = choice.source.kernel, choice.source.launch
     if choice.other_matches:
-        more = ", ".join(f"#{index}" for index in choice.other_matches[:_MOST_NAMED])
-        yield f"showing #{kernel.index}; {address.kernel} also matches {more}"
+        other_kernels = ", ".join(f"#{index}" for index in choice.other_matches[:_MAX_NAMED])
+        yield f"showing #{kernel.index}; {address.kernel} also matches {other_kernels}"
     elif address.is_whole and len(trace.kernels) > 1:
         is_timed = kernel.gpu_time is not None and kernel.result_rows
         reason = " (the first kernel by GPU time that has results and this page)" if is_timed else ""
@@ -157,17 +157,17 @@ def _write_lines(kind: ViewKind, choice: ViewTarget, view: View, arguments: argp
         sys.stdout.reconfigure(encoding="utf-8")
     limited = max_chars(arguments) is not None
     if arguments.format == "csv":
-        put(fitted(csv_of_view(view), arguments, csv=True))
+        write_stdout(limit_lines(csv_of_view(view), arguments, csv=True))
     elif arguments.format == "json" and limited:
-        put(fitted_document(view_document(kind.name, choice.source, view), arguments, keep=FINDINGS_FIELDS))
+        write_stdout(limited_json(view_document(kind.name, choice.source, view), arguments, keep=FINDINGS_FIELDS))
     elif arguments.format == "json":
-        put(json_lines(kind.name, choice.source, view))
+        write_stdout(json_lines(kind.name, choice.source, view))
     elif arguments.format == "md":
-        put(fitted(fenced(text_lines(_view_lines(view, arguments))), arguments))
+        write_stdout(limit_lines(fenced(text_lines(_view_lines(view, arguments))), arguments))
     elif limited:
-        put(fitted(text_lines(_view_lines(view, arguments)), arguments))
+        write_stdout(limit_lines(text_lines(_view_lines(view, arguments)), arguments))
     else:
-        put_coloured(_view_lines(view, arguments))
+        write_coloured(_view_lines(view, arguments))
 
 
 def _view_lines(view: View, arguments: argparse.Namespace) -> Iterator[Line]:
@@ -176,9 +176,9 @@ def _view_lines(view: View, arguments: argparse.Namespace) -> Iterator[Line]:
     from tui_probe.pages.view_output import view_lines
 
     columns, height = drawing_size(arguments)
-    shown = getattr(arguments, "height", None) if isinstance(view, Document) else height
-    plain = arguments.ascii or (not files_of(arguments) and not speaks_utf8(sys.stdout))
-    return view_lines(view, columns, shown, ascii_only=plain)
+    height_limit = getattr(arguments, "height", None) if isinstance(view, Document) else height
+    ascii_only = arguments.ascii or (not files_of(arguments) and not speaks_utf8(sys.stdout))
+    return view_lines(view, columns, height_limit, ascii_only=ascii_only)
 
 
 def _write_files(kind: ViewKind, view: View, files: PictureFiles, arguments: argparse.Namespace) -> int:
@@ -192,7 +192,7 @@ def _write_files(kind: ViewKind, view: View, files: PictureFiles, arguments: arg
     if files.png:
         write_png(files.png, view, lines, columns)
     for path in filter(None, (files.svg, files.png)):
-        put(str(path))
+        write_stdout(str(path))
     return trace_events(kind, view, files.perfetto) if files.perfetto else ExitStatus.OK
 
 
@@ -219,9 +219,13 @@ def page_descriptions(trace: Trace) -> Iterator[str]:
         if page.of_kernel is None:
             yield f"{page.name:<{_NAME_CELLS}}the trace: {page.about}"
             continue
-        count, why = count_viewable(trace, page.of_kernel)
-        has = f"{count} of {counted(total, 'kernel')}" if count else f"no data: {why or 'no kernel was launched'}"
-        yield f"{page.name:<{_NAME_CELLS}}{has}"
+        count, missing_reason = count_viewable(trace, page.of_kernel)
+        contents = (
+            f"{count} of {counted(total, 'kernel')}"
+            if count
+            else f"no data: {missing_reason or 'no kernel was launched'}"
+        )
+        yield f"{page.name:<{_NAME_CELLS}}{contents}"
 
 
 def write_page(page: PageEntry, address: Address, arguments: argparse.Namespace) -> int:
@@ -230,11 +234,11 @@ def write_page(page: PageEntry, address: Address, arguments: argparse.Namespace)
     A page that only kernels have is of the first that has it. Pictures, and commands for a view, are of kernels only.
     Returns the exit status.
     """
-    viewed = bool(files_of(arguments) or getattr(arguments, "do", ""))
-    of_kernel = not address.is_whole or page.of_trace is None or (viewed and page.of_kernel is not None)
+    needs_view = bool(files_of(arguments) or getattr(arguments, "do", ""))
+    of_kernel = not address.is_whole or page.of_trace is None or (needs_view and page.of_kernel is not None)
     if of_kernel and page.of_kernel is None:
         raise UsageError(f"{page.name} is a page of a whole trace; omit the kernel and the launch")
-    if viewed and page.of_kernel is None:
+    if needs_view and page.of_kernel is None:
         raise UsageError(f"{page.name} is a page of a whole trace; pictures and --do need a page of a kernel")
     trace = open_address(address)
     applies = page.of_trace.applies if page.of_trace else None
@@ -247,20 +251,20 @@ def _write_trace_page(page: PageEntry, trace: Trace, arguments: argparse.Namespa
     from tui_probe.pages.page_registry import report_document, report_lines
 
     form: Format = "table" if arguments.format == "text" else arguments.format
-    plain = arguments.ascii or (form == "table" and not speaks_utf8(sys.stdout))
+    ascii_only = arguments.ascii or (form == "table" and not speaks_utf8(sys.stdout))
     if form != "table" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     chars = max_chars(arguments)
     with Progress() as reading:
         if form == "json" and chars is not None:
-            document, beyond = report_document(trace, page.name, chars, reading)
-            put(fitted_document(document, arguments, keep=FINDINGS_FIELDS, beyond=beyond))
+            document, omitted_chars = report_document(trace, page.name, chars, reading)
+            write_stdout(limited_json(document, arguments, keep=FINDINGS_FIELDS, omitted_chars=omitted_chars))
             return ExitStatus.OK
         lines = report_lines(
             trace, page.name, form,
-            width=table_width(arguments), ascii_only=plain, progress=reading,
+            width=table_width(arguments), ascii_only=ascii_only, progress=reading,
         )  # fmt: skip
-        put(reading.before(fitted(lines, arguments, csv=form == "csv")))
+        write_stdout(reading.erase_before(limit_lines(lines, arguments, csv=form == "csv")))
     return ExitStatus.OK
 
 
@@ -355,7 +359,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise TraceError(f"{error}. {hint}") from error
         raise
     if arguments.explain and arguments.format == "text" and status == ExitStatus.OK:
-        put("")
+        write_stdout("")
         explain(page, arguments)
     return status
 
@@ -370,9 +374,12 @@ def explain(page: PageEntry, arguments: argparse.Namespace) -> int:
     from tui_probe.draw.shorten import view_heading
     from tui_probe.draw.spans import paragraphs
 
-    plain = arguments.ascii or not speaks_utf8(sys.stdout)
+    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
     explanation = page.explanation
-    put((view_heading(page.title, page.about), *paragraphs(explanation, drawing_size(arguments)[0])), ascii_only=plain)
+    write_stdout(
+        (view_heading(page.title, page.about), *paragraphs(explanation, drawing_size(arguments)[0])),
+        ascii_only=ascii_only,
+    )
     return ExitStatus.OK
 
 
@@ -382,9 +389,9 @@ def list_pages(trace: Trace | None, arguments: argparse.Namespace) -> int:
 
     if trace is None:
         pages = [f"{page.name:<{_NAME_CELLS}}{page.scope:<{_SCOPE_CELLS}}{page.about}" for page in all_pages()]
-        put(fitted([*pages, "", "To list the pages of a trace: tui-probe show TRACE."], arguments))
+        write_stdout(limit_lines([*pages, "", "To list the pages of a trace: tui-probe show TRACE."], arguments))
     else:
-        put(fitted(page_descriptions(trace), arguments))
+        write_stdout(limit_lines(page_descriptions(trace), arguments))
     return ExitStatus.OK
 
 
@@ -411,9 +418,9 @@ def _drawn_pages(probes: Sequence[str]) -> Iterator[PageEntry]:
     from tui_probe.pages.page_registry import require_page
     from tui_probe.probekit.registry import probe_named
 
-    known = [probe for name in probes if (probe := probe_named(name)) is not None]
-    names = [view.name for probe in known for view in probe.views]
-    if any(probe.timeline for probe in known):
+    registered_probes = [probe for name in probes if (probe := probe_named(name)) is not None]
+    names = [view.name for probe in registered_probes for view in probe.views]
+    if any(probe.timeline for probe in registered_probes):
         names.append("timeline")
     return (require_page(name) for name in dict.fromkeys([*names, "summary"]))
 

@@ -22,10 +22,10 @@ from .output import (
     Progress,
     discard_output,
     inform,
-    put,
     shell_word,
     terminal_size,
     warn,
+    write_stdout,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ MAX_REPORTS: Final = 4
 """Traces that each have a report of their own; of more, one of each command has, and that many commands."""
 MAX_LISTED: Final = 8
 """Traces of a run that are reported one by one, and commands that are."""
-USUAL_WIDTH = 100  # cells, where stdout is not a terminal
+DEFAULT_WIDTH = 100  # cells, where stdout is not a terminal
 MIN_WIDTH = 60
 HURRIED_BYTES = 16 << 20
 """Log bytes that take no longer to read than a run may last after it was asked to end."""
@@ -61,8 +61,8 @@ def report_message(trace: Path, text: str) -> None:
     warn(f"{text}: {trace}")
 
 
-def report_failures(outcome: Outcome, most_named: int) -> None:
-    """Write the problems of a run; of more than ``most_named`` traces not all are named.
+def report_failures(outcome: Outcome, max_named: int) -> None:
+    """Write the problems of a run; of more than ``max_named`` traces not all are named.
 
     To a script, only what no file records goes to stderr: that a trace could not be written, or changes the
     status.
@@ -80,18 +80,18 @@ def report_failures(outcome: Outcome, most_named: int) -> None:
     if outcome.program_failure:
         warn(outcome.program_failure)
     if not outcome.no_trace and outcome.first_trace is not None and outcome.first_trace not in outcome.traces:
-        warn(_missing_trace(outcome, outcome.first_trace, most_named))
+        warn(_missing_trace(outcome, outcome.first_trace, max_named))
 
 
-def _missing_trace(outcome: Outcome, first: Path, most_named: int) -> str:
+def _missing_trace(outcome: Outcome, directory: Path, max_named: int) -> str:
     traces: Sequence[Path] = outcome.traces
     if outcome.untraced:
-        return f"no trace {first}"
+        return f"no trace {directory}"
     if not traces:
-        return f"no trace {first}: the command launched no kernel"
+        return f"no trace {directory}: the command launched no kernel"
     names = f"traces: {' '.join(map(str, traces))}"
-    others = names if len(traces) <= most_named else f"{len(traces)} traces, e.g. {traces[-1]}"
-    return f"no trace {first}: the command launched no kernel, but its child processes did; {others}"
+    listing = names if len(traces) <= max_named else f"{len(traces)} traces, e.g. {traces[-1]}"
+    return f"no trace {directory}: the command launched no kernel, but its child processes did; {listing}"
 
 
 class TraceAnnouncer:
@@ -120,8 +120,8 @@ def traces_by_command(traces: Sequence[Path]) -> list[CommandTraces]:
     """The traces by command: the command with the most of them first."""
     by_command: dict[str, list[Path]] = {}
     for trace in traces:
-        in_brief = brief(trace)
-        by_command.setdefault(in_brief.command if in_brief else "", []).append(trace)
+        run = brief(trace)
+        by_command.setdefault(run.command if run else "", []).append(trace)
     groups = [
         CommandTraces(command, tuple(sorted(traces, key=log_size, reverse=True)))
         for command, traces in by_command.items()
@@ -152,9 +152,9 @@ def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
     if len(traces) <= MAX_REPORTS:
         return
     groups = traces_by_command(traces)
-    shown = len(groups[:MAX_REPORTS])
+    report_count = len(groups[:MAX_REPORTS])
     processes = units.counted(len(traces), "process")
-    yield f"{processes} launched kernels; {shown} reports follow, each for the longest process of a command"
+    yield f"{processes} launched kernels; {report_count} reports follow, each for the longest process of a command"
     for group in groups[:MAX_LISTED]:
         command = printable(group.command) or units.NOT_MEASURED
         yield f"  {len(group.traces):>5} × {shorten(command, max(20, cells - 10))}"
@@ -169,32 +169,32 @@ def write_report(
     ascii_only: bool,
     seconds: float | None = None,
     width: int | None = None,
-    fit: Callable[[Iterable[str]], Iterable[str]] = iter,
+    select_lines: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> None:
     """Write the report of each trace, of many traces that of one per command, and a command that compares.
 
-    Results are read for at most ``seconds`` in all; None: no limit. ``fit`` selects lines. Raises TraceError.
+    Results are read for at most ``seconds`` in all; None: no limit. ``select_lines`` selects lines. Raises TraceError.
     """
     from tui_probe.draw.spans import to_ascii
     from tui_probe.pages.run_report import run_report
     from tui_probe.trace.follow import open_trace
 
-    width = width or max(MIN_WIDTH, terminal_size((USUAL_WIDTH, 24)).columns)
-    plain = ascii_only or "utf" not in sys.stdout.encoding.lower()
+    width = width or max(MIN_WIDTH, terminal_size((DEFAULT_WIDTH, 24)).columns)
+    wants_ascii = ascii_only or "utf" not in sys.stdout.encoding.lower()
     reported = traces_to_report(traces)
     share = None if seconds is None else seconds / len(reported)
 
     def reports() -> Iterator[str]:
-        yield from (to_ascii(line) if plain else line for line in group_lines(traces, width))
+        yield from (to_ascii(line) if wants_ascii else line for line in group_lines(traces, width))
         if len(traces) > MAX_REPORTS:
             yield ""
         for number, directory in enumerate(reported):
             with Progress() as reading:
                 trace = open_trace(directory, reading)
-            report = run_report(trace, width=width, ascii_only=plain, seconds=share)
+            report = run_report(trace, width=width, ascii_only=wants_ascii, seconds=share)
             yield f"\n{report}" if number else report
 
-    put(fit(reports()))
+    write_stdout(select_lines(reports()))
     _write_comparison_hint(reported[0])
     sys.stdout.flush()
 
@@ -228,7 +228,7 @@ def report_after_run(outcome: Outcome, ascii_only: bool, seconds: float | None =
         _report_no_trace(outcome)
         return
     if seconds is not None and sum(map(log_size, traces_to_report(traces))) > HURRIED_BYTES:
-        for line in group_lines(traces, USUAL_WIDTH):
+        for line in group_lines(traces, DEFAULT_WIDTH):
             _write_message(line)
         for trace in traces_to_report(traces):
             _write_message(
@@ -236,7 +236,7 @@ def report_after_run(outcome: Outcome, ascii_only: bool, seconds: float | None =
             )
         return
     try:
-        put("")
+        write_stdout("")
         write_report(traces, ascii_only, seconds)
     except ProbeError as error:
         _write_message(f"no report: {error}")
@@ -256,17 +256,19 @@ def _report_no_trace(outcome: Outcome) -> None:
         return
     if outcome.program_failure:
         _write_message(outcome.program_failure)
-    first = outcome.first_trace
-    absent = "there is no trace" if first is None else f"the trace {shell_word(first)} was not created"
+    directory = outcome.first_trace
+    problem = "there is no trace" if directory is None else f"the trace {shell_word(directory)} was not created"
     for text in outcome.untraced or ("no kernel was launched",):
-        _write_message(f"{text}: {absent}")  # a line on stderr has named it before anyone could know
+        _write_message(f"{text}: {problem}")  # a line on stderr has named it before anyone could know
 
 
 def _write_comparison_hint(trace: Path) -> None:
     """Suggest a comparison if the command was run before."""
-    before = find_previous_run(trace)
-    if before is not None:
-        put(f"\nCompare with the previous run: tui-probe compare {shell_word(before)} {shell_word(trace)}")
+    previous_run = find_previous_run(trace)
+    if previous_run is not None:
+        write_stdout(
+            f"\nCompare with the previous run: tui-probe compare {shell_word(previous_run)} {shell_word(trace)}"
+        )
 
 
 def _write_message(text: str) -> None:
@@ -275,5 +277,5 @@ def _write_message(text: str) -> None:
         inform(text)
         return
     with contextlib.suppress(OSError):
-        put(text)
+        write_stdout(text)
         sys.stdout.flush()

@@ -44,9 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     trace = trace_to_watch(folder)
     remember(trace)
     if wants_screen(arguments):
-        return show(arguments, traces=(trace,), watching=True, at=address)
-    known = brief(trace)
-    inform(f"{'still running' if known and known.is_running else 'ended'}: {trace}")
+        return show(arguments, traces=(trace,), watching=True, address=address)
+    run_brief = brief(trace)
+    inform(f"{'still running' if run_brief and run_brief.is_running else 'ended'}: {trace}")
     return write_summary(replace(address, path=trace), arguments)
 
 
@@ -64,10 +64,10 @@ def trace_to_watch(path: Path) -> Path:
     """The trace itself, or the newest running one of a folder. Raises TraceError."""
     if path.name == LOG or is_trace(path) or not path.is_dir():
         return find_trace(path)
-    running = running_traces(path)
-    if running:
-        return running[-1]
+    active_runs = running_traces(path)
+    if active_runs:
+        return active_runs[-1]
     if living_runs(path):
         raise TraceError(f"a run is active in {path}, but no kernel launched yet")
-    newest = find_trace(path)  # says what to do where there is none at all
-    raise TraceError(f"no active run in {path}; the newest ended run: tui-probe open {shell_word(newest)}")
+    ended_run = find_trace(path)  # says what to do where there is none at all
+    raise TraceError(f"no active run in {path}; the newest ended run: tui-probe open {shell_word(ended_run)}")

@@ -270,7 +270,7 @@ def read_kernel_file(path: Path) -> KernelFile:
 def _read_content(path: Path) -> bytes:
     """Return the bytes of a file. Raises OSError above the limit; ImageError for a large file of another kind."""
     size = path.stat().st_size
-    if _HEAD_BYTES < size <= KERNEL_FILE.most:
+    if _HEAD_BYTES < size <= KERNEL_FILE.maximum:
         image_kind(read_plain(path, _HEAD_BYTES), size)
     return read_within(path, KERNEL_FILE)
 

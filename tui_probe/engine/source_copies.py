@@ -190,7 +190,7 @@ class SourceCopies:
 
 def readable_text(path: Path) -> bytes | None:
     """Return the bytes of a text file within the size limit, None for any other file. Raises OSError."""
-    if not path.is_file() or path.stat().st_size > SOURCE_FILE.most:
+    if not path.is_file() or path.stat().st_size > SOURCE_FILE.maximum:
         return None
     data = read_within(path, SOURCE_FILE)
     return None if b"\0" in data else data

@@ -44,7 +44,7 @@ def log_rows(trace: Trace) -> Iterator[LogRow]:
     if path is None:
         return
     with open_plain(path) as file:
-        for number, line in enumerate(iter(lambda: file.readline(LOG_LINE.most), b""), 1):
+        for number, line in enumerate(iter(lambda: file.readline(LOG_LINE.maximum), b""), 1):
             text = printable(line)
             tag, _, text_after_tag = text.partition("]")
             yield LogRow(number, tag[1:] if tag.startswith("[") and text_after_tag else None, text)

@@ -181,7 +181,7 @@ def has_code(kernel: KernelFacts, pattern: str) -> bool | None:
     if path is None:
         return None
     status = path.stat()
-    return None if status.st_size > PTX_TEXT.most else _has_match(path, status.st_mtime_ns, pattern)
+    return None if status.st_size > PTX_TEXT.maximum else _has_match(path, status.st_mtime_ns, pattern)
 
 
 @lru_cache(maxsize=_MAX_CACHED_KERNELS)

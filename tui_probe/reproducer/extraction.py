@@ -204,7 +204,7 @@ def differences(launch: KeptLaunch) -> Iterator[str]:
 def _reads_textures(launch: KeptLaunch) -> bool:
     """Return whether the kernel's own PTX has an instruction for textures or surfaces; False without PTX."""
     path = launch.file(IMAGES[1])
-    if path is None or path.stat().st_size > PTX_TEXT.most:
+    if path is None or path.stat().st_size > PTX_TEXT.maximum:
         return False
     code = path.read_bytes()
     entry = re.search(rb"\.entry\s+" + re.escape(launch.name.encode("utf-8", "surrogateescape")) + rb"\s*[({]", code)

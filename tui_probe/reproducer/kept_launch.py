@@ -161,7 +161,7 @@ def read_kept_launch(folder: Path, index: int, number: int) -> KeptLaunch:
     """Read launch.info. Raises TraceError, with the line, for one that is missing or damaged."""
     launch = KeptLaunch(folder, index, number)
     path = launch.file(INFO)
-    if path is None or path.stat().st_size > LAUNCH_INFO.most:
+    if path is None or path.stat().st_size > LAUNCH_INFO.maximum:
         raise TraceError(f"{folder}: {INFO} is missing or too large; record the launch again")
     for place, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
         tag, *fields = line.split(" ")

@@ -229,7 +229,7 @@ def read_grown_log(path: str | Path, size: int) -> tuple[ProcessLog, int] | None
         status = os.fstat(descriptor)
         if status.st_size == size:
             return None
-        text = text_of(os.read(descriptor, min(status.st_size, PROCESS_LOG.most)))
+        text = text_of(os.read(descriptor, min(status.st_size, PROCESS_LOG.maximum)))
     except OSError:
         return None
     finally:

@@ -366,6 +366,6 @@ class LogTail:
         end = data.rfind(b"\n") + 1
         lines = b"".join((self._rest, memoryview(data)[:end])) if end else b""
         self._rest = data[end:] if end else self._rest + data
-        if len(self._rest) > LOG_LINE.most:
+        if len(self._rest) > LOG_LINE.maximum:
             lines, self._rest = lines + self._rest + b"\n", b""
         return lines

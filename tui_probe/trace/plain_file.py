@@ -86,15 +86,15 @@ def read_plain(path: str | os.PathLike[str], max_bytes: int) -> bytes:
 
 def read_start(path: str | os.PathLike[str], limit: InputLimit) -> bytes:
     """An ordinary file up to a limit. OSError as ``open_plain``."""
-    return read_plain(path, limit.most)
+    return read_plain(path, limit.maximum)
 
 
 def read_within(path: str | os.PathLike[str], limit: InputLimit) -> bytes:
     """All of an ordinary file. OSError as ``open_plain``, and if it is larger than the limit."""
     with open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
-        data = file.read(size + 1) if size <= limit.most else b""
-    if max(size, len(data)) > limit.most:
+        data = file.read(size + 1) if size <= limit.maximum else b""
+    if max(size, len(data)) > limit.maximum:
         raise _too_large(path, limit)
     return data
 
@@ -116,7 +116,7 @@ def read_stream(file: _Readable, path: str | os.PathLike[str], limit: InputLimit
     data = bytearray()
     while part := file.read(_PART_BYTES):
         data += part
-        if len(data) > limit.most:
+        if len(data) > limit.maximum:
             raise _too_large(path, limit)
     return bytes(data)
 

@@ -182,7 +182,7 @@ def read_sites(folder: Path) -> tuple[ProbeSites, ...] | None:
     if not path.is_file():
         return None
     try:
-        data = read_plain(path, SITES.most + 1)
+        data = read_plain(path, SITES.maximum + 1)
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
     return parse_sites(data, str(path))
@@ -207,7 +207,7 @@ def source_lines(folder: Path | None) -> SourceLines:
 
 def parse_sites(data: bytes, source: str = SITES_FILE) -> tuple[ProbeSites, ...]:
     """Parse the bytes of a sites file; ``source`` is its name in messages. Raises TraceError."""
-    if len(data) > SITES.most:
+    if len(data) > SITES.maximum:
         raise TraceError(f"{source}: larger than {SITES.size}; delete this file to read pruned.ptx instead")
     try:
         return _Reader(_table(parse_json(data))).probes()

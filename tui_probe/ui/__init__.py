@@ -26,18 +26,20 @@ objects takes 50 to 100 ms.
 """
 
 
-def check_terminal(instead: str) -> None:
-    """LaunchError if there is no terminal to draw on; ``instead`` is the command that needs none."""
-    missing = [
+def check_terminal(alternative: str) -> None:
+    """LaunchError if there is no terminal to draw on; ``alternative`` is the command that needs none."""
+    obstacles = [
         name
         for name, stream in (("stdin", sys.__stdin__), ("stdout", sys.__stdout__), ("stderr", sys.__stderr__))
         if stream is None or stream.closed or not stream.isatty()
     ]
-    if not missing and os.environ.get("TERM", "") in ("", "dumb"):
-        missing = ["TERM"]
-    if missing:
-        what = f"TERM is {os.environ.get('TERM')!r}" if missing == ["TERM"] else f"{missing[0]} is not a terminal"
-        raise LaunchError(f"the live screen needs a terminal, but {what}; without a terminal use: {instead}")
+    if not obstacles and os.environ.get("TERM", "") in ("", "dumb"):
+        obstacles = ["TERM"]
+    if obstacles:
+        obstacle = (
+            f"TERM is {os.environ.get('TERM')!r}" if obstacles == ["TERM"] else f"{obstacles[0]} is not a terminal"
+        )
+        raise LaunchError(f"the live screen needs a terminal, but {obstacle}; without a terminal use: {alternative}")
 
 
 @contextmanager
@@ -46,20 +48,20 @@ def ending_signals(handler: Callable[[int, object], None]) -> Iterator[None]:
 
     Not by the event loop, which would let them end the process immediately when it has closed.
     """
-    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGHUP)}
+    previous_handlers = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        for number, handled in before.items():
-            signal.signal(number, handled)
+        for number, previous_handler in previous_handlers.items():
+            signal.signal(number, previous_handler)
 
 
-def run(session: Session, appearance: Appearance | None = None, *, instead: str = "tui-probe report TRACE") -> int:
+def run(session: Session, appearance: Appearance | None = None, *, alternative: str = "tui-probe report TRACE") -> int:
     """Show the session until the user quits. Returns 0, 1 after a crash, or 128 + the signal that ended it.
 
     A target that still runs keeps running. Raises LaunchError, before anything is drawn, where there is no terminal.
     """
-    check_terminal(instead)
+    check_terminal(alternative)
     from tui_probe.ui.app import ProbeApp, report_crash
 
     appearance = appearance or Appearance.from_environment()

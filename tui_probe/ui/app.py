@@ -28,7 +28,7 @@ from tui_probe.ui.driver import FrugalDriver
 from tui_probe.ui.ending import RunEnding
 from tui_probe.ui.export import LARGEST_CLIPBOARD
 from tui_probe.ui.layout import STYLE, textual_theme
-from tui_probe.ui.live.current_selection import MARKED, mark_of
+from tui_probe.ui.live.current_selection import MARK_HOLDER, mark_of
 from tui_probe.ui.live.feed import Feed
 from tui_probe.ui.live.gpus import GpuSampler
 from tui_probe.ui.live.live_screen import LiveScreen
@@ -50,21 +50,21 @@ if TYPE_CHECKING:
     from tui_probe.ui.rerun import RerunOffer
     from tui_probe.ui.session import LiveTarget, RerunRequest, Session
 
-OPENING = 5.0
+OPENING_SECONDS = 5.0
 """Seconds after which keys no longer wait for a screen that does not come."""
-PREPARE_AFTER = 0.3
+PREPARE_DELAY = 0.3
 """Seconds from the first snapshot until pages are imported: the kernel table comes first."""
 EARLY_ENTER = "ctrl+j"
 """Enter, pressed before the terminal hands over keys as they are: until then it makes them ends of lines."""
-_ALWAYS = ("ctrl+c", "ctrl+q")
+_GLOBAL_KEYS = ("ctrl+c", "ctrl+q")
 """Keys that act on a terminal that is too small, too."""
-CYCLE = ("dark", "light", "distinct", "ansi")
+PALETTE_CYCLE = ("dark", "light", "distinct", "ansi")
 
-_AGAIN = "tui_probe.ui.rerun"
+_RERUN_MODULE = "tui_probe.ui.rerun"
 """Asks all probes for their questions."""
-_COMPARISON = "tui_probe.ui.screens.compare"
+_COMPARISON_MODULE = "tui_probe.ui.screens.compare"
 """Brings all analyses: imported when there is something to compare."""
-_EVALUATION = "tui_probe.ui.screens.ready_pages"
+_EVALUATION_MODULE = "tui_probe.ui.screens.ready_pages"
 """Module of the evaluation screen, also imported on first use."""
 
 
@@ -103,7 +103,7 @@ class ProbeApp(OpenApp):
     @property
     def target_runs(self) -> bool:
         """True if there is a target that ran when it was last polled."""
-        return self.target is not None and (self.feed.latest.running or not self.feed.latest.loaded)
+        return self.target is not None and (self.feed.latest.is_running or not self.feed.latest.is_loaded)
 
     def on_mount(self) -> None:
         """Start the threads and show the live screen."""
@@ -112,7 +112,7 @@ class ProbeApp(OpenApp):
         self.logs = Background("logs", deliver)
         self.analyses = Background("analyses", deliver)
         if self.target is not None or self.session.traces:
-            self.feed.loaded = partial(deliver, self._show_first)
+            self.feed.on_loaded = partial(deliver, self._show_first_snapshot)
             self.call_after_refresh(self._start_reading)
         self._loop_to_end = asyncio.get_running_loop()
         if self._ended_by:
@@ -127,11 +127,11 @@ class ProbeApp(OpenApp):
         self.feed.start()
         self.gpu.start()
 
-    def _show_first(self) -> None:
+    def _show_first_snapshot(self) -> None:
         """Draw now that there is something to show, instead of with the next frame. Then prepare for pages."""
         if self.live.is_mounted:
             self.live.refresh_frame()
-        self.set_timer(PREPARE_AFTER, lambda: self.analyses.prepare(import_steps()))
+        self.set_timer(PREPARE_DELAY, lambda: self.analyses.prepare(import_steps()))
 
     def _first_screen(self) -> ViewScreen:
         if self.session.home is not None:
@@ -151,31 +151,35 @@ class ProbeApp(OpenApp):
         for background in (self.tables, self.logs, self.analyses):
             background.close()
 
-    def exit(self, *arguments: Any, **named: Any) -> None:
+    def exit(self, *arguments: Any, **options: Any) -> None:
         """Remember where the user is, and end."""
-        if self.live.is_mounted and (process := self.live.process) is not None and self.live.table.selected is not None:
+        if (
+            self.live.is_mounted
+            and (process := self.live.process) is not None
+            and self.live.table.selected_index is not None
+        ):
             save_last_view(process.directory, self.live.place)
-        super().exit(*arguments, **named)
+        super().exit(*arguments, **options)
 
     def end_by_signal(self, number: int, _: object = None) -> None:
         """End with 128 + ``number``. A signal handler: it may be called before the start and after the end, too."""
-        first, self._ended_by = not self._ended_by, self._ended_by or number
-        if first and isinstance(self.terminal, FrugalDriver):
-            self.terminal.end_unread(number)
+        is_first, self._ended_by = not self._ended_by, self._ended_by or number
+        if is_first and isinstance(self.terminal, FrugalDriver):
+            self.terminal.end_without_reader(number)
         if self._loop_to_end is not None and not self._loop_to_end.is_closed():
             self._loop_to_end.call_soon_threadsafe(partial(self.exit, return_code=128 + self._ended_by))
 
     @property
-    def backed_up(self) -> bool:
+    def is_backed_up(self) -> bool:
         """True if the terminal lags behind; False without one."""
-        return isinstance(self.terminal, FrugalDriver) and self.terminal.backed_up
+        return isinstance(self.terminal, FrugalDriver) and self.terminal.is_backed_up
 
     @property
     def low_bandwidth(self) -> bool:
         """True if less is sent: as the user asked, else while the link is slow."""
         if self.appearance.low_bandwidth is not None:
             return self.appearance.low_bandwidth
-        return isinstance(self.terminal, FrugalDriver) and self.terminal.link.slow
+        return isinstance(self.terminal, FrugalDriver) and self.terminal.link.is_slow
 
     def to_clipboard(self, text: str) -> None:
         """Hand a text to the terminal's clipboard (OSC 52), unless it is longer than terminals take.
@@ -195,27 +199,27 @@ class ProbeApp(OpenApp):
         Textual hands a key to the screen, and looks for its binding when it comes back: behind the keys after it.
         """
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
-            await self._typed(event)
+            await self._handle_input(event)
         else:
             await super().on_event(event)
 
-    async def _typed(self, event: events.Key | events.Paste) -> None:
+    async def _handle_input(self, event: events.Key | events.Paste) -> None:
         if isinstance(event, events.Key) and event.key == EARLY_ENTER:
             event = events.Key("enter", "\r")
-        screen, end = self.screen, time.monotonic() + OPENING
+        screen, deadline = self.screen, time.monotonic() + OPENING_SECONDS
         while not screen.is_mounted:  # the key before has opened it
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 return
             await asyncio.sleep(0.001)
-        if isinstance(screen, ViewScreen) and screen.is_too_small and getattr(event, "key", "") not in _ALWAYS:
+        if isinstance(screen, ViewScreen) and screen.is_too_small and getattr(event, "key", "") not in _GLOBAL_KEYS:
             return  # the effect of a key is not visible
         if isinstance(event, events.Paste):
             if isinstance(screen, ViewScreen):
                 screen.on_paste(event)
         elif not await self.press_bound(event.key, priority=True):
-            take: Callable[[events.Key], None] | None = getattr(screen, "on_key", None)
-            if take is not None:
-                take(event)
+            handle_key: Callable[[events.Key], None] | None = getattr(screen, "on_key", None)
+            if handle_key is not None:
+                handle_key(event)
             if not was_stopped(event):
                 await self.press_bound(event.key)
 
@@ -232,7 +236,7 @@ class ProbeApp(OpenApp):
         self.ending.leave()
 
     @property
-    def speaking(self) -> ViewScreen:
+    def message_screen(self) -> ViewScreen:
         """The screen that says what is to be said: the one in front, or the live one below a list or the like."""
         return self.screen if isinstance(self.screen, ViewScreen) else self.live
 
@@ -245,31 +249,31 @@ class ProbeApp(OpenApp):
 
     def compare(self, source: ViewSource) -> None:
         """Remember a kernel or launch, or show it against the one that was remembered, of this trace or another."""
-        marked, mark = MARKED.take(), mark_of(source)
-        if marked is None or marked == mark:
-            MARKED.keep(mark)
-            self.analyses.submit("comparison", partial(import_module, _COMPARISON), lambda _: None)
-            self.speaking.notice(f"marked {words_of(source)}; press C on another kernel or launch to compare")
-        elif (trace := self._open_trace(marked.directory)) is not None:
-            self._show_comparison(source, marked.of(trace))
+        previous_mark, mark = MARK_HOLDER.take(), mark_of(source)
+        if previous_mark is None or previous_mark == mark:
+            MARK_HOLDER.keep(mark)
+            self.analyses.submit("comparison", partial(import_module, _COMPARISON_MODULE), lambda _: None)
+            self.message_screen.notice(f"marked {source_label(source)}; press C on another kernel or launch to compare")
+        elif (trace := self._open_trace(previous_mark.directory)) is not None:
+            self._show_comparison(source, previous_mark.source_in(trace))
         else:
-            self.speaking.notice(f"reading the marked kernel in {marked.directory.name}")
-            self.tables.submit("marked", partial(_read_marked, marked), partial(self._show_comparison, source))
+            self.message_screen.notice(f"reading the marked kernel in {previous_mark.directory.name}")
+            self.tables.submit("marked", partial(_read_mark, previous_mark), partial(self._show_comparison, source))
 
-    def compare_runs(self, before: Path, after: Path) -> None:
+    def compare_runs(self, baseline: Path, candidate: Path) -> None:
         """Show a run against one before it."""
-        self.push_screen(import_module(_COMPARISON).CompareRunsScreen(before, after))
+        self.push_screen(import_module(_COMPARISON_MODULE).CompareRunsScreen(baseline, candidate))
 
     def _open_trace(self, directory: Path) -> Trace | None:
-        opened = (process for process in self.feed.latest.processes if process.directory.absolute() == directory)
-        return next((process.trace for process in opened), None)
+        processes = (process for process in self.feed.latest.processes if process.directory.absolute() == directory)
+        return next((process.trace for process in processes), None)
 
-    def _show_comparison(self, source: ViewSource, marked: ViewSource | str) -> None:
-        """``marked`` says why it cannot be read, if that is so."""
-        if isinstance(marked, str):
-            self.speaking.notice(f"cannot read the marked kernel: {marked}")
+    def _show_comparison(self, source: ViewSource, baseline: ViewSource | str) -> None:
+        """``baseline`` says why it cannot be read, if that is so."""
+        if isinstance(baseline, str):
+            self.message_screen.notice(f"cannot read the marked kernel: {baseline}")
         else:
-            self.push_screen(import_module(_COMPARISON).CompareScreen(marked, source))
+            self.push_screen(import_module(_COMPARISON_MODULE).CompareScreen(baseline, source))
 
     def action_palette(self) -> None:
         """Open the command palette."""
@@ -286,81 +290,85 @@ class ProbeApp(OpenApp):
         """Choose an evaluation of the traces that are open; of none those that come with tui-probe are meant."""
         menu = PickerScreen("Evaluations")
         self.push_screen(menu, self._evaluate)
-        self.tables.submit("evaluations", lambda: import_module(_EVALUATION).evaluation_choices(), menu.take)
+        self.tables.submit("evaluations", lambda: import_module(_EVALUATION_MODULE).evaluation_choices(), menu.take)
 
     def _evaluate(self, name: str | None) -> None:
         if name is not None:
             processes = self.live.current_selection.snapshot.processes if self.live.is_mounted else ()
             traces = [process.directory for process in processes]
-            self.push_screen(import_module(_EVALUATION).EvaluationScreen(name, traces))
+            self.push_screen(import_module(_EVALUATION_MODULE).EvaluationScreen(name, traces))
 
     def run_again(self, trace: Path, kernel: Kernel | None, option: str = "", page: str = "") -> None:
         """Choose what to ask of the program of a trace, ``option`` first; then the screen ends, and it runs.
 
         ``page`` is the kernel's page that is opened then, if the run is for it.
         """
-        if self.feed.latest.running or (self.session.home is None and not self.feed.latest.loaded):
-            self.speaking.notice("the program is still running; press R after it ends")
+        if self.feed.latest.is_running or (self.session.home is None and not self.feed.latest.is_loaded):
+            self.message_screen.notice("the program is still running; press R after it ends")
         else:
-            menu = PickerScreen("Run again", numbered=True)
-            shown = self._open_trace(trace.absolute())
-            begin = None if kernel is None else SameKernel.of(kernel, shown.kernels if shown else ())
+            menu = PickerScreen("Run again", has_numbers=True)
+            shown_trace = self._open_trace(trace.absolute())
+            begin = (
+                None if kernel is None else SameKernel.from_kernel(kernel, shown_trace.kernels if shown_trace else ())
+            )
             begin = begin and replace(begin, page=page)
-            self.push_screen(menu, partial(self._run_again, begin))
-            job = partial(_offer_again, trace, kernel, option)
+            self.push_screen(menu, partial(self._end_with_request, begin))
+            job = partial(_rerun_offer, trace, kernel, option)
             self.tables.submit("again", job, partial(self._take_offer, menu))
 
-    def _take_offer(self, menu: PickerScreen, offered: RerunOffer) -> None:
-        if not offered.problem:
-            menu.take([replace(choice, value=partial(offered.take, choice.value)) for choice in offered.choices])
+    def _take_offer(self, menu: PickerScreen, offer: RerunOffer) -> None:
+        if not offer.problem:
+            menu.take([replace(choice, value=partial(offer.request_of, choice.value)) for choice in offer.choices])
         elif not menu.was_closed:
             menu.dismiss(None)
-            self.speaking.notice(offered.problem)
-            if offered.command:
-                self.speaking.show_names([offered.command])
+            self.message_screen.notice(offer.problem)
+            if offer.command:
+                self.message_screen.show_names([offer.command])
 
-    def _run_again(
+    def _end_with_request(
         self,
         begin: SameKernel | None,
-        take: Callable[[], RerunRequest | OpenTrace | ComparisonRequest | CommandToPaste | str] | None,
+        choose: Callable[[], RerunRequest | OpenTrace | ComparisonRequest | CommandToPaste | str] | None,
     ) -> None:
-        chosen = None if take is None else take()
-        if isinstance(chosen, str):
-            self.speaking.notice(chosen)
-        elif isinstance(chosen, ComparisonRequest):
-            self.compare_runs(chosen.before, chosen.after)
-        elif isinstance(chosen, CommandToPaste):
-            self.speaking.show_names([chosen.command])
-        elif isinstance(chosen, OpenTrace):
-            self.session.again = chosen
+        request = None if choose is None else choose()
+        if isinstance(request, str):
+            self.message_screen.notice(request)
+        elif isinstance(request, ComparisonRequest):
+            self.compare_runs(request.baseline, request.candidate)
+        elif isinstance(request, CommandToPaste):
+            self.message_screen.show_names([request.command])
+        elif isinstance(request, OpenTrace):
+            self.session.next_request = request
             self.exit()
-        elif chosen is not None:
-            page = import_module(_AGAIN).page_after(begin.page, chosen.options) if begin else ""
-            self.session.again = replace(chosen, begin=begin and replace(begin, page=page))
+        elif request is not None:
+            page = import_module(_RERUN_MODULE).page_after_run(begin.page, request.options) if begin else ""
+            self.session.next_request = replace(request, begin=begin and replace(begin, page=page))
             self.exit()
 
     def action_theme(self) -> None:
         """The next palette."""
-        place = CYCLE.index(self.palette.name) if self.palette.name in CYCLE else -1
-        self.use_palette(CYCLE[(place + 1) % len(CYCLE)])
+        index = PALETTE_CYCLE.index(self.palette.name) if self.palette.name in PALETTE_CYCLE else -1
+        self.use_palette(PALETTE_CYCLE[(index + 1) % len(PALETTE_CYCLE)])
 
     def use_palette(self, name: str) -> None:
         """Draw all in other colours."""
         self.palette = PALETTES[name]
         self.theme = name
-        self._draw_anew()
+        self._redraw_all()
 
     def use_ascii(self, ascii_only: bool) -> None:
         """Draw with ASCII characters only, or with all."""
         self.ascii_only = ascii_only
-        self._draw_anew()
+        self._redraw_all()
 
-    def use_bandwidth(self, low: bool | None) -> None:
+    def use_bandwidth(self, is_low: bool | None) -> None:
         """Send less, or not; None: as the link allows."""
-        self.appearance = replace(self.appearance, low_bandwidth=low)
-        self.speaking.notice({True: "low bandwidth", False: "full bandwidth", None: "automatic bandwidth"}[low])
+        self.appearance = replace(self.appearance, low_bandwidth=is_low)
+        self.message_screen.notice(
+            {True: "low bandwidth", False: "full bandwidth", None: "automatic bandwidth"}[is_low]
+        )
 
-    def _draw_anew(self) -> None:
+    def _redraw_all(self) -> None:
         for screen in self.screen_stack:
             for widget in screen.query(LinesWidget):
                 widget.forget()
@@ -385,19 +393,19 @@ if TYPE_CHECKING:
         return app
 
 
-def _offer_again(trace: Path, kernel: Kernel | None, option: str) -> RerunOffer:
-    offer: RerunOffer = import_module(_AGAIN).offer(trace, kernel, option)
+def _rerun_offer(trace: Path, kernel: Kernel | None, option: str) -> RerunOffer:
+    offer: RerunOffer = import_module(_RERUN_MODULE).offer(trace, kernel, option)
     return offer
 
 
-def _read_marked(mark: Mark) -> ViewSource | str:
+def _read_mark(mark: Mark) -> ViewSource | str:
     try:
-        return mark.read()
+        return mark.read_source()
     except (ProbeError, OSError) as error:
         return str(error)
 
 
-def words_of(source: ViewSource) -> str:
+def source_label(source: ViewSource) -> str:
     """A kernel or launch in a few words."""
     launch = "" if source.launch is None else f" launch {source.launch.number}"
     return f"#{source.kernel.index} {shorten(source.kernel.demangled, 24)}{launch}"
@@ -409,5 +417,5 @@ def report_crash(error: BaseException) -> None:
     handle, path = tempfile.mkstemp(prefix=f"tui-probe-crash-{os.getpid()}-", suffix=".txt")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(report)
-    last = report.strip().rsplit("\n", 1)[-1]
-    sys.stderr.write(f"tui-probe: the screen failed ({last}); details are in {path}\n")
+    summary = report.strip().rsplit("\n", 1)[-1]
+    sys.stderr.write(f"tui-probe: the screen failed ({summary}); details are in {path}\n")

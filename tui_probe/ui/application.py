@@ -39,12 +39,12 @@ class Appearance:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def from_environment(cls, settings: Settings | None = None, **given: object) -> Appearance:
-        """Return what is ``given``; else what the environment has (TERM, NO_COLOR, a locale that is not UTF-8, SSH);
+    def from_environment(cls, settings: Settings | None = None, **overrides: object) -> Appearance:
+        """Return the ``overrides``; else what the environment has (TERM, NO_COLOR, a locale that is not UTF-8, SSH);
         else what the settings say.
         """
         settings = settings or Settings()
-        asked: dict[str, object] = {
+        values: dict[str, object] = {
             "palette": settings.palette,
             "ascii_only": settings.ascii,
             "low_bandwidth": settings.low_bandwidth,
@@ -52,15 +52,15 @@ class Appearance:
             "keys": settings.keys,
         }
         if os.environ.get("TERM") in ("linux", "vt220", "vt100", "screen", "xterm"):
-            asked["palette"] = "ansi"  # less than 256 colours
+            values["palette"] = "ansi"  # less than 256 colours
         if os.environ.get("NO_COLOR"):
-            asked["palette"] = "plain"
+            values["palette"] = "plain"
         if not speaks_utf8(os.environ):
-            asked["ascii_only"] = True
+            values["ascii_only"] = True
         if os.environ.get("SSH_CONNECTION"):
-            asked["mouse"] = False
-        asked.update({name: value for name, value in given.items() if value is not None})
-        return cls(**{name: value for name, value in asked.items() if value is not None})  # type: ignore[arg-type]
+            values["mouse"] = False
+        values.update({name: value for name, value in overrides.items() if value is not None})
+        return cls(**{name: value for name, value in values.items() if value is not None})  # type: ignore[arg-type]
 
     @property
     def wants_mouse(self) -> bool:
@@ -143,7 +143,7 @@ class Application(Protocol):
         """True if only ASCII characters are drawn."""
 
     @property
-    def backed_up(self) -> bool:
+    def is_backed_up(self) -> bool:
         """True if the terminal lags behind."""
 
     @property
@@ -156,7 +156,7 @@ class Application(Protocol):
     def use_ascii(self, ascii_only: bool) -> None:
         """Draw with ASCII characters only, or with all."""
 
-    def use_bandwidth(self, low: bool | None) -> None:
+    def use_bandwidth(self, is_low: bool | None) -> None:
         """Send less, or not; None: as the link allows."""
 
     def to_clipboard(self, text: str) -> None:
@@ -165,7 +165,7 @@ class Application(Protocol):
     def compare(self, source: ViewSource) -> None:
         """Remember a kernel or launch, or show it against the one that was remembered."""
 
-    def compare_runs(self, before: Path, after: Path) -> None:
+    def compare_runs(self, baseline: Path, candidate: Path) -> None:
         """Show a run against one before it."""
 
     def choose_evaluation(self) -> None:

@@ -23,68 +23,68 @@ class Background:
 
     def __init__(self, name: str, deliver: Deliver) -> None:
         self._deliver = deliver
-        self._changed = threading.Condition()
-        self._waiting: dict[Hashable, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
-        self._spare: deque[Callable[[], object]] = deque()
+        self._condition = threading.Condition()
+        self._jobs: dict[Hashable, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
+        self._spare_jobs: deque[Callable[[], object]] = deque()
         self._unhandled = 0
         """Jobs that were begun, and whose results the event loop has not handled."""
-        self._closed = False
-        self._thread = threading.Thread(target=self._run, name=f"tui-probe-{name}", daemon=True)
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run_jobs, name=f"tui-probe-{name}", daemon=True)
         self._thread.start()
 
-    def submit(self, key: Hashable, job: Callable[[], T], done: Callable[[T], None]) -> None:
+    def submit(self, key: Hashable, job: Callable[[], T], on_result: Callable[[T], None]) -> None:
         """Run ``job()`` in the thread, then ``done(result)`` on the event loop."""
-        with self._changed:
-            self._waiting.pop(key, None)
-            self._waiting[key] = (job, done)
-            self._changed.notify()
+        with self._condition:
+            self._jobs.pop(key, None)
+            self._jobs[key] = (job, on_result)
+            self._condition.notify()
 
     def prepare(self, jobs: Iterable[Callable[[], object]]) -> None:
         """Run these, one after another, while no job waits: they save later jobs time, and have no result."""
-        with self._changed:
-            self._spare.extend(jobs)
-            self._changed.notify()
+        with self._condition:
+            self._spare_jobs.extend(jobs)
+            self._condition.notify()
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """True if no job waits or runs, and the event loop has handled all results."""
-        with self._changed:
-            return not self._waiting and not self._unhandled
+        with self._condition:
+            return not self._jobs and not self._unhandled
 
     def close(self) -> None:
         """Take no more jobs; a running one is not waited for, since it may be reading from a hung file system."""
-        with self._changed:
-            self._closed = True
-            self._waiting.clear()
-            self._spare.clear()
-            self._changed.notify()
+        with self._condition:
+            self._is_closed = True
+            self._jobs.clear()
+            self._spare_jobs.clear()
+            self._condition.notify()
 
-    def _run(self) -> None:
+    def _run_jobs(self) -> None:
         while True:
-            with self._changed:
-                while not self._waiting and not self._spare and not self._closed:
-                    self._changed.wait()
-                if self._closed:
+            with self._condition:
+                while not self._jobs and not self._spare_jobs and not self._is_closed:
+                    self._condition.wait()
+                if self._is_closed:
                     return
-                if self._waiting:
-                    job, done = self._waiting.pop(next(iter(self._waiting)))
+                if self._jobs:
+                    job, on_result = self._jobs.pop(next(iter(self._jobs)))
                 else:
-                    job, done = self._spare.popleft(), _drop
+                    job, on_result = self._spare_jobs.popleft(), _drop
                 self._unhandled += 1
-            self._deliver(partial(self._handle, _outcome(job, done)))
+            self._deliver(partial(self._deliver_result, _run_job(job, on_result)))
 
-    def _handle(self, outcome: Callable[[], None]) -> None:
+    def _deliver_result(self, take_result: Callable[[], None]) -> None:
         try:
-            outcome()
+            take_result()
         finally:
-            with self._changed:
+            with self._condition:
                 self._unhandled -= 1
 
 
-def _outcome(job: Callable[[], T], done: Callable[[T], None]) -> Callable[[], None]:
+def _run_job(job: Callable[[], T], on_result: Callable[[T], None]) -> Callable[[], None]:
     """Run the job; returns what is left to do on the event loop."""
     try:
-        return partial(done, job())
+        return partial(on_result, job())
     except Exception as error:  # noqa: BLE001 - raised again by the caller, in its own thread
         return partial(_raise, error)
 

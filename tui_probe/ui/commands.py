@@ -22,39 +22,43 @@ if TYPE_CHECKING:
     from tui_probe.ui.application import Application
     from tui_probe.ui.screens.view_screen import ViewScreen
 
-MOVES = ("up", "down", "left", "right", "page_up", "page_down", "home", "end", "palette")
+MOVE_KEYS = ("up", "down", "left", "right", "page_up", "page_down", "home", "end", "palette")
 """Rows of the key table that no one looks for in a list."""
-BY_NUMBER = ("page_", "view_")
+NUMBERED_PREFIXES = ("page_", "view_")
 """Prefix of the ids of rows that show a page by its number."""
 
 
 def commands_of(app: Application, screen: ViewScreen) -> list[PickerItem]:
     """All that can be done on a screen now; each value is a function."""
     evaluate = PickerItem("choose an evaluation of the traces that are open", "eval", value=app.choose_evaluation)
-    asks = _asks_of(app, screen)
+    questions = _question_items(app, screen)
     return [
         *screen.commands(),
-        *_keys_of(app, screen),
-        *_pages_of(app, screen),
-        *asks,
+        *_key_items(app, screen),
+        *_page_items(app, screen),
+        *questions,
         between_choice(partial(screen.notice, BETWEEN_HINT)),
         evaluate,
-        *_help_of(screen),
-        *_looks_of(app),
+        *_help_items(screen),
+        *_appearance_items(app),
     ]
 
 
-def _keys_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
+def _key_items(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
     active = {active.binding.id: active for active in screen.active_bindings.values()}
-    rows = [row for row in keys.rows() if row.id in active and row.id not in MOVES and not row.id.startswith(BY_NUMBER)]
+    rows = [
+        row
+        for row in keys.rows()
+        if row.id in active and row.id not in MOVE_KEYS and not row.id.startswith(NUMBERED_PREFIXES)
+    ]
     rows.sort(key=lambda row: row.scope == "app")  # what acts everywhere comes after what acts here
-    for row in filter(lambda row: acts(row, screen), rows):
+    for row in filter(lambda row: has_effect(row, screen), rows):
         binding = active[row.id]
-        run = partial(app.run_action, binding.binding.action, binding.node)
-        yield PickerItem(row.text, "  ".join(map(keys.key_sign, row.keys)), value=run, search_words=row.footer)
+        action = partial(app.run_action, binding.binding.action, binding.node)
+        yield PickerItem(row.text, "  ".join(map(keys.key_sign, row.keys)), value=action, search_words=row.footer)
 
 
-def acts(row: keys.Key, screen: ViewScreen) -> bool:
+def has_effect(row: keys.Key, screen: ViewScreen) -> bool:
     """Return whether a key does something on what is visible."""
     if not screen.applies(row):
         return False
@@ -67,30 +71,30 @@ def acts(row: keys.Key, screen: ViewScreen) -> bool:
     return row.id != "interrupt" or screen.probe_app.target_runs
 
 
-def _pages_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
-    asked: dict[str, list[str]] = {}
+def _page_items(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
+    questions_by_page: dict[str, list[str]] = {}
     for question in all_questions():
         for title in question.pages:
-            asked.setdefault(title, []).append(f"{question.text} {question.search_words}")
-    pressed = keys_of(screen.page_tabs)
+            questions_by_page.setdefault(title, []).append(f"{question.text} {question.search_words}")
+    tab_keys = keys_of(screen.page_tabs)
     for tab in screen.page_tabs:
-        key = "nothing to show" if tab.empty else pressed[tab.id]
+        key = "nothing to show" if tab.is_empty else tab_keys[tab.id]
         yield PickerItem(
             f"page: {tab.title}",
             key,
             value=partial(app.run_action, f"page({tab.id!r})", screen),
-            search_words=" ".join(asked.get(tab.title, ())),
+            search_words=" ".join(questions_by_page.get(tab.title, ())),
         )
 
 
-def _asks_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
+def _question_items(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
     """Questions that another run answers, where it is known what ran."""
-    if screen.asks:
+    if screen.can_ask:
         survey = survey_choice(partial(app.run_action, f"ask({DEFAULT_PROBE!r})", screen))
         yield replace(survey, label=f"ask: {survey.note}", note=survey.label)
-        again = partial(app.run_action, "ask('')", screen)
+        open_rerun = partial(app.run_action, "ask('')", screen)
         yield PickerItem(
-            "open the previous run of this command", "R", value=again, search_words="back earlier run before"
+            "open the previous run of this command", "R", value=open_rerun, search_words="back earlier run before"
         )
         simulated = app.feed.latest.simulated
         for question in all_questions():
@@ -104,18 +108,18 @@ def _asks_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
                 )
 
 
-def _help_of(screen: ViewScreen) -> Iterator[PickerItem]:
+def _help_items(screen: ViewScreen) -> Iterator[PickerItem]:
     for choice in topic_choices():
         yield PickerItem(f"help: {choice.note}", choice.label, value=partial(show_topic, screen.app, choice.value))
 
 
-def _looks_of(app: Application) -> Iterator[PickerItem]:
+def _appearance_items(app: Application) -> Iterator[PickerItem]:
     for name in PALETTES:
-        now = "now" if name == app.palette.name else ""
-        yield PickerItem(f"theme: {name}", now, value=partial(app.use_palette, name))
-    plain = "now" if app.ascii_only else ""
-    yield PickerItem("characters: ASCII only", plain, value=partial(app.use_ascii, True))
-    yield PickerItem("characters: Unicode", "" if plain else "now", value=partial(app.use_ascii, False))
-    for text, asked in (("low", True), ("full", False), ("automatic", None)):
-        now = "now" if app.appearance.low_bandwidth is asked else ""
-        yield PickerItem(f"bandwidth: {text}", now, value=partial(app.use_bandwidth, asked))
+        note = "now" if name == app.palette.name else ""
+        yield PickerItem(f"theme: {name}", note, value=partial(app.use_palette, name))
+    ascii_note = "now" if app.ascii_only else ""
+    yield PickerItem("characters: ASCII only", ascii_note, value=partial(app.use_ascii, True))
+    yield PickerItem("characters: Unicode", "" if ascii_note else "now", value=partial(app.use_ascii, False))
+    for text, is_low in (("low", True), ("full", False), ("automatic", None)):
+        note = "now" if app.appearance.low_bandwidth is is_low else ""
+        yield PickerItem(f"bandwidth: {text}", note, value=partial(app.use_bandwidth, is_low))

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from textual.message import Message
 
 T = TypeVar("T")
-WINDOW = 5.0
+WINDOW_SECONDS = 5.0
 """Seconds that are looked back at."""
-BLOCKED = 0.5
+MIN_BLOCKED_SECONDS = 0.5
 """Seconds of waiting in that time from which on the link is slow."""
-SHORTEST = 0.05
+MIN_WRITE_SECONDS = 0.05
 """Seconds; writes that take less say nothing: any machine is busy at times."""
-HOLD, LONGEST_HOLD = 20.0, 640.0
+HOLD_SECONDS, MAX_HOLD_SECONDS = 20.0, 640.0
 """Seconds for which a link stays slow after its last waiting, first and at most."""
 
 
@@ -44,29 +44,29 @@ class Link:
         self._clock = clock
         self._lock = threading.Lock()
         self._waits: deque[tuple[float, float]] = deque()
-        self._hold = HOLD
+        self._hold = HOLD_SECONDS
         self._slow_until = float("-inf")
 
-    def wrote(self, seconds: float) -> None:
+    def add_write(self, seconds: float) -> None:
         """A write took this long. May be called from any thread."""
-        if seconds < SHORTEST:
+        if seconds < MIN_WRITE_SECONDS:
             return
         with self._lock:
             now = self._clock()
             self._waits.append((now, seconds))
-            while self._waits[0][0] < now - WINDOW:
+            while self._waits[0][0] < now - WINDOW_SECONDS:
                 self._waits.popleft()
-            if sum(wait for _, wait in self._waits) >= BLOCKED:
-                self._found_slow(now)
+            if sum(wait for _, wait in self._waits) >= MIN_BLOCKED_SECONDS:
+                self._mark_slow(now)
 
-    def _found_slow(self, now: float) -> None:
+    def _mark_slow(self, now: float) -> None:
         if self._slow_until <= now:
-            tried_again = now - self._slow_until <= self._hold
-            self._hold = min(LONGEST_HOLD, self._hold * 2) if tried_again else HOLD
+            is_retry = now - self._slow_until <= self._hold
+            self._hold = min(MAX_HOLD_SECONDS, self._hold * 2) if is_retry else HOLD_SECONDS
         self._slow_until = now + self._hold
 
     @property
-    def slow(self) -> bool:
+    def is_slow(self) -> bool:
         """Return whether the link is known to be slow."""
         with self._lock:
             return self._clock() < self._slow_until
@@ -82,19 +82,19 @@ class TimedFile:
     def __init__(self, file: IO[str], link: Link) -> None:
         self._file = file
         self._link = link
-        self.waiting: int | None = None
+        self.blocked_thread: int | None = None
         """The thread that is in a write now."""
 
     def write(self, text: str) -> int:
         """Write, which waits if the terminal takes no more."""
         with contextlib.suppress(OSError):
-            self._timed(lambda: self._file.write(text))
+            self._time_write(lambda: self._file.write(text))
         return len(text)
 
     def flush(self) -> None:
         """Flush the file, timed like a write."""
         with contextlib.suppress(OSError):
-            self._timed(self._file.flush)
+            self._time_write(self._file.flush)
 
     def fileno(self) -> int:
         """The descriptor of the file."""
@@ -104,13 +104,13 @@ class TimedFile:
         """Return whether the file is a terminal."""
         return self._file.isatty()
 
-    def _timed(self, write: Callable[[], T]) -> T:
-        start, self.waiting = time.monotonic(), threading.get_ident()
+    def _time_write(self, write: Callable[[], T]) -> T:
+        start, self.blocked_thread = time.monotonic(), threading.get_ident()
         try:
             return write()
         finally:
-            self.waiting = None
-            self._link.wrote(time.monotonic() - start)
+            self.blocked_thread = None
+            self._link.add_write(time.monotonic() - start)
 
 
 # Output of a frame to the terminal, without colours that it already has and ends of rows before a move.
@@ -124,7 +124,7 @@ _COLOURS: Final = re.compile(r"(38;5;\d+)(?:;(48;5;\d+))?|(48;5;\d+)")
 _NO_COLOR: Final = ""
 
 
-def shortened(frame: str) -> str:
+def shorten_frame(frame: str) -> str:
     """A frame that shows the same, on a terminal without attributes, and leaves it without."""
     return "".join(_Writer().write(frame))
 
@@ -133,51 +133,56 @@ class _Writer:
     """``now`` are the attributes that the terminal has, ``wanted`` those of the next text."""
 
     def __init__(self) -> None:
-        self.now = self.wanted = _NO_COLOR
-        self.newline = False
+        self.current = self.target = _NO_COLOR
+        self.has_newline = False
 
     def write(self, frame: str) -> Iterable[str]:
         for token in _TOKEN.finditer(frame):
             attributes, move, newline = token.groups()
             if attributes is not None:
-                self._want(attributes)
+                self._add_attributes(attributes)
             elif newline:
                 yield from self._end_row()
-                self.newline = True
+                self.has_newline = True
             else:
                 if move is None:
                     yield from self._end_row()
-                    yield self._change()
-                self.newline = False
+                    yield self._attribute_change()
+                self.has_newline = False
                 yield token[0]
-        self.wanted = _NO_COLOR
-        yield self._change()
+        self.target = _NO_COLOR
+        yield self._attribute_change()
         yield from self._end_row()
 
-    def _want(self, attributes: str) -> None:
+    def _add_attributes(self, attributes: str) -> None:
         """Attributes add up, until they are taken back."""
         if attributes in ("", "0"):
-            self.wanted = _NO_COLOR
+            self.target = _NO_COLOR
         else:
-            self.wanted = f"{self.wanted};{attributes}" if self.wanted else attributes
+            self.target = f"{self.target};{attributes}" if self.target else attributes
 
     def _end_row(self) -> Iterable[str]:
         """Nothing, where a move follows."""
-        if self.newline:
-            self.newline = False
+        if self.has_newline:
+            self.has_newline = False
             yield "\n"
 
-    def _change(self) -> str:
+    def _attribute_change(self) -> str:
         """Return the escape sequence that changes to the wanted attributes; "" for none."""
-        if self.now == self.wanted:
+        if self.current == self.target:
             return ""
-        before, after = _parts(self.now), _parts(self.wanted)
-        self.now = self.wanted
-        if not self.wanted:
+        current_colours, target_colours = _parts(self.current), _parts(self.target)
+        self.current = self.target
+        if not self.target:
             return "\x1b[0m"
-        if before is None or after is None or any(was and not is_ for was, is_ in zip(before, after, strict=True)):
-            return f"\x1b[{'0;' if before != ('', '') else ''}{self.wanted}m"
-        return f"\x1b[{';'.join(is_ for was, is_ in zip(before, after, strict=True) if is_ != was)}m"
+        if (
+            current_colours is None
+            or target_colours is None
+            or any(current and not target for current, target in zip(current_colours, target_colours, strict=True))
+        ):
+            return f"\x1b[{'0;' if current_colours != ('', '') else ''}{self.target}m"
+        pairs = zip(current_colours, target_colours, strict=True)
+        return f"\x1b[{';'.join(target for current, target in pairs if target != current)}m"
 
 
 def _parts(attributes: str) -> tuple[str, str] | None:
@@ -193,31 +198,31 @@ def _parts(attributes: str) -> tuple[str, str] | None:
 # A hook thread then waits in a write for ever, and the event loop for room in that thread's queue. Once what is
 # written goes to nowhere, and a signal has ended the write that waits, all of them end as usual.
 
-GIVE_UP_AFTER = 1.0
+GIVE_UP_SECONDS = 1.0
 """Seconds from the signal on for which a terminal may take what is left to say."""
 _POLL = 0.05
 """Seconds between looks for a write that still waits: no event reports its end."""
 
 
-def give_up_later(descriptor: int, waiting: Callable[[], int | None], signal_number: int) -> None:
+def give_up_later(descriptor: int, blocked_thread: Callable[[], int | None], signal_number: int) -> None:
     """Redirect ``descriptor`` to nowhere after a while, if the thread ``waiting()`` still waits in a write.
 
     ``signal_number`` must have a handler, so that it ends a write and nothing else. May be called in a handler.
     """
     work = threading.Thread(
-        target=_give_up, args=(descriptor, waiting, signal_number), name="tui-probe-give-up", daemon=True
+        target=_give_up, args=(descriptor, blocked_thread, signal_number), name="tui-probe-give-up", daemon=True
     )
     work.start()
 
 
-def _give_up(descriptor: int, waiting: Callable[[], int | None], signal_number: int) -> None:
-    time.sleep(GIVE_UP_AFTER)
-    while waiting() is None:  # what is said last may be what the terminal does not take
+def _give_up(descriptor: int, blocked_thread: Callable[[], int | None], signal_number: int) -> None:
+    time.sleep(GIVE_UP_SECONDS)
+    while blocked_thread() is None:  # what is said last may be what the terminal does not take
         time.sleep(_POLL)
-    nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
-    while (thread := waiting()) is not None:
+    null_device = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    os.dup2(null_device, descriptor)
+    os.close(null_device)
+    while (thread := blocked_thread()) is not None:
         signal.pthread_kill(thread, signal_number)
         time.sleep(_POLL)
 
@@ -243,7 +248,7 @@ class FrugalDriver(OpenDriver):
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
         self.link = Link()
-        self._shown: dict[int, list[str]] = {}
+        self._sent_rows: dict[int, list[str]] = {}
         self._output: TimedFile | None = None
 
     def write(self, data: str) -> None:
@@ -259,22 +264,22 @@ class FrugalDriver(OpenDriver):
 
     def forget(self) -> None:
         """Forget what the terminal shows."""
-        self._shown = {}
+        self._sent_rows = {}
 
     def _new_rows(self, frame: str) -> str:
         """The pieces of the rows that differ from what was sent last; "" if there are none."""
-        sent = []
+        changed_texts = []
         pieces = list(_pieces(frame))
         for row, group in groupby(pieces, key=lambda piece: piece[0]):
             texts = [text for _, text in group if not _is_move(text)]
-            if texts and self._shown.get(row) != texts:
-                self._shown[row] = texts
-                sent += texts
-        if sent and _is_move(pieces[-1][1]):
-            sent.append(pieces[-1][1])
+            if texts and self._sent_rows.get(row) != texts:
+                self._sent_rows[row] = texts
+                changed_texts += texts
+        if changed_texts and _is_move(pieces[-1][1]):
+            changed_texts.append(pieces[-1][1])
         if self._rows and any(row > self._rows for row, _ in pieces):
             self.forget()  # drawn for a terminal that has become smaller: such rows all land on its last one
-        return shortened("".join(sent))
+        return shorten_frame("".join(changed_texts))
 
     def process_message(self, message: Message) -> None:
         """A terminal of another size shows what it likes."""
@@ -294,18 +299,18 @@ class FrugalDriver(OpenDriver):
 
     def start_application_mode(self) -> None:
         """Start, with all writes timed."""
-        self.replace_output(self._timed)
+        self.replace_output(self._timed_file)
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
-    def _timed(self, file: IO[str]) -> TimedFile:
+    def _timed_file(self, file: IO[str]) -> TimedFile:
         self._output = file if isinstance(file, TimedFile) else TimedFile(file, self.link)
         return self._output
 
-    def end_unread(self, signal_number: int) -> None:
+    def end_without_reader(self, signal_number: int) -> None:
         """The application ends: no longer wait for a terminal that takes nothing. May be called in a handler."""
         output = self._output
         if output is not None:
-            give_up_later(output.fileno(), lambda: output.waiting, signal_number)
+            give_up_later(output.fileno(), lambda: output.blocked_thread, signal_number)
 
     def stop_application_mode(self) -> None:
         """Leave an empty screen: tmux brings lines of it back if it was resized meanwhile."""
@@ -313,19 +318,19 @@ class FrugalDriver(OpenDriver):
         super().stop_application_mode()
 
     @property
-    def backed_up(self) -> bool:
+    def is_backed_up(self) -> bool:
         """True if the terminal takes output more slowly than it is written.
 
         Textual queues what it writes for a thread and drops nothing: a frame that is drawn now would be seen late.
         """
-        return self.queued > 0
+        return self.queued_writes > 0
 
 
 def _pieces(frame: str) -> Iterator[tuple[int, str]]:
     """The rows and texts of the pieces of a frame, each text with its move."""
     moves = list(_MOVE.finditer(frame))
-    ends = [move.start() for move in moves[1:]] + [len(frame)]
-    for move, end in zip(moves, ends, strict=True):
+    piece_ends = [move.start() for move in moves[1:]] + [len(frame)]
+    for move, end in zip(moves, piece_ends, strict=True):
         yield int(move[1]), frame[move.start() : end]
 
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from tui_probe.ui.screens.view_screen import ViewScreen
 
-TABLE = frozenset(key.id for key in keys.in_scope("kernels", "view", "table"))
+TABLE_KEY_IDS = frozenset(key.id for key in keys.in_scope("kernels", "view", "table"))
 """The ids of the keys that act on a table of kernels."""
-PAGE = frozenset((*(key.id for key in keys.in_scope("view", "drawing")), "jump", "worst", "probe"))
+PAGE_KEY_IDS = frozenset((*(key.id for key in keys.in_scope("view", "drawing")), "jump", "worst", "probe"))
 """The ids of the keys that act on a page."""
-LEAVING = frozenset(
+LEAVING_KEY_IDS = frozenset(
     (*(key.id for key in keys.in_scope("tabs")), "leave", "back", "next_kernel", "previous_kernel", "next_launch",
      "previous_launch")
 )  # fmt: skip
@@ -29,26 +29,26 @@ _PROMPTS = frozenset(("search", "filter"))
 
 
 class EarlyKeys:
-    """Holds early keys for a table or page of a screen, in order. ``reading`` returns True while there is none.
+    """Holds early keys for a table or page of a screen, in order. ``is_reading`` returns True while there is none.
 
-    ``acting`` are the ids of the keys that act on it. Those of ``leaving`` act immediately; the held keys are then
-    dropped, since what they were pressed for is not shown.
+    ``acting_ids`` are the ids of the keys that act on it. Those of ``leaving_ids`` act immediately; the held keys are
+    then dropped, since what they were pressed for is not shown.
     """
 
     def __init__(
         self,
         screen: ViewScreen,
-        reading: Callable[[], bool],
-        acting: frozenset[str] = TABLE,
-        leaving: frozenset[str] = frozenset(),
+        is_reading: Callable[[], bool],
+        acting_ids: frozenset[str] = TABLE_KEY_IDS,
+        leaving_ids: frozenset[str] = frozenset(),
     ) -> None:
         self.screen = screen
-        self.reading = reading
-        self.acting = acting
-        self.leaving = leaving
-        self._held: deque[events.Key] = deque()
-        self._pressing = False
-        self._pressed: events.Key | None = None
+        self.is_reading = is_reading
+        self.acting_ids = acting_ids
+        self.leaving_ids = leaving_ids
+        self._keys: deque[events.Key] = deque()
+        self._is_pressing = False
+        self._pressed_key: events.Key | None = None
         """The held key that acts now."""
 
     def hold(self, event: events.Key, *, has_keys: bool) -> bool:
@@ -56,28 +56,32 @@ class EarlyKeys:
 
         Keys that work everywhere are never held.
         """
-        if event is self._pressed or event.key in _keys_of_app() or not (self._held or (has_keys and self.reading())):
+        if (
+            event is self._pressed_key
+            or event.key in _keys_of_app()
+            or not (self._keys or (has_keys and self.is_reading()))
+        ):
             return False
-        if self._held and not self._pressing and event.key in _keys_of(self.leaving):
-            typed = any(key.key in _keys_of(_PROMPTS) for key in self._held)
-            if not typed or event.key == "escape":
-                self._held.clear()
-                return typed  # Esc ends what is typed, not the reading
-        if not self._held and event.key not in _keys_of(self.acting):
+        if self._keys and not self._is_pressing and event.key in _keys_of(self.leaving_ids):
+            has_prompt = any(key.key in _keys_of(_PROMPTS) for key in self._keys)
+            if not has_prompt or event.key == "escape":
+                self._keys.clear()
+                return has_prompt  # Esc ends what is typed, not the reading
+        if not self._keys and event.key not in _keys_of(self.acting_ids):
             return False
-        self._held.append(events.Key(event.key, event.character))
+        self._keys.append(events.Key(event.key, event.character))
         return True
 
     def drop(self) -> bool:
         """Forget the held keys, since they have nothing to act on; return whether there were any."""
-        held = bool(self._held)
-        self._held.clear()
-        return held
+        had_keys = bool(self._keys)
+        self._keys.clear()
+        return had_keys
 
     def release(self) -> None:
         """Press the held keys, if there is something to act on now."""
-        if self._held and not self.reading() and not self._pressing:
-            self._pressing = True
+        if self._keys and not self.is_reading() and not self._is_pressing:
+            self._is_pressing = True
             self.screen.call_later(self._press_all)
 
     async def _press_all(self) -> None:
@@ -85,18 +89,18 @@ class EarlyKeys:
 
         A key may begin to read another page: the keys after it wait for that page.
         """
-        while self._held and not self.reading():
-            await self._press(self._held[0])
-            if self._held:
-                self._held.popleft()
-        self._pressing = False
+        while self._keys and not self.is_reading():
+            await self._press(self._keys[0])
+            if self._keys:
+                self._keys.popleft()
+        self._is_pressing = False
 
     async def _press(self, event: events.Key) -> None:
         screen = self.screen
         if screen.app.screen is not screen:
             screen.app.post_message(event)
             return
-        self._pressed = event
+        self._pressed_key = event
         screen.on_key(event)
         if not was_stopped(event):
             await screen.probe_app.press_bound(event.key)

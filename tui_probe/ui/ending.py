@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from tui_probe.ui.screens.view_screen import ViewScreen
     from tui_probe.ui.session import LiveTarget
 
-SECOND_INTERRUPT = 2.0
+SECOND_INTERRUPT_SECONDS = 2.0
 """Seconds within which a second interrupt asks for more."""
-LEAVE = (
+LEAVE_ANSWERS = (
     QuestionKey("l", "leave it running, quit", "leave"),
     QuestionKey("i", "interrupt it, quit", "interrupt"),
     QuestionKey("c", "cancel"),
 )
-STOP = (
+STOP_ANSWERS = (
     QuestionKey("t", "terminate it", "terminate"),
     QuestionKey("K", "kill it; its results are lost", "kill"),
     QuestionKey("c", "cancel"),
@@ -53,7 +53,7 @@ class EndingApp(Protocol):
         """The screen in front."""
 
     @property
-    def speaking(self) -> ViewScreen:
+    def message_screen(self) -> ViewScreen:
         """The screen that says what is to be said."""
 
     def exit(self) -> None:
@@ -65,9 +65,9 @@ class RunEnding:
 
     def __init__(self, app: EndingApp) -> None:
         self.app = app
-        self._asked: tuple[ViewScreen, Question] | None = None
+        self._question: tuple[ViewScreen, Question] | None = None
         """The screen and its last question about the target."""
-        self._interrupted = float("-inf")
+        self._interrupt_time = float("-inf")
         """Time of the last interrupt in seconds."""
         self._notice: tuple[ViewScreen, str] | None = None
         """The screen and its last message about a target that was running."""
@@ -76,20 +76,24 @@ class RunEnding:
         """SIGINT to the target; a second time within two seconds asks for more."""
         target = self.app.target
         if target is None or not self.app.target_runs:
-            self._say_why_not()
+            self._explain_no_interrupt()
             return
         now = time.monotonic()
-        if now - self._interrupted <= SECOND_INTERRUPT:
-            self._ask("Still running:", STOP, self._stop)
+        if now - self._interrupt_time <= SECOND_INTERRUPT_SECONDS:
+            self._ask("Still running:", STOP_ANSWERS, self._stop)
             return
-        self._interrupted = now
+        self._interrupt_time = now
         target.interrupt()
-        self._say("interrupted the program (SIGINT); to end it: Ctrl-C again within 2 s, then t", SECOND_INTERRUPT)
+        self._say(
+            "interrupted the program (SIGINT); to end it: Ctrl-C again within 2 s, then t", SECOND_INTERRUPT_SECONDS
+        )
 
-    def _say_why_not(self) -> None:
-        run = self.app.feed.latest
-        watches = f"watch cannot end the run; end it in its own terminal, or with kill -INT {run.pid}"
-        self.app.speaking.notice(watches if run.running else "no program is running here; press Ctrl-Q to quit")
+    def _explain_no_interrupt(self) -> None:
+        snapshot = self.app.feed.latest
+        advice = f"watch cannot end the run; end it in its own terminal, or with kill -INT {snapshot.pid}"
+        self.app.message_screen.notice(
+            advice if snapshot.is_running else "no program is running here; press Ctrl-Q to quit"
+        )
 
     def _stop(self, answer: str) -> None:
         target = self.app.target
@@ -105,7 +109,7 @@ class RunEnding:
     def leave(self) -> None:
         """Quit; ask first while the target runs."""
         if self.app.target_runs:
-            self._ask("Still running:", LEAVE, self._leave)
+            self._ask("Still running:", LEAVE_ANSWERS, self._leave)
         else:
             self.app.exit()
 
@@ -121,25 +125,25 @@ class RunEnding:
         """Ask no more what to do with a target that has ended meanwhile, and say no more how to end it."""
         if self.app.target_runs:
             return
-        asked, self._asked = self._asked, None
+        pending, self._question = self._question, None
         notice, self._notice = self._notice, None
         if notice is not None:
             screen, text = notice
-            screen.unsay(text)
-        if asked is not None:
-            screen, question = asked
+            screen.clear_notice(text)
+        if pending is not None:
+            screen, question = pending
             if screen.prompt is question:
                 screen.prompt = None
                 screen.notice("the program has ended")
 
-    def _ask(self, text: str, answers: tuple[QuestionKey, ...], take: Callable[[str], None]) -> None:
+    def _ask(self, text: str, answers: tuple[QuestionKey, ...], on_answer: Callable[[str], None]) -> None:
         if isinstance(self.app.screen, ModalScreen):
             self.app.screen.dismiss(None)
-        screen, question = self.app.speaking, Question(text, answers, take)
-        self._asked = screen, question
+        screen, question = self.app.message_screen, Question(text, answers, on_answer)
+        self._question = screen, question
         screen.ask_question(question)
 
     def _say(self, text: str, seconds: float = NOTICE_SECONDS) -> None:
-        screen = self.app.speaking
+        screen = self.app.message_screen
         self._notice = screen, text
         screen.notice(text, seconds)

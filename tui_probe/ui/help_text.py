@@ -28,10 +28,8 @@ class PageTopic:
 
 def topic_of(view: PaneView, title: str) -> PageTopic:
     """Return the help topic of a view, which is a page with a ``title`` if it has one."""
-    known = kind_of(view.name) if view.name in names() else None
-    heading = (
-        view_heading(known.title, known.description) if known is not None and title else title or view.name.title()
-    )
+    kind = kind_of(view.name) if view.name in names() else None
+    heading = view_heading(kind.title, kind.description) if kind is not None and title else title or view.name.title()
     commands = view.commands()
     rows = keys.in_scope("drawing", "pages")
     topic_keys = [(key, commands[name]) for key in rows if (name := keys.command_of(key)) in commands]

@@ -31,7 +31,7 @@ SCOPES = {
     "reading": "On the keys page and on help pages",
 }
 
-_ACTS = {
+_SCOPE_PLACES = {
     "home": "on the home screen",
     "live": "on the live screen",
     "kernels": "on the live screen and the kernel screen",
@@ -43,7 +43,7 @@ _ACTS = {
     "reading": "on help pages",
 }
 """The place in which the keys of a scope act, for the message of a page that lacks the key."""
-_ACTS_ON = {
+_KEY_PLACES = {
     "level": "on PTX, Diff and SASS",
     "fold": "on Source, Diff, SASS and Log",
     "unit": "on pages with several units or measured columns",
@@ -56,7 +56,7 @@ _ACTS_ON = {
     "colour": "on density maps",
 }
 """Pages on which a key of some drawings and texts acts, by id, for the same message."""
-PLACES = (
+COMBINED_SCOPES = (
     ("app", "home", "view"),
     ("app", "tabs", "live", "kernels", "view", "table", "log", "ranges"),
     ("app", "tabs", "kernels", "pages", "view", "drawing"),
@@ -221,13 +221,13 @@ def key_sign(key: str, character: str | None = None) -> str:
 
     ``character`` is what it types, if that is known: no table has all signs of all keyboards.
     """
-    *modifiers, last = key.split("+")
-    if last in _CAPITALIZED or (modifiers and len(last) == 1):
-        sign = last.capitalize()
+    *modifiers, base = key.split("+")
+    if base in _CAPITALIZED or (modifiers and len(base) == 1):
+        sign = base.capitalize()
     elif character is not None and character.isprintable() and not character.isspace():
         sign = character
     else:
-        sign = _SIGNS.get(last, last)
+        sign = _SIGNS.get(base, base)
     return "-".join([*(modifier.capitalize() for modifier in modifiers), sign])
 
 
@@ -238,15 +238,15 @@ _remapped: dict[str, tuple[str, ...]] = {}
 
 def key_name(key: str) -> str | None:
     """Return Textual's name of a key as a user writes it (``Ctrl-S``, ``ctrl+s``, ``?``, ``PgUp``); None for no key."""
-    written = {sign.lower(): name for name, sign in _SIGNS.items()}
-    if key.lower() in written:
-        return written[key.lower()]
-    head, _, last = key.replace("-", "+").rpartition("+") if len(key) > 1 else ("", "", key)
+    names_by_sign = {sign.lower(): name for name, sign in _SIGNS.items()}
+    if key.lower() in names_by_sign:
+        return names_by_sign[key.lower()]
+    head, _, base = key.replace("-", "+").rpartition("+") if len(key) > 1 else ("", "", key)
     modifiers = [modifier.lower() for modifier in head.split("+") if modifier]
-    last = last.lower() if modifiers or len(last) > 1 else last
-    last = written.get(last, last)
-    is_known = len(last) == 1 or last in _SIGNS or last in _CAPITALIZED
-    return "+".join([*modifiers, last]) if is_known and _MODIFIERS.issuperset(modifiers) else None
+    base = base.lower() if modifiers or len(base) > 1 else base
+    base = names_by_sign.get(base, base)
+    is_known = len(base) == 1 or base in _SIGNS or base in _CAPITALIZED
+    return "+".join([*modifiers, base]) if is_known and _MODIFIERS.issuperset(modifiers) else None
 
 
 def remap(changes: Mapping[str, tuple[str, ...]]) -> list[str]:
@@ -257,29 +257,29 @@ def remap(changes: Mapping[str, tuple[str, ...]]) -> list[str]:
     _remapped.clear()
     ids = [key.id for key in TABLE]
     problems = []
-    for name, written in changes.items():
-        names = [key_name(key) for key in written]
+    for name, user_keys in changes.items():
+        names = [key_name(key) for key in user_keys]
         if name not in ids:
             problems.append(f"keys.{name}: unknown id; ids: {', '.join(ids)}")
         elif None in names:
-            problems.append(f"keys.{name}: {written[names.index(None)]!r} is not a key")
+            problems.append(f"keys.{name}: {user_keys[names.index(None)]!r} is not a key")
         else:
             _remapped[name] = tuple(key for key in names if key is not None)
-    while (clash := next(((name, words) for name in _remapped if (words := _clash(name))), None)) is not None:
-        del _remapped[clash[0]]
-        problems.append(f"keys.{clash[0]}: {clash[1]}")
+    while (conflict := next(((name, words) for name in _remapped if (words := _conflict_of(name))), None)) is not None:
+        del _remapped[conflict[0]]
+        problems.append(f"keys.{conflict[0]}: {conflict[1]}")
     return problems
 
 
-def _clash(name: str) -> str | None:
+def _conflict_of(name: str) -> str | None:
     """Return the problem that another row has a key of this one where both act; None for none."""
     row = next(key for key in rows() if key.id == name)
-    for place in PLACES:
-        if row.scope in place:
-            for other in in_scope(*place):
-                shared = set(row.keys) & set(other.keys)
-                if other.id != name and shared:
-                    return f"{key_sign(min(shared))} is already the key of {other.id} ({other.text})"
+    for scopes in COMBINED_SCOPES:
+        if row.scope in scopes:
+            for rival in in_scope(*scopes):
+                common_keys = set(row.keys) & set(rival.keys)
+                if rival.id != name and common_keys:
+                    return f"{key_sign(min(common_keys))} is already the key of {rival.id} ({rival.text})"
     return None
 
 
@@ -313,12 +313,14 @@ def command_of_pressed(pressed: str) -> str:
     return next((command_of(key) for key in in_scope("drawing") if pressed in key.keys), "")
 
 
-def missing_words(pressed: str, character: str | None, lacking: frozenset[str]) -> str:
+def unused_key_text(pressed: str, character: str | None, lacking: frozenset[str]) -> str:
     """Return the message about a pressed key that does nothing: where it acts, of the scopes ``lacking`` here."""
-    there = [
-        _ACTS_ON.get(key.id, _ACTS.get(key.scope)) for key in rows() if pressed in key.keys and key.scope in lacking
+    key_places = [
+        _KEY_PLACES.get(key.id, _SCOPE_PLACES.get(key.scope))
+        for key in rows()
+        if pressed in key.keys and key.scope in lacking
     ]
-    places = " or ".join(dict.fromkeys(place for place in there if place is not None))
+    places = " or ".join(dict.fromkeys(place for place in key_places if place is not None))
     sign = key_sign(pressed, character)
     return (
         f"{sign} does nothing on this page; the key works {places}"
@@ -327,10 +329,10 @@ def missing_words(pressed: str, character: str | None, lacking: frozenset[str]) 
     )
 
 
-def missing_command_words(command: str) -> str:
+def unused_command_text(command: str) -> str:
     """Return the message about a command of drawings that a page lacks."""
     key = next(key for key in in_scope("drawing") if command_of(key) == command)
-    return missing_words(key.keys[0], None, frozenset(("drawing",)))
+    return unused_key_text(key.keys[0], None, frozenset(("drawing",)))
 
 
 def bindings(*scopes: str) -> list[Binding | tuple[str, str] | tuple[str, str, str]]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.palette import Palette
 
-SMALLEST = (60, 15)
+MIN_SIZE = (60, 15)
 """Columns and rows of the smallest terminal."""
 SIDE_BY_SIDE = 240
 """Columns of a terminal from which on the page is right of the table."""
@@ -27,7 +27,7 @@ PREVIEW_ROWS = 5
 """Rows of the preview at least: those of the lowest chart, with its title and axis (``pages.kernel_detail``)."""
 _TALLER_BY = 5
 """Further rows of a tall preview, of those that the table leaves empty."""
-_SMALLEST_WITH_PREVIEW = (100, 40)
+_MIN_PREVIEW_SIZE = (100, 40)
 """Columns and rows of the smallest terminal with a preview."""
 
 
@@ -50,11 +50,11 @@ class Arrangement:
     def apply(self, screen: Screen[Any], *, zoomed: bool, in_table: bool) -> None:
         """Give table, preview and page of a screen their cells; ``zoomed``: only the one with the keys is visible."""
         adjacent = self.adjacent and not zoomed
-        left, preview = screen.query_one("#left"), screen.query_one("#preview")
+        left_pane, preview = screen.query_one("#left"), screen.query_one("#preview")
         screen.query_one("#body").set_class(adjacent, "adjacent")
-        left.styles.width = self.table_cells if adjacent else "1fr"
-        left.styles.height = "1fr" if self.adjacent or zoomed else self.table_cells + self.preview + self._edges
-        left.set_class(zoomed and not in_table, "hidden")
+        left_pane.styles.width = self.table_cells if adjacent else "1fr"
+        left_pane.styles.height = "1fr" if self.adjacent or zoomed else self.table_cells + self.preview + self._edges
+        left_pane.set_class(zoomed and not in_table, "hidden")
         preview.styles.height = self.preview
         for part in (preview, *screen.query("#preview_title, #preview_end")):
             part.set_class(zoomed or not self.preview, "hidden")
@@ -71,9 +71,9 @@ def arrangement(
     ``complete``: no more kernels come, so that the page below has the rows that the table leaves empty.
     ``tall_preview``: the preview has content for some of these rows.
     """
-    if width < SMALLEST[0] or height < SMALLEST[1]:
+    if width < MIN_SIZE[0] or height < MIN_SIZE[1]:
         return None
-    has_preview = width >= _SMALLEST_WITH_PREVIEW[0] and height >= _SMALLEST_WITH_PREVIEW[1]
+    has_preview = width >= _MIN_PREVIEW_SIZE[0] and height >= _MIN_PREVIEW_SIZE[1]
     preview = PREVIEW_ROWS if has_preview else 0
     separate = height >= _SEPARATE_FROM
     adjacent = width >= SIDE_BY_SIDE
@@ -86,9 +86,9 @@ def arrangement(
     return Arrangement(adjacent, width // 2 if adjacent else table, preview, separate)
 
 
-def needed(width: int, height: int) -> str:
+def too_small_text(width: int, height: int) -> str:
     """Return the message for a terminal that is too small."""
-    return f"{width}×{height} is too small: {SMALLEST[0]}×{SMALLEST[1]} needed"
+    return f"{width}×{height} is too small: {MIN_SIZE[0]}×{MIN_SIZE[1]} needed"
 
 
 # The style sheet of the application: that of a screen cannot name the screen itself.
@@ -108,8 +108,8 @@ ViewScreen { background: $background; overflow: hidden; }
 
 def textual_theme(palette: Palette) -> Theme:
     """The theme with the ground and the text of a palette."""
-    plain = Style.parse(palette.base)
-    if plain.bgcolor is None or plain.color is None:
+    base = Style.parse(palette.base)
+    if base.bgcolor is None or base.color is None:
         return replace(BUILTIN_THEMES["ansi-dark" if palette.dark else "ansi-light"], name=palette.name)
-    ground, text = (color.get_truecolor().hex for color in (plain.bgcolor, plain.color))
+    ground, text = (color.get_truecolor().hex for color in (base.bgcolor, base.color))
     return Theme(name=palette.name, primary=text, foreground=text, background=ground, surface=ground, dark=palette.dark)

@@ -39,20 +39,20 @@ def completion(text: str) -> Completion:
         return Completion(text)
     if not typed_words or text[-1:].isspace() or not typed_words[-1]:
         return Completion(text)
-    folder, _, begun = os.path.expanduser(typed_words[-1]).rpartition("/")  # noqa: PTH111 - never raises
-    names = _names(Path(f"{folder}/" if "/" in typed_words[-1] else "."), begun)
+    folder, _, prefix = os.path.expanduser(typed_words[-1]).rpartition("/")  # noqa: PTH111 - never raises
+    names = _names(Path(f"{folder}/" if "/" in typed_words[-1] else "."), prefix)
     common = os.path.commonprefix(names)  # noqa: RUF071 - of names, by letters
-    return Completion(text, _SPECIAL.sub(r"\\\1", common[len(begun) :]), names)
+    return Completion(text, _SPECIAL.sub(r"\\\1", common[len(prefix) :]), names)
 
 
-def _names(folder: Path, begun: str) -> tuple[str, ...]:
+def _names(folder: Path, prefix: str) -> tuple[str, ...]:
     """The entries that begin so, folders with a slash; hidden ones only where a dot was typed."""
     try:
         with os.scandir(folder) as entries:
             names = [
                 f"{entry.name}/" if entry.is_dir() else entry.name
                 for entry in islice(entries, MAX_SCANNED_ENTRIES)
-                if entry.name.startswith(begun) and (begun or not entry.name.startswith("."))
+                if entry.name.startswith(prefix) and (prefix or not entry.name.startswith("."))
             ]
     except OSError:
         return ()
@@ -100,8 +100,8 @@ class Question:
         ]
         if all(answer.value for answer in self.answers):
             answers.append(("  Esc cancel", "dim"))
-        asked: Line = ((f" {self.text}", "warn"), *answers)
-        return asked if sum(width(text) for text, _ in asked) <= cells else tuple(answers)
+        question: Line = ((f" {self.text}", "warn"), *answers)
+        return question if sum(width(text) for text, _ in question) <= cells else tuple(answers)
 
 
 class Refusal:
@@ -162,11 +162,11 @@ class Prompt:
     def line(self, cells: int) -> Line:
         """The prompt as it is drawn."""
         del cells
-        under = self.text[self.cursor : self.cursor + 1] or " "
+        cursor_text = self.text[self.cursor : self.cursor + 1] or " "
         return (
             (f" {self.label}: ", "key"),
             (self.text[: self.cursor], ""),
-            (under, "cursor"),
+            (cursor_text, "cursor"),
             (self.text[self.cursor + 1 :], ""),
             ("   Enter accept · Esc cancel", "dim"),
         )
@@ -177,13 +177,13 @@ class FilterPrompt(Prompt):
 
     def __init__(self, label: str, apply: Callable[[str], None], text: str = "") -> None:
         super().__init__(label, apply, text)
-        self._before = self._applied = text
+        self._original = self._applied = text
 
     def press(self, key: str, character: str | None) -> bool:
         """Edit with a key, and show what passes."""
-        stays = super().press(key, character)
-        self._apply(self._before if key == "escape" else self.text)
-        return stays
+        is_open = super().press(key, character)
+        self._apply(self._original if key == "escape" else self.text)
+        return is_open
 
     def insert(self, text: str) -> None:
         """Insert a text, and show what passes."""

@@ -81,57 +81,59 @@ class RerunOffer:
     problem: str = ""
     command: str = ""
     """Command to paste on the machine of the program, if it cannot be run here."""
-    before: Path | None = None
+    comparable_run: Path | None = None
     """The previous run of the same command with the same probe."""
-    previous: Path | None = None
+    previous_run: Path | None = None
     """The previous run of the same command with any probe."""
 
-    def take(self, choice: str | WithoutRun) -> RerunRequest | OpenTrace | ComparisonRequest | CommandToPaste | str:
+    def request_of(
+        self, choice: str | WithoutRun
+    ) -> RerunRequest | OpenTrace | ComparisonRequest | CommandToPaste | str:
         """Return the request of a choice, or the hint what to do before it."""
         if isinstance(choice, str):
             return RerunRequest(self.trace, tuple(shlex.split(choice)))
-        if choice is WithoutRun.OPEN_PREVIOUS and self.previous is not None:
-            return OpenTrace(self.previous)
-        if choice is WithoutRun.COMPARE and self.before is not None:
-            return ComparisonRequest(self.before, self.trace)
+        if choice is WithoutRun.OPEN_PREVIOUS and self.previous_run is not None:
+            return OpenTrace(self.previous_run)
+        if choice is WithoutRun.COMPARE and self.comparable_run is not None:
+            return ComparisonRequest(self.comparable_run, self.trace)
         if choice is WithoutRun.SHOW_COMMAND:
             return CommandToPaste(self.command)
         return BETWEEN_HINT
 
 
-def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
-    """Return the questions for the program of a trace: option ``first`` first, then the changes since the
+def offer(trace: Path, kernel: Kernel | None, first_option: str = "") -> RerunOffer:
+    """Return the questions for the program of a trace: option ``first_option`` first, then the changes since the
     previous run if there was one, the survey, and what the kernel's results leave open.
 
     Reads the kernel's PTX.
     """
     trace = trace.absolute()
-    before, previous = find_previous_run(trace), find_previous_run(trace, any_probe=True)
+    comparable_run, previous_run = find_previous_run(trace), find_previous_run(trace, any_probe=True)
     try:
-        info, _ = recorded_run(trace, lambda info: again_command(info, shlex.split(first)))
+        info, _ = recorded_run(trace, lambda info: again_command(info, shlex.split(first_option)))
     except UsageError as error:
-        return _offer_without_rerun(trace, error, before, previous)
-    first = first or _cause_option(kernel)
-    compare = () if before is None else (_compare_choice(before),)
-    back = () if previous is None else (_previous_choice(previous),)
+        return _offer_without_rerun(trace, error, comparable_run, previous_run)
+    first_option = first_option or _cause_option(kernel)
+    compare_choices = () if comparable_run is None else (_compare_choice(comparable_run),)
+    previous_choices = () if previous_run is None else (_previous_choice(previous_run),)
     survey = survey_choice(SURVEY_OPTION)
-    all_probes = () if kernel is None else tuple(_every_probe(kernel))
-    first_questions, questions = _questions(kernel, first, survey)
-    kernels = tuple(_of_other_kernels(info, kernel))
+    all_probes = () if kernel is None else tuple(_all_probes_choice(kernel))
+    first_questions, questions = _questions(kernel, first_option, survey)
+    kernels = tuple(_other_kernel_choices(info, kernel))
     if kernel is not None and kernel.status == "excluded":
-        choices = (*kernels, survey, *first_questions, *questions, *compare, *back, AS_BEFORE)
+        choices = (*kernels, survey, *first_questions, *questions, *compare_choices, *previous_choices, AS_BEFORE)
     else:
-        between = between_choice(WithoutRun.MARK_LINES)
-        main_choices = (*first_questions, *compare, *all_probes, survey)
-        choices = (*main_choices, *questions, between, *kernels, *back, AS_BEFORE)
-    return RerunOffer(trace, choices, before=before, previous=previous)
+        between_lines = between_choice(WithoutRun.MARK_LINES)
+        main_choices = (*first_questions, *compare_choices, *all_probes, survey)
+        choices = (*main_choices, *questions, between_lines, *kernels, *previous_choices, AS_BEFORE)
+    return RerunOffer(trace, choices, comparable_run=comparable_run, previous_run=previous_run)
 
 
 def _questions(
-    kernel: Kernel | None, first: str, survey: PickerItem
+    kernel: Kernel | None, first_option: str, survey: PickerItem
 ) -> tuple[Sequence[PickerItem], Sequence[PickerItem]]:
-    """Return the questions with option ``first``, which none has if ``survey`` has it, then the other open ones."""
-    asked = [] if kernel is None else open_questions(kernel, (), of_program=True)
+    """Return the questions with ``first_option``, which none has if ``survey`` has it, then the other open ones."""
+    kernel_questions = [] if kernel is None else open_questions(kernel, (), of_program=True)
     questions = [
         PickerItem(
             question.option,
@@ -140,22 +142,24 @@ def _questions(
             value=question.option,
             search_words=question.search_words,
         )
-        for question in asked
+        for question in kernel_questions
     ]
-    if first and all(item.value != first for item in (survey, *questions)):
-        questions.append(PickerItem(first, _option_label(first), value=first))
-    return [item for item in questions if item.value == first], [item for item in questions if item.value != first]
+    if first_option and all(item.value != first_option for item in (survey, *questions)):
+        questions.append(PickerItem(first_option, _option_label(first_option), value=first_option))
+    return [item for item in questions if item.value == first_option], [
+        item for item in questions if item.value != first_option
+    ]
 
 
 def _option_label(option: str) -> str:
     """Return the question that an option of run answers."""
-    known = {question.option: question.text for question in all_questions()}
-    known |= {f"-p {name}": probe_set.title for name, probe_set in built_in_sets().items()}
+    labels = {question.option: question.text for question in all_questions()}
+    labels |= {f"-p {name}": probe_set.title for name, probe_set in built_in_sets().items()}
     fixed = (text for start, text in OPTION_QUESTIONS.items() if option.startswith(start))
-    return next(fixed, known.get(option, "what this page shows"))
+    return next(fixed, labels.get(option, "what this page shows"))
 
 
-def _every_probe(kernel: Kernel) -> Iterator[PickerItem]:
+def _all_probes_choice(kernel: Kernel) -> Iterator[PickerItem]:
     """Yield the choice to launch kernels again for the probes of the run that no launch had."""
     if options := measuring_options(cast("Trace", kernel.trace)):
         question, detail = "what did the other probes of the run measure?", "each kernel with each probe of the run"
@@ -177,7 +181,7 @@ def _cause_option(kernel: Kernel | None) -> str:
     return f"-p {name}" if name else ""
 
 
-def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[PickerItem]:
+def _other_kernel_choices(info: RunInfo, kernel: Kernel | None) -> Iterator[PickerItem]:
     """Yield, for a run that excluded kernels, the choices to probe this kernel, if it was one of these, and all."""
     if any(isinstance(info.options.get(key), str) for key in ("kernels", "filter")):
         if kernel is not None and kernel.status == "excluded":
@@ -185,39 +189,41 @@ def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[PickerIt
         yield PickerItem("all kernels", "the same probes, all kernels", value="--all-kernels")
 
 
-def _offer_without_rerun(trace: Path, error: UsageError, before: Path | None, previous: Path | None) -> RerunOffer:
+def _offer_without_rerun(
+    trace: Path, error: UsageError, comparable_run: Path | None, previous_run: Path | None
+) -> RerunOffer:
     """Return what the user can do if the command cannot run again from here."""
     command = error.command if isinstance(error, MissingDirectoryError) else ""
     problem = _FOLDER_GONE if command else str(error).removeprefix(f"{trace}: ")  # the screen names it
-    if before is None and previous is None:
+    if comparable_run is None and previous_run is None:
         return RerunOffer(trace, problem=problem, command=command)
     choices = []
-    if before is not None:
-        choices.append(_compare_choice(before, "" if command else f"; it cannot run again: {problem}"))
-    if previous is not None:
-        choices.append(_previous_choice(previous))
+    if comparable_run is not None:
+        choices.append(_compare_choice(comparable_run, "" if command else f"; it cannot run again: {problem}"))
+    if previous_run is not None:
+        choices.append(_previous_choice(previous_run))
     if command:
         label = "show the command; its directory is on another machine"
         choices.append(PickerItem("run again", label, value=WithoutRun.SHOW_COMMAND))
-    return RerunOffer(trace, tuple(choices), before=before, command=command, previous=previous)
+    return RerunOffer(trace, tuple(choices), comparable_run=comparable_run, command=command, previous_run=previous_run)
 
 
-def _compare_choice(before: Path, problem: str = "") -> PickerItem:
-    known = brief(before)
-    ago = "" if known is None else f", {age_text(known.when, time.time())}"
-    detail = f"with {before.name}{ago}; does not run the program{problem}"
+def _compare_choice(previous_run: Path, problem: str = "") -> PickerItem:
+    run = brief(previous_run)
+    age = "" if run is None else f", {age_text(run.when, time.time())}"
+    detail = f"with {previous_run.name}{age}; does not run the program{problem}"
     label = "what changed since the previous run?"
     return PickerItem("compare", label, detail, value=WithoutRun.COMPARE, search_words="difference against earlier")
 
 
-def _previous_choice(before: Path) -> PickerItem:
-    detail = f"{before.name}; does not run the program"
+def _previous_choice(previous_run: Path) -> PickerItem:
+    detail = f"{previous_run.name}; does not run the program"
     return PickerItem(
         "previous run", "open the previous run", detail, value=WithoutRun.OPEN_PREVIOUS, search_words="back earlier"
     )
 
 
-def page_after(page: str, options: Sequence[str]) -> str:
+def page_after_run(page: str, options: Sequence[str]) -> str:
     """Return the page to open after a run with these options: the one asked from, if they name a probe of it."""
     probes = {probe for option, probe in pairwise(options) if option == "-p"}
     return page if page and probes & {*kind_of(page).probes} else ""

@@ -139,27 +139,29 @@ class SameKernel:
     page: str = ""
 
     @classmethod
-    def of(cls, kernel: NamedKernel, kernels: Iterable[NamedKernel]) -> SameKernel:
+    def from_kernel(cls, kernel: NamedKernel, kernels: Iterable[NamedKernel]) -> SameKernel:
         """Describe a kernel so that it differs from the others of its trace."""
         earlier = [other for other in kernels if other.name == kernel.name and other.index < kernel.index]
         return cls(kernel.name, kernel.demangled, len(earlier))
 
-    def index_in(self, kernels: Iterable[NamedKernel], *, all_there: bool) -> int | None:
+    def index_in(self, kernels: Iterable[NamedKernel], *, is_complete: bool) -> int | None:
         """Return its index in another trace; None while it may still come, or if it did not."""
-        known = list(kernels)
-        same = [other.index for other in known if other.name == self.name]
-        same = sorted(same or [other.index for other in known if other.demangled == self.demangled])
-        if self.place < len(same):
-            return same[self.place]
-        return same[-1] if same and all_there else None
+        candidates = list(kernels)
+        indices = [candidate.index for candidate in candidates if candidate.name == self.name]
+        indices = sorted(
+            indices or [candidate.index for candidate in candidates if candidate.demangled == self.demangled]
+        )
+        if self.place < len(indices):
+            return indices[self.place]
+        return indices[-1] if indices and is_complete else None
 
 
 @dataclass(frozen=True)
 class ComparisonRequest:
     """A run is to be shown against one before it; nothing needs to run for that."""
 
-    before: Path
-    after: Path
+    baseline: Path
+    candidate: Path
 
 
 @dataclass(frozen=True)
@@ -237,11 +239,11 @@ class Session:
     """True if it was opened from the home screen, which appears again afterwards."""
     watching: bool = False
     """True if another command started the run: the screen reports that, and the end of the run."""
-    at: Address | None = None
+    address: Address | None = None
     """Kernel and launch that are selected first; None: as the user left the trace."""
     begin: SameKernel | None = None
     """Kernel of an earlier run from whose page this run was started; its page is shown first."""
     notice: str = ""
     """Text about what is opened, shown once it is read."""
-    again: RerunRequest | OpenTrace | None = None
+    next_request: RerunRequest | OpenTrace | None = None
     """The run to start, or the trace to open, after the screen has ended."""

@@ -50,8 +50,8 @@ class OpenApp(App[None]):
         if (isinstance(screen, OpenScreen) and screen.held_back) or (screen._repaint_required and not is_layout):
             return
         super()._display(screen, renderable)
-        sent = self._running and not self._closed and not self._batch_count  # as Textual decides
-        if sent and is_layout:
+        is_sent = self._running and not self._closed and not self._batch_count  # as Textual decides
+        if is_sent and is_layout:
             for widget in screen._compositor.visible_widgets:
                 widget._exchange_repaint_regions()
 
@@ -76,18 +76,18 @@ class CellsUpdate(ChopsUpdate):
 
         Rows end as those of a whole screen do, so that :class:`~tui_probe.ui.driver.FrugalDriver` knows equal ones.
         """
-        sent: list[str] = []
+        parts: list[str] = []
         last_row = self.spans[-1][0]
-        for y, first, last in self.spans:
+        for y, first_column, end_column in self.spans:
             for end, (start, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):
-                if strip is None or start >= last or end <= first:
+                if strip is None or start >= end_column or end <= first_column:
                     continue
-                left, right = max(start, first), min(end, last)
-                sent.append(Control.move_to(left, y).segment.text)
-                sent.append(strip.crop(left - start, right - start).render(console))
+                left, right = max(start, first_column), min(end, end_column)
+                parts.append(Control.move_to(left, y).segment.text)
+                parts.append(strip.crop(left - start, right - start).render(console))
             if y != last_row:
-                sent.append("\n")
-        return "".join(sent)
+                parts.append("\n")
+        return "".join(parts)
 
 
 class CellsCompositor(Compositor):
@@ -140,12 +140,12 @@ class OpenDriver(LinuxDriver):
     def _get_terminal_size(self) -> tuple[int, int]:
         return self.terminal_size()
 
-    def replace_output(self, replaced: Callable[[IO[str]], Any]) -> None:
+    def replace_output(self, make_output: Callable[[IO[str]], Any]) -> None:
         """Write to ``replaced(file)`` from the start of the application mode on, in place of ``file``."""
-        self._file = cast("Any", replaced(cast("IO[str]", self._file)))
+        self._file = cast("Any", make_output(cast("IO[str]", self._file)))
 
     @property
-    def queued(self) -> int:
+    def queued_writes(self) -> int:
         """The writes that wait for the thread that does them."""
         writer = self._writer_thread
         return 0 if writer is None else writer._queue.qsize()

@@ -248,7 +248,7 @@ def _pruned_line(kernel: KernelFacts, site: dict[str, Any]) -> int | None:
     """Return the line of ``pruned.ptx`` with the same text, after as many equal ones of its function; None without."""
     path, occurrence = kernel.file("pruned.ptx"), site.get("occurrence")
     text = _one_spaced(str(site.get("text") or ""))
-    if path is None or path.stat().st_size > PTX_TEXT.most or not text or not isinstance(occurrence, int):
+    if path is None or path.stat().st_size > PTX_TEXT.maximum or not text or not isinstance(occurrence, int):
         return None
     lines = read_within(path, PTX_TEXT).decode("utf-8", "replace").split("\n")
     name = str(site.get("function"))

@@ -140,8 +140,8 @@ class JsonStream:
         """Read on, and forget what was passed; False at the end. ValueError above the limit of one value."""
         if self._is_at_end:
             return False
-        if len(self._text) - self._position > JSON_VALUE.most:
-            raise ValueError(f"a value of more than {JSON_VALUE.most >> 20} MiB")
+        if len(self._text) - self._position > JSON_VALUE.maximum:
+            raise ValueError(f"a value of more than {JSON_VALUE.maximum >> 20} MiB")
         data = self._read_bytes(_READ_BYTES)
         self._is_at_end = not data
         self._text = self._text[self._position :] + self._decode(data, final=self._is_at_end)

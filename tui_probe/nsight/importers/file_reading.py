@@ -105,9 +105,9 @@ def lines_of(path: Path, progress: Callable[[float], object] = lambda _: None) -
 
 def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
     number = 0
-    while line := text.readline(LINE_OF_CSV.most + 1):
+    while line := text.readline(LINE_OF_CSV.maximum + 1):
         number += 1
-        if len(line) > LINE_OF_CSV.most:
+        if len(line) > LINE_OF_CSV.maximum:
             raise ImportFileError(
                 f"{path}: line {number} has more than {LINE_OF_CSV.size}, so it is not a CSV file or is damaged;"
                 " export it again"
@@ -118,7 +118,7 @@ def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
 def refuse_larger(path: Path, limit: InputLimit, advice: str) -> None:
     """ImportFileError for a file above the limit; ``advice`` is what to do."""
     with suppress(OSError):
-        if path.stat().st_size > limit.most:
+        if path.stat().st_size > limit.maximum:
             raise ImportFileError(f"{path}: larger than {limit.size}; {advice}")
 
 

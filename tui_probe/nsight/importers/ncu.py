@@ -87,7 +87,7 @@ class NcuLines:
 
     def _append_line(self, pending: str, text: str) -> str:
         """A row and the next line of its cell; nothing if the cell is too long."""
-        if pending.count("\n") < _MAX_LINES_PER_ROW and len(pending) + len(text) < LINE_OF_CSV.most:
+        if pending.count("\n") < _MAX_LINES_PER_ROW and len(pending) + len(text) < LINE_OF_CSV.maximum:
             return f"{pending}\n{text}"
         self.unreadable += 1
         return ""

@@ -157,7 +157,7 @@ def open_tables(path: Path, progress: Callable[[float], object] = lambda _: None
     try:
         with closing(connection):
             connection.execute("PRAGMA trusted_schema = OFF")
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, SQLITE_VALUE.most)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, SQLITE_VALUE.maximum)
             yield Tables(path, connection, status.st_size, progress)
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
         # Where sqlite's own complaint quotes bytes of the file, Python raises UnicodeDecodeError instead of it.

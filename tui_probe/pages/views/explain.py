@@ -93,7 +93,7 @@ def _log_section(trace: Trace) -> Iterator[str]:
     if path is None:
         return
     with open_plain(path) as file:
-        for line in islice(iter(lambda: file.readline(LOG_LINE.most), b""), MAX_ADDED_LINES):
+        for line in islice(iter(lambda: file.readline(LOG_LINE.maximum), b""), MAX_ADDED_LINES):
             event = parse_line(line.rstrip(b"\n"))
             sentence = event_sentence(event)
             kind = type(event).__name__ if sentence else "others"

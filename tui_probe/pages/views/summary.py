@@ -190,7 +190,7 @@ def benchmark_times(kernel: KernelFacts) -> dict[str, list[float]]:
 def source_files(kernel: KernelFacts) -> list[str]:
     """Return the source files that the kernel's PTX names, in its order."""
     path = kernel.file("pruned.ptx") or kernel.file("original.ptx")
-    if path is None or path.stat().st_size > PTX_TEXT.most:
+    if path is None or path.stat().st_size > PTX_TEXT.maximum:
         return []
     names = (name.decode("utf-8", "replace") for name in _SOURCE_FILES.findall(read_within(path, PTX_TEXT)))
     return list(dict.fromkeys(names))

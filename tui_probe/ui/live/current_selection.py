@@ -11,7 +11,7 @@ from tui_probe.errors import ChoiceError
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.record_counts import launches_text
 from tui_probe.ui.live.snapshots import Snapshot
-from tui_probe.ui.live.state_line import ending
+from tui_probe.ui.live.state_line import end_span
 from tui_probe.ui.screens.lists import PickerItem, PickerScreen
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from tui_probe.ui.live.snapshots import ProcessView
     from tui_probe.ui.screens.view_screen import ViewScreen
 
-NO_LATER = "no later launch has a result"
-NO_EARLIER = "no earlier launch has a result"
+NO_LATER_LAUNCH = "no later launch has a result"
+NO_EARLIER_LAUNCH = "no earlier launch has a result"
 
 
 def step_applies(row: Key, source: ViewSource | None, table: KernelTable) -> bool:
     """Return whether a key that steps has a kernel or launch to step to; True for other keys."""
     step = -1 if row.id.startswith("previous") else 1
     if row.id in ("previous_kernel", "next_kernel"):
-        return bool(table.shown) and 0 <= table.kernels.place + step < len(table.shown)
+        return bool(table.shown_rows) and 0 <= table.kernels.place + step < len(table.shown_rows)
     if row.id in ("previous_launch", "next_launch"):
         return source is not None and next_launch(source, step) is not None
     return True
@@ -45,7 +45,7 @@ def has_several(source: ViewSource | None) -> bool:
     return source is not None and (len(source.kernel.result_rows) or source.kernel.launches) > 1
 
 
-def with_newest(source: ViewSource) -> ViewSource:
+def with_newest_launch(source: ViewSource) -> ViewSource:
     """Return the source with the launch that has the newest result now, if none was chosen. Later results do not
     change it.
     """
@@ -53,7 +53,7 @@ def with_newest(source: ViewSource) -> ViewSource:
     return source if source.launch is not None or row is None else replace(source, launch=source.trace.launches[row])
 
 
-def newer_result(source: ViewSource) -> bool:
+def has_newer_result(source: ViewSource) -> bool:
     """Return whether a later launch than the selected one has a result."""
     row = _newest_row(source)
     return source.launch is not None and row is not None and row > source.launch.row
@@ -77,10 +77,10 @@ def launch_text(source: ViewSource, *, brief: bool = False) -> str:
     The number is what pages call the launch and what ``KERNEL@LAUNCH`` takes: it counts from 0 through the process. The
     place among the launches of the kernel counts from 1. ``brief``: these only.
     """
-    kernel, saved = source.kernel, len(source.kernel.result_rows)
+    kernel, result_count = source.kernel, len(source.kernel.result_rows)
     if not kernel.launches:
         return "no launch"
-    if not saved and source.launch is None:
+    if not result_count and source.launch is None:
         return "1 launch, no result" if kernel.launches == 1 else f"{units.count(kernel.launches)} launches, no result"
     row = _launch_row(source)
     if row is None:
@@ -88,11 +88,11 @@ def launch_text(source: ViewSource, *, brief: bool = False) -> str:
     number = source.trace.launches[row].number
     if kernel.launches == 1:
         return "the only launch" if number is None else f"launch {number} (the only one of this kernel)"
-    is_only_result = saved == 1 and row == source.trace.results.launch(kernel.result_rows[0])
-    only = ", the only launch with a result" if is_only_result and not brief else ""
+    is_only_result = result_count == 1 and row == source.trace.results.launch(kernel.result_rows[0])
+    only_note = ", the only launch with a result" if is_only_result and not brief else ""
     recorded = " recorded" if kernel.launches_recorded < kernel.launches else ""
     place = f"{units.ordinal(bisect_left(kernel.rows, row) + 1)}{recorded} of {units.count(kernel.launches)}"
-    return f"{place} launches{only}" if number is None else f"launch {number} ({place} of this kernel){only}"
+    return f"{place} launches{only_note}" if number is None else f"launch {number} ({place} of this kernel){only_note}"
 
 
 def _launch_row(source: ViewSource) -> int | None:
@@ -101,16 +101,16 @@ def _launch_row(source: ViewSource) -> int | None:
         return source.launch.row
     from tui_probe.probekit.shown_results import find_shown_result  # imports NumPy, which the first frame does without
 
-    shown = find_shown_result(source, may_read=False).row
-    return None if shown is None else source.trace.results.launch(shown)
+    result_row = find_shown_result(source, may_read=False).row
+    return None if result_row is None else source.trace.results.launch(result_row)
 
 
 def next_launch(source: ViewSource, step: int) -> Launch | None:
     """Return the launch ``step`` positions from the shown one; None beyond the ends."""
-    rows, shown = launch_rows(source), _launch_row(source)
+    rows, shown_row = launch_rows(source), _launch_row(source)
     current = len(rows) - 1
-    if shown is not None:
-        current = next((place for place in range(len(rows) - 1, -1, -1) if rows[place] <= shown), 0)
+    if shown_row is not None:
+        current = next((place for place in range(len(rows) - 1, -1, -1) if rows[place] <= shown_row), 0)
     place = current + step
     if not 0 <= place < len(rows):
         return None
@@ -124,7 +124,7 @@ class CurrentSelection:
     def __init__(self, table: KernelTable) -> None:
         self.table = table
         self.snapshot = Snapshot()
-        self.paused = False
+        self.is_paused = False
         """True if the snapshot stays although the run continues."""
         self.place = 0
         self._launches: dict[int, Launch] = {}
@@ -155,7 +155,7 @@ class CurrentSelection:
 
     def select_launch(self, source: ViewSource, launch: Launch) -> None:
         """Select a launch; the newest is stored as none, so newer results replace it."""
-        if newer_result(ViewSource(source.trace, source.kernel, launch)):
+        if has_newer_result(ViewSource(source.trace, source.kernel, launch)):
             self._launches[source.kernel.index] = launch
         else:
             self._launches.pop(source.kernel.index, None)
@@ -169,7 +169,7 @@ class CurrentSelection:
         """Select the launch ``step`` positions on. Return the reason why there is none, else ""."""
         launch = next_launch(source, step)
         if launch is None:
-            return NO_LATER if step > 0 else NO_EARLIER
+            return NO_LATER_LAUNCH if step > 0 else NO_EARLIER_LAUNCH
         self.select_launch(source, launch)
         return ""
 
@@ -202,18 +202,18 @@ class Mark:
     kernel: int
     launch: int | None
 
-    def of(self, trace: Trace) -> ViewSource:
+    def source_in(self, trace: Trace) -> ViewSource:
         """Return the marked kernel in the trace as read by now. Raises ChoiceError if it is gone."""
         kernel = trace.kernels.get(self.kernel)
         if kernel is None or (self.launch is not None and self.launch >= len(trace.launches)):
             raise ChoiceError(f"{self.directory} no longer has the marked kernel or launch")
         return ViewSource(trace, kernel, None if self.launch is None else trace.launches[self.launch])
 
-    def read(self) -> ViewSource:
+    def read_source(self) -> ViewSource:
         """Return the marked kernel of a trace that is not open. Raises TraceError, OSError and ChoiceError."""
         from tui_probe.trace.follow import open_trace  # read in the background, after the first frame
 
-        return self.of(open_trace(self.directory))
+        return self.source_in(open_trace(self.directory))
 
 
 def mark_of(source: ViewSource) -> Mark:
@@ -238,7 +238,7 @@ class MarkHolder:
         return mark
 
 
-MARKED = MarkHolder()
+MARK_HOLDER = MarkHolder()
 """Mark holder of the program."""
 
 
@@ -246,43 +246,43 @@ _ONLY_PROCESS = "only one process has a trace"
 
 
 class ProcessSwitch:
-    """Goes from process to process for a screen, which ``changed`` then draws anew."""
+    """Goes from process to process for a screen, which ``on_change`` then draws anew."""
 
-    def __init__(self, screen: ViewScreen, at_hand: CurrentSelection, changed: Callable[[], None]) -> None:
+    def __init__(self, screen: ViewScreen, selection: CurrentSelection, on_change: Callable[[], None]) -> None:
         self.screen = screen
-        self.current_selection = at_hand
-        self.changed = changed
+        self.selection = selection
+        self.on_change = on_change
 
     @property
     def applies(self) -> bool:
         """True if there are several."""
-        return len(self.current_selection.snapshot.processes) > 1
+        return len(self.selection.snapshot.processes) > 1
 
     def line(self) -> Line:
         """Describe the shown process if there are several: ``process 2 of 3: pid 4242 ● running``."""
-        process, processes = self.current_selection.process, self.current_selection.snapshot.processes
+        process, processes = self.selection.process, self.selection.snapshot.processes
         if process is None or not self.applies:
             return ()
-        place = self.current_selection.place % len(processes) + 1
-        return ((f"process {place} of {len(processes)}: {process_words(process)}  ", "accent"),)
+        place = self.selection.place % len(processes) + 1
+        return ((f"process {place} of {len(processes)}: {process_text(process)}  ", "accent"),)
 
     def show(self, place: int) -> None:
         """Show the process of this place; behind the last one comes the first."""
-        self.current_selection.select_process(place)
-        self.changed()
+        self.selection.select_process(place)
+        self.on_change()
 
     def step(self, step: int) -> None:
         """Show the next or previous one."""
         if self.applies:
-            self.show(self.current_selection.place + step)
+            self.show(self.selection.place + step)
         else:
             self.screen.notice(_ONLY_PROCESS)
 
     def choose(self) -> None:
         """Choose one from a list."""
-        processes = self.current_selection.snapshot.processes
+        processes = self.selection.snapshot.processes
         if self.applies:
-            place = self.current_selection.place % len(processes)
+            place = self.selection.place % len(processes)
             self.screen.app.push_screen(PickerScreen("Processes", process_choices(processes), place), self._take)
         else:
             self.screen.notice(_ONLY_PROCESS if processes else "no process has a trace yet")
@@ -305,7 +305,7 @@ def _pid(process: ProcessView) -> str:
     return f"pid {'–' if pid is None else pid}"
 
 
-def process_words(process: ProcessView) -> str:
+def process_text(process: ProcessView) -> str:
     """Describe a process and its state: ``pid 4242 ✘ exit 3``."""
     return f"{_pid(process)} {_state(process)}"
 
@@ -321,12 +321,12 @@ def _state(process: ProcessView) -> str:
     if process.trace.broke_off:
         return "✘ incomplete"
     status = state.exit_status if state.signal is None else -state.signal
-    return "○ ended" if status is None else ending(status)[0]
+    return "○ ended" if status is None else end_span(status)[0]
 
 
 def _counts(process: ProcessView) -> str:
     return (
-        f"{units.counted(len(process.kernels), 'kernel')} ({units.count(process.probed)} probed)"
+        f"{units.counted(len(process.kernels), 'kernel')} ({units.count(process.probed_kernels)} probed)"
         f" · {launches_text(process.launches, process.launches_probed)}"
     )
 

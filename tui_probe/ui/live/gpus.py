@@ -32,7 +32,7 @@ class GpuView:
 
     samples: tuple[GpuSample, ...] = ()
     loads: tuple[tuple[int | None, ...], ...] = ()
-    absent: str = "not sampled yet"
+    missing_reason: str = "not sampled yet"
 
 
 class GpuSampler:
@@ -44,7 +44,7 @@ class GpuSampler:
         self._interval = interval
         self._stop = threading.Event()
         self._loads: list[deque[int | None]] = []
-        self._thread = threading.Thread(target=self._run, name="tui-probe-gpu", daemon=True)
+        self._thread = threading.Thread(target=self._sample_until_stopped, name="tui-probe-gpu", daemon=True)
 
     def start(self) -> None:
         """Begin to sample."""
@@ -54,21 +54,21 @@ class GpuSampler:
         """Take no further sample."""
         self._stop.set()
 
-    def _run(self) -> None:
+    def _sample_until_stopped(self) -> None:
         nvml, reason = self._opener()
         if nvml is None:
-            self.latest = GpuView(absent=reason)
+            self.latest = GpuView(missing_reason=reason)
             return
         while not self._stop.is_set():
             try:
-                self._keep(sample_all(nvml))
+                self._add_samples(sample_all(nvml))
             except nvml.NVMLError as error:
-                self.latest = GpuView(absent=f"NVIDIA management library: {error}")
+                self.latest = GpuView(missing_reason=f"NVIDIA management library: {error}")
             self._stop.wait(self._interval)
 
-    def _keep(self, samples: tuple[GpuSample, ...]) -> None:
+    def _add_samples(self, samples: tuple[GpuSample, ...]) -> None:
         if not samples:
-            self.latest = GpuView(absent="the NVIDIA driver reports no GPU")
+            self.latest = GpuView(missing_reason="the NVIDIA driver reports no GPU")
             return
         while len(self._loads) < len(samples):
             self._loads.append(deque(maxlen=HISTORY))
@@ -103,7 +103,7 @@ def gpu_lines(view: GpuView, cells: int, *, ascii_only: bool) -> list[Line]:
     """The GPUs of this machine in ``cells`` cells. Says why where there is none."""
     lines: list[Line] = []
     if not view.samples:
-        return [((" no GPU", "title"),), *_text_lines(view.absent, cells)]
+        return [((" no GPU", "title"),), *_text_lines(view.missing_reason, cells)]
     for index, (sample, loads) in enumerate(zip(view.samples, view.loads, strict=True)):
         lines += _sample_lines(index, sample, loads, cells, ascii_only=ascii_only)
     return lines

@@ -63,24 +63,24 @@ class InitialPlace:
 
     def __init__(self, desk: PlaceDesk) -> None:
         self._desk = desk
-        self.resumed = False
+        self.has_resumed = False
         """True once the place was looked up at which the user left the trace."""
-        self._same: SameKernel | None = None
+        self._same_kernel: SameKernel | None = None
         """Kernel of the previous run from which this run was started, until it is launched or the user selects one."""
         self._page: tuple[int, str] | None = None
         """Kernel and page that this run was asked for, until it ends or the user goes elsewhere."""
         self._address: Address | None = None
         """Kernel or launch that the command line named, until it is selected."""
-        self._named = False
+        self._has_address = False
         """True if the command line named a kernel or launch."""
         self._session: Session | None = None
 
     def take(self, session: Session) -> None:
         """Take the places that were asked for."""
         self._session = session
-        self._address = None if session.at is None or session.at.is_whole else session.at
-        self._named = self._address is not None
-        self._same = session.begin if session.target is not None else None
+        self._address = None if session.address is None or session.address.is_whole else session.address
+        self._has_address = self._address is not None
+        self._same_kernel = session.begin if session.target is not None else None
 
     def go(self) -> None:
         """Go where the command line says, as soon as that is there."""
@@ -92,10 +92,10 @@ class InitialPlace:
     def _resume(self) -> None:
         """Go where the user was when this trace was left, unless it is being made, or a place was named, or chosen."""
         selection, table = self._desk.current_selection, self._desk.table
-        if self.resumed or not selection.snapshot.loaded or selection.process is None or table.waits:
+        if self.has_resumed or not selection.snapshot.is_loaded or selection.process is None or table.is_waiting:
             return
-        self.resumed = True
-        if selection.snapshot.running or self._named or table.held:
+        self.has_resumed = True
+        if selection.snapshot.is_running or self._has_address or table.is_held:
             return
         place = last_view(selection.process.directory)
         if place is None:
@@ -119,23 +119,23 @@ class InitialPlace:
 
     def _go_to_same(self) -> None:
         selection, table = self._desk.current_selection, self._desk.table
-        if self._same is None or selection.process is None or table.waits:
+        if self._same_kernel is None or selection.process is None or table.is_waiting:
             return
-        index = self._same.index_in(selection.process.kernels, all_there=not selection.snapshot.running)
-        page = self._same.page
-        if table.held or index is not None:
-            self._same = None
-        if not table.held and index is not None:
+        index = self._same_kernel.index_in(selection.process.kernels, is_complete=not selection.snapshot.is_running)
+        page = self._same_kernel.page
+        if table.is_held or index is not None:
+            self._same_kernel = None
+        if not table.is_held and index is not None:
             table.select(index)
             self._page = (index, page) if page else None
 
     def _open_page(self) -> None:
         """Open the page that the run was asked for, once it has ended; not if the user is elsewhere by then."""
         snapshot = self._desk.current_selection.snapshot
-        if self._page is None or snapshot.running or not snapshot.loaded:
+        if self._page is None or snapshot.is_running or not snapshot.is_loaded:
             return
         (index, page), self._page = self._page, None
-        if self._desk.is_current and self._desk.table.selected == index:
+        if self._desk.is_current and self._desk.table.selected_index == index:
             self._desk.show_screen_of_kernel(page)
 
     def _go_to_address(self) -> None:
@@ -154,25 +154,25 @@ class InitialPlace:
         process = selection.process
         if address is None or process is None or process.trace is None:
             return None
-        if self._desk.table.waits or not selection.snapshot.loaded:
+        if self._desk.table.is_waiting or not selection.snapshot.is_loaded:
             return None  # nothing can be selected yet
         try:
             target: ViewSource | str | None = _addressed_source(address, process, process.trace)
         except ChoiceError as error:
             target = str(error)
-        if target is None and not selection.snapshot.running:
+        if target is None and not selection.snapshot.is_running:
             target = f"this trace has no {address}"
         if target is not None:
             self._address = None
         return target
 
 
-def _addressed_source(wanted: Address, process: ProcessView, trace: Trace) -> ViewSource | None:
+def _addressed_source(address: Address, process: ProcessView, trace: Trace) -> ViewSource | None:
     """The kernel, the first of those that are meant, and the launch if one was named."""
-    launch = None if wanted.launch is None else _launch_numbered(trace, wanted.launch)
-    if wanted.launch is not None and launch is None:
+    launch = None if address.launch is None else _launch_numbered(trace, address.launch)
+    if address.launch is not None and launch is None:
         return None
-    is_meant = kernel_filter(wanted.kernel)
+    is_meant = kernel_filter(address.kernel)
     for row in process.kernels:
         kernel = trace.kernels.get(row.index)
         if kernel is not None and is_meant(row) and (launch is None or launch.kernel == row.index):
@@ -182,8 +182,8 @@ def _addressed_source(wanted: Address, process: ProcessView, trace: Trace) -> Vi
 
 def _launch_numbered(trace: Trace, number: int) -> Launch | None:
     row = trace.launches.row_of(number)
-    if row is None and (why := unrecorded_launch_reason(trace, number)) is not None:
-        raise ChoiceError(why)
+    if row is None and (reason := unrecorded_launch_reason(trace, number)) is not None:
+        raise ChoiceError(reason)
     if row is None:
         return None
     launch: Launch = trace.launches[row]

@@ -52,9 +52,9 @@ class RowOrder:
 class ArrangedRows:
     """Rows to show, the place of each kernel's index among them, and the columns with a value in some row, if known."""
 
-    shown: Rows
+    shown_rows: Rows
     places: Mapping[int, int]
-    filled: frozenset[str] | None
+    filled_keys: frozenset[str] | None
     rows: Rows = ()
     """All rows, also those that the filter leaves out."""
 
@@ -62,8 +62,8 @@ class ArrangedRows:
 class StandIn(NamedTuple):
     """Indices of a kernel that the filter hides, and of the one that is selected in its place."""
 
-    hidden: int
-    selected: int
+    hidden_index: int
+    selected_index: int
 
 
 def row_text(row: KernelSnapshot) -> str:
@@ -71,26 +71,28 @@ def row_text(row: KernelSnapshot) -> str:
     return f"{row.demangled} {row.name} {status_text(row)} {row.reason or ''}"
 
 
-def arranged(rows: Rows, order: RowOrder) -> ArrangedRows:
+def arrange_rows(rows: Rows, order: RowOrder) -> ArrangedRows:
     """Filter and sort rows."""
 
-    def keep(row: KernelSnapshot) -> bool:
+    def passes(row: KernelSnapshot) -> bool:
         return (not order.status or row.status == order.status) and contains(row_text(row), order.text)
 
-    plain = not order.text and not order.status
+    is_unfiltered = not order.text and not order.status
     column = order.column
     ranks = column is None and any(row.share is not None for row in rows)
     if column is None and (ranks or any(row.first for row in rows)):
         column = SHARE_POSITION if ranks else FINDING_POSITION
     value = None if column is None else COLUMNS[column].value
-    if plain and value is None and not order.reverse:
-        shown = rows
+    if is_unfiltered and value is None and not order.reverse:
+        shown_rows = rows
     else:
-        places = arranged_positions(rows, None if plain else keep, value, reverse=order.reverse != ranks)
-        shown = tuple(rows[place] for place in places)
-    if order.column is None and not order.reverse and any(row.failures for row in shown):
-        shown = tuple(sorted(shown, key=lambda row: not ended_context(row.failures)))
-    return ArrangedRows(shown, {row.index: place for place, row in enumerate(shown)}, filled_columns(rows), rows)
+        places = arranged_positions(rows, None if is_unfiltered else passes, value, reverse=order.reverse != ranks)
+        shown_rows = tuple(rows[place] for place in places)
+    if order.column is None and not order.reverse and any(row.failures for row in shown_rows):
+        shown_rows = tuple(sorted(shown_rows, key=lambda row: not ended_context(row.failures)))
+    return ArrangedRows(
+        shown_rows, {row.index: place for place, row in enumerate(shown_rows)}, filled_columns(rows), rows
+    )
 
 
 def table_text(rows: Rows) -> Iterator[str]:
@@ -117,9 +119,9 @@ class ArrangedKernels:
     """All kernels, those that are shown in ``order``, and the ``selected`` one, None without any."""
 
     def __init__(self) -> None:
-        self.all: Rows = ()
+        self.all_rows: Rows = ()
         self.order = RowOrder()
-        self.selected: int | None = None
+        self.selected_index: int | None = None
         self.is_held = False
         """True once the user has selected a kernel: rows that arrive do not select another."""
         self.is_arranged = False
@@ -138,37 +140,37 @@ class ArrangedKernels:
 
     def replace(self, rows: Rows) -> None:
         """Take new rows; those that are shown stay until the new ones are arranged."""
-        self.all = rows
+        self.all_rows = rows
 
     def take(self, arranged: ArrangedRows) -> None:
         """Show rows in a new order, and select another kernel if the selected one is not among them."""
         place_before = self.place
         self._arranged, self.share_of = arranged, _share_of(arranged.rows)
-        self.is_arranged = bool(self.all)
-        self.unread = sum(not row.read for row in self.all)
-        if not self.shown:
+        self.is_arranged = bool(self.all_rows)
+        self.unread = sum(not row.read for row in self.all_rows)
+        if not self.shown_rows:
             return
         if (self.is_ranked or self.ranks_findings) and not self.is_held:
-            self.selected = self.shown[0].index
-        elif self.selected not in arranged.places:
-            self._select_stand_in(min(place_before, len(self.shown) - 1))
+            self.selected_index = self.shown_rows[0].index
+        elif self.selected_index not in arranged.places:
+            self._select_stand_in(min(place_before, len(self.shown_rows) - 1))
 
     def _select_stand_in(self, place: int) -> None:
         """Select another kernel, since the one that was is not shown; when the filter ends it is selected again."""
-        before, index = self.selected, self.shown[place].index
-        if before is not None and (self.order.text or self.order.status):
-            self._stand_in = StandIn(before if self._stand_in is None else self._stand_in.hidden, index)
-        self.selected = index
+        previous_index, index = self.selected_index, self.shown_rows[place].index
+        if previous_index is not None and (self.order.text or self.order.status):
+            self._stand_in = StandIn(previous_index if self._stand_in is None else self._stand_in.hidden_index, index)
+        self.selected_index = index
 
     @property
-    def shown(self) -> Rows:
+    def shown_rows(self) -> Rows:
         """The rows that pass the filter, in order."""
-        return self._arranged.shown
+        return self._arranged.shown_rows
 
     @property
-    def filled(self) -> frozenset[str] | None:
+    def filled_keys(self) -> frozenset[str] | None:
         """Columns with a value in some row, if known."""
-        return self._arranged.filled
+        return self._arranged.filled_keys
 
     @property
     def is_ranked(self) -> bool:
@@ -197,43 +199,43 @@ class ArrangedKernels:
     @property
     def place(self) -> int:
         """The place of the selected kernel among the shown ones, 0 if it is not shown."""
-        return 0 if self.selected is None else self._arranged.places.get(self.selected, 0)
+        return 0 if self.selected_index is None else self._arranged.places.get(self.selected_index, 0)
 
     @property
     def kernel(self) -> KernelSnapshot | None:
         """The selected kernel, None if none is shown."""
-        if self.selected is None or self.selected not in self._arranged.places:
+        if self.selected_index is None or self.selected_index not in self._arranged.places:
             return None
-        return self.shown[self._arranged.places[self.selected]]
+        return self.shown_rows[self._arranged.places[self.selected_index]]
 
     def select(self, index: int) -> None:
         """Select a kernel for the user, by its index."""
         self.is_held, self._stand_in = True, None
-        self.selected = index
+        self.selected_index = index
 
     def prefer_probed(self) -> bool:
         """Select the first kernel that failed or was probed, if nothing ranks them. False if nothing changed."""
-        probed = next((row for row in self.shown if row.failures or row.status == "probed"), None)
-        if self.is_ranked or self.ranks_findings or self.is_held or probed is None:
+        preferred_row = next((row for row in self.shown_rows if row.failures or row.status == "probed"), None)
+        if self.is_ranked or self.ranks_findings or self.is_held or preferred_row is None:
             return False
-        self.selected = probed.index
+        self.selected_index = preferred_row.index
         return True
 
     def reselect_filtered_out(self) -> None:
         """Select the kernel again that a filter left out, unless the user has selected another since."""
-        if self._stand_in is not None and self.selected == self._stand_in.selected:
-            self.selected = self._stand_in.hidden
+        if self._stand_in is not None and self.selected_index == self._stand_in.selected_index:
+            self.selected_index = self._stand_in.hidden_index
         self._stand_in = None
 
     def select_flagged(self) -> str:
         """Select the kernel of the report's first finding; if that is selected the next flagged one, after the last
         the first. Return its finding, "" if none is flagged.
         """
-        flagged = sorted((row for row in self.shown if row.stands_out), key=lambda row: row.loss_order)
+        flagged = sorted((row for row in self.shown_rows if row.stands_out), key=lambda row: row.loss_order)
         if not flagged:
             return ""
         place = next((place for place, row in enumerate(flagged) if row.index == self._flagged), -1)
-        place = (place + 1) % len(flagged) if self._flagged == self.selected else 0
+        place = (place + 1) % len(flagged) if self._flagged == self.selected_index else 0
         self._flagged = flagged[place].index
         self.select(self._flagged)
         row = flagged[place]
@@ -242,14 +244,14 @@ class ArrangedKernels:
 
     def find_from_selected(self, text: str) -> int | None:
         """Return the index of the first kernel that contains ``text``, from the selected one on and around the end."""
-        return self._find(text, range(self.place, self.place + len(self.shown)))
+        return self._find(text, range(self.place, self.place + len(self.shown_rows)))
 
     def find_next(self, text: str, step: int) -> int | None:
         """Return the index of the next or previous kernel that contains ``text``, around the end."""
-        return self._find(text, (self.place + step * distance for distance in range(1, len(self.shown) + 1)))
+        return self._find(text, (self.place + step * distance for distance in range(1, len(self.shown_rows) + 1)))
 
     def _find(self, text: str, places: Iterable[int]) -> int | None:
-        rows = (self.shown[place % len(self.shown)] for place in places)
+        rows = (self.shown_rows[place % len(self.shown_rows)] for place in places)
         return next((row.index for row in rows if contains(row_text(row), text)), None)
 
 

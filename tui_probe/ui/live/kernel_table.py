@@ -20,11 +20,11 @@ from tui_probe.ui.live.kernel_columns import (
     FINDING_POSITION,
     GAP,
     STATUSES,
-    UNREAD,
+    UNREAD_TEXT,
     columns_of,
     fit_columns,
 )
-from tui_probe.ui.live.kernel_rows import ArrangedKernels, RowOrder, arranged, data_forms, table_text
+from tui_probe.ui.live.kernel_rows import ArrangedKernels, RowOrder, arrange_rows, data_forms, table_text
 from tui_probe.ui.views.view import Desk, PaneView, cursor_role, cursor_sign, mark
 from tui_probe.verdicts.kernel_snapshot import GPU_TIME, sorting_title
 
@@ -47,8 +47,8 @@ class KernelTableDrawing:
     def __init__(self, kernels: ArrangedKernels) -> None:
         self._kernels = kernels
         self.has_times = True
-        self._natural: dict[str, int] = {}
-        self._short: dict[str, int] = {}
+        self._natural_widths: dict[str, int] = {}
+        self._short_widths: dict[str, int] = {}
 
     def lines(self, window: Rows, cells: int, *, searched: str, focused: bool) -> list[Line]:
         """Return the titles and these rows, ``cells`` wide."""
@@ -59,37 +59,37 @@ class KernelTableDrawing:
     def layout(self, cells: int) -> Layout:
         """Return the columns that fit in this many cells."""
         columns = columns_of(
-            timed=self.has_times,
-            ranked=self._kernels.share_of == GPU_TIME,
-            shared=self._kernels.is_ranked,
+            is_timed=self.has_times,
+            is_ranked=self._kernels.share_of == GPU_TIME,
+            has_cycle_shares=self._kernels.is_ranked,
             cells=cells,
-            filled=self._kernels.filled,
+            filled_keys=self._kernels.filled_keys,
         )
-        return fit_columns(columns, self._natural, self._short, cells - 2)
+        return fit_columns(columns, self._natural_widths, self._short_widths, cells - 2)
 
     def _measure(self, window: Rows) -> None:
         """Widen columns to the contents of these rows: columns that shrank would move while rows change."""
         for column in COLUMNS:
-            widest = max((width(column.cell(row)) for row in window), default=0)
-            self._natural[column.key] = max(self._natural.get(column.key, 0), widest)
-            if column.short is not None:
-                widest = max((width(column.short(row)) for row in window), default=0)
-                self._short[column.key] = max(self._short.get(column.key, 0), widest)
+            max_width = max((width(column.cell(row)) for row in window), default=0)
+            self._natural_widths[column.key] = max(self._natural_widths.get(column.key, 0), max_width)
+            if column.short_text is not None:
+                max_width = max((width(column.short_text(row)) for row in window), default=0)
+                self._short_widths[column.key] = max(self._short_widths.get(column.key, 0), max_width)
 
     def _titles(self, layout: Layout) -> Line:
         order, sorted_by = self._kernels.order, self._kernels.sort_position
         largest_first = sorted_by == FINDING_POSITION or (self._kernels.is_ranked and order.column is None)
-        falls = order.reverse != largest_first
+        is_falling = order.reverse != largest_first
         spans: list[Span] = [(" ", "")]
         for column, cells in layout:
-            sorts = COLUMN_POSITIONS[column.key] == sorted_by and (sorted_by or order != RowOrder())
-            arrow = ("↓" if falls else "↑") if sorts else ""
+            is_sorted = COLUMN_POSITIONS[column.key] == sorted_by and (sorted_by or order != RowOrder())
+            arrow = ("↓" if is_falling else "↑") if is_sorted else ""
             title = heading(column.title, cells, arrow, right=column.column.right)
-            spans.append((title, "head+accent" if sorts else "head"))
+            spans.append((title, "head+accent" if is_sorted else "head"))
         return tuple(spans)
 
     def _row(self, row: KernelSnapshot, layout: Layout, cells: int, searched: str, focused: bool) -> Line:
-        is_selected = row.index == self._kernels.selected
+        is_selected = row.index == self._kernels.selected_index
         spans: list[Span] = [(cursor_sign(focused) if is_selected else " ", "accent" if is_selected else "")]
         for column, size in layout:
             spans += _cell(row, column, size)
@@ -100,15 +100,15 @@ class KernelTableDrawing:
         if not is_selected:
             return line
         ground = cursor_role(focused)
-        used = sum(width(text) for text, _ in line)
+        used_cells = sum(width(text) for text, _ in line)
         return (
             *((text, f"{role}+{ground}" if role else ground) for text, role in line),
-            (" " * (cells - used), ground),
+            (" " * (cells - used_cells), ground),
         )
 
 
 def _cell(row: KernelSnapshot, column: ScreenColumn[KernelSnapshot], size: int) -> list[Span]:
-    text, role = column.fitted(row, size), cell_role(row, column)
+    text, role = column.fit_text(row, size), cell_role(row, column)
     if column.key == "share" and row.share is not None:
         return [(text[:BAR_CELLS], "ramp5"), (text[BAR_CELLS:], role)]
     return [(text, role)]
@@ -128,7 +128,7 @@ def cell_role(row: KernelSnapshot, column: ScreenColumn[KernelSnapshot]) -> str:
         return "bad" if row.shown_failure or row.status == "failed" else "dim"
     if column.key == "spills" and row.spills_probed and row.spills_probed > (row.spills_pruned or 0):
         return "warn"
-    return "dim" if column.cell(row) in ("–", UNREAD) or column.key == "index" else ""
+    return "dim" if column.cell(row) in ("–", UNREAD_TEXT) or column.key == "index" else ""
 
 
 class KernelNames(Protocol):
@@ -164,19 +164,19 @@ class KernelTable(PaneView):
     def show(self, rows: Rows, *, timed: bool = True, simulated: bool = False) -> None:
         """Show these kernels, with columns for times if ``timed``; nothing happens if they are the ones shown."""
         self._simulated = simulated
-        if rows is not self.kernels.all or timed != self.drawing.has_times:
+        if rows is not self.kernels.all_rows or timed != self.drawing.has_times:
             self.drawing.has_times = timed
             self.kernels.replace(rows)
             self._arrange()
 
-    def say_empty(self, text: str) -> None:
+    def set_empty_text(self, text: str) -> None:
         """Set the text of an empty table."""
-        before, self._empty_text = self._empty_text, text
-        if text != before and not self.kernels.all:
-            self.changed()
+        previous_text, self._empty_text = self._empty_text, text
+        if text != previous_text and not self.kernels.all_rows:
+            self.request_redraw()
 
     def _arrange(self) -> None:
-        job = partial(arranged, self.kernels.all, self.kernels.order)
+        job = partial(arrange_rows, self.kernels.all_rows, self.kernels.order)
         self.desk.tables.submit((self, "order"), job, self._take)
 
     def _take(self, rows: ArrangedRows) -> None:
@@ -184,14 +184,14 @@ class KernelTable(PaneView):
         self._show_selected()  # also the same one: its numbers may have changed
 
     @property
-    def shown(self) -> Rows:
+    def shown_rows(self) -> Rows:
         """The rows that pass the filter, in order."""
-        return self.kernels.shown
+        return self.kernels.shown_rows
 
     @property
-    def selected(self) -> int | None:
+    def selected_index(self) -> int | None:
         """The index of the selected kernel, None without any."""
-        return self.kernels.selected
+        return self.kernels.selected_index
 
     @property
     def kernel(self) -> KernelSnapshot | None:
@@ -199,9 +199,9 @@ class KernelTable(PaneView):
         return self.kernels.kernel
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """True if there are kernels that have not been put in order yet."""
-        return bool(self.kernels.all) and not self.kernels.is_arranged
+        return bool(self.kernels.all_rows) and not self.kernels.is_arranged
 
     def unread_in_sight(self) -> tuple[int, ...]:
         """Return the visible kernels whose directories have not been read."""
@@ -221,22 +221,22 @@ class KernelTable(PaneView):
 
     def forget(self) -> None:
         """Select no kernel, since those of another process come."""
-        self.kernels.selected, self.kernels.is_held = None, False
+        self.kernels.selected_index, self.kernels.is_held = None, False
 
     def hold(self) -> None:
         """Keep the selection on its kernel once the user has pressed a key, also when another takes more time."""
-        self.kernels.is_held = self.kernels.is_held or self.kernels.selected is not None
+        self.kernels.is_held = self.kernels.is_held or self.kernels.selected_index is not None
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """True once the user has selected a kernel."""
         return self.kernels.is_held
 
     def step(self, step: int) -> None:
         """Select the kernel ``step`` places further."""
-        if self.shown:
-            place = max(0, min(self.kernels.place + step, len(self.shown) - 1))
-            self.select(self.shown[place].index)
+        if self.shown_rows:
+            place = max(0, min(self.kernels.place + step, len(self.shown_rows) - 1))
+            self.select(self.shown_rows[place].index)
 
     def next_flagged(self) -> str:
         """Select the next flagged kernel, and return its finding, "" if none is flagged."""
@@ -247,14 +247,14 @@ class KernelTable(PaneView):
 
     def _show_selected(self) -> None:
         self._keep_in_sight()
-        self.changed()
+        self.request_redraw()
         self.selected_changed()
 
     def _keep_in_sight(self) -> None:
         height = max(1, self.height - 1)
         place = self.kernels.place
         self._top = max(min(self._top, place), place - height + 1)
-        self._top = max(0, min(self._top, len(self.shown) - height))
+        self._top = max(0, min(self._top, len(self.shown_rows) - height))
 
     # -- the window
 
@@ -265,7 +265,7 @@ class KernelTable(PaneView):
 
     def _window(self, height: int) -> Rows:
         """The rows below the titles in a window of this height."""
-        return self.shown[self._top : self._top + height - 1]
+        return self.shown_rows[self._top : self._top + height - 1]
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Titles, then the visible rows."""
@@ -276,13 +276,13 @@ class KernelTable(PaneView):
         return lines
 
     def _no_rows_text(self) -> str:
-        if not self.kernels.all:
+        if not self.kernels.all_rows:
             return self._empty_text
         return "no kernel passes the filter: press Esc to see all" if self.kernels.is_arranged else "reading the trace"
 
     def status(self) -> list[str]:
         """Describe sort column and filter for the title bar."""
-        order, unread, total = self.kernels.order, self.kernels.unread, len(self.kernels.all)
+        order, unread, total = self.kernels.order, self.kernels.unread, len(self.kernels.all_rows)
         parts = [f"only {order.status}"] if order.status else []
         if order.text:
             parts.append(f"only “{order.text}”")
@@ -291,8 +291,8 @@ class KernelTable(PaneView):
         if unread:
             parts.append(f"{units.count(total - unread)} of {units.counted(total, 'kernel')} read")
         if total:
-            number = self.kernels.place + 1 if self.shown else 0
-            parts.append(f"kernel {units.count(number)} of {units.count(len(self.shown))}")
+            number = self.kernels.place + 1 if self.shown_rows else 0
+            parts.append(f"kernel {units.count(number)} of {units.count(len(self.shown_rows))}")
         return parts
 
     def _order_text(self) -> str:
@@ -315,7 +315,7 @@ class KernelTable(PaneView):
 
     def move_to(self, end: int) -> None:
         """Move to the first (0) or last (-1) row."""
-        self.step(len(self.shown) if end else -len(self.shown))
+        self.step(len(self.shown_rows) if end else -len(self.shown_rows))
 
     def shift(self, step: int) -> None:
         """Sideways in a table is the next column to sort by."""
@@ -325,8 +325,8 @@ class KernelTable(PaneView):
         """Select the kernel in a row of the window."""
         del column
         place = self._top + row - 1
-        if row >= 1 and place < len(self.shown):
-            self.select(self.shown[place].index)
+        if row >= 1 and place < len(self.shown_rows):
+            self.select(self.shown_rows[place].index)
 
     # -- order and filter
 
@@ -388,7 +388,7 @@ class KernelTable(PaneView):
     def search(self, text: str) -> None:
         """Go to the first kernel from the selected one on that contains ``text``."""
         self.searched = text
-        if text or self.shown:
+        if text or self.shown_rows:
             self._go_to_match(self.kernels.find_from_selected(text))
 
     def next_match(self, step: int) -> None:
@@ -401,13 +401,13 @@ class KernelTable(PaneView):
             self.select(index)
             return
         self.desk.notice(f"no kernel contains “{self.searched}”")
-        self.changed()
+        self.request_redraw()
 
     def clear_search(self) -> bool:
         """End the search; without one the filter; without both the choice of a status. False if there was none."""
         if self.searched:
             self.searched = ""
-            self.changed()
+            self.request_redraw()
         elif self.kernels.order.text:
             self._unfilter(text="")
         elif self.kernels.order.status:
@@ -420,7 +420,7 @@ class KernelTable(PaneView):
         """Show more kernels; the one that was selected before the filter is selected again."""
         self.kernels.reselect_filtered_out()
         self._reorder(**changes)
-        self.changed()
+        self.request_redraw()
 
     # -- names and export
 
@@ -434,11 +434,11 @@ class KernelTable(PaneView):
 
     def exported(self) -> Callable[[], Iterable[str]]:
         """The kernels that are shown, with all columns and whole names."""
-        return partial(table_text, self.shown)
+        return partial(table_text, self.shown_rows)
 
     def forms(self) -> Mapping[str, Writer]:
         """Return the visible rows as text and as data, with the columns of the reports."""
-        return {**super().forms(), **data_forms(self.shown)}
+        return {**super().forms(), **data_forms(self.shown_rows)}
 
 
 def names_of(kernel: KernelNames) -> Sequence[str]:

@@ -15,13 +15,13 @@ from tui_probe.ui.live.state_line import (
     LaunchRate,
     PreviousRunHint,
     elapsed_line,
+    empty_table_text,
     state_line,
-    why_empty,
-    words_of_watched,
+    watch_notice,
 )
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.table_views import GrowingView
-from tui_probe.ui.widgets.pane import Bar, FrameEdge, TabBar, fitting
+from tui_probe.ui.widgets.pane import Bar, FrameEdge, TabBar, fit_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ class LivePanes:
     @property
     def view(self) -> PaneView:
         """The pane that has the keys."""
-        return self.table if self.in_table else self.pages.shown
+        return self.table if self.in_table else self.pages.current_view
 
     @property
     def process(self) -> ProcessView | None:
@@ -109,7 +109,7 @@ class LiveBars:
             width,
             height,
             len(process.kernels) if process else None,
-            complete=snapshot.loaded and not snapshot.running,
+            complete=snapshot.is_loaded and not snapshot.is_running,
             tall_preview=self._panes.preview.is_tall,
         )
 
@@ -118,11 +118,11 @@ class LiveBars:
     def show(self) -> None:
         """Draw all lines but that of hints, each if it changed."""
         screen, panes, snapshot = self._screen, self._panes, self._screen.probe_app.feed.latest
-        rate = self.rate.line() if snapshot.running and screen.size.width >= _RATE_FROM else ()
+        rate = self.rate.line() if snapshot.is_running and screen.size.width >= _RATE_FROM else ()
         screen.query_one("#title", Bar).show(self._title(), rate)
         self._show_frames()
         tabs = screen.query_one(TabBar)
-        tabs.show_tabs(panes.tabs, panes.pages.current, panes.pages.shown.status(), focused=not panes.in_table)
+        tabs.show_tabs(panes.tabs, panes.pages.current, panes.pages.current_view.status(), focused=not panes.in_table)
         state = screen.query_one("#state", FrameEdge)
         line = (*elapsed_line(snapshot, time.time()), *self._states(snapshot), (" ", ""))
         hint = self._previous_run_hint(state.room - len(plain(line)))
@@ -133,7 +133,7 @@ class LiveBars:
         return state_line(
             snapshot,
             panes.process,
-            paused=panes.selection.paused,
+            is_paused=panes.selection.is_paused,
             low_bandwidth=self._screen.probe_app.low_bandwidth,
             remark=self.filter_warning.state,
         )
@@ -150,7 +150,7 @@ class LiveBars:
         """Draw the lines above and below the table and the preview."""
         screen, panes = self._screen, self._panes
         place = screen.query_one("#place", FrameEdge)
-        parts = fitting(panes.table.status(), place.room - 12)
+        parts = fit_parts(panes.table.status(), place.room - 12)
         place.show(((" Kernels ", "title"),), ((f" {parts} ", "dim"),) if parts else (), focused=panes.in_table)
         names = [f" #{row.index} {shorten(row.demangled, _NAME_CELLS)} " for row in (panes.table.kernel,) if row]
         screen.query_one("#preview_title", FrameEdge).show(tuple((name, "title") for name in names))
@@ -170,17 +170,17 @@ class LiveBars:
         if isinstance(view, GrowingView):
             rows += [row for row in keys.in_scope("table") if row.id == "open"]
         order = {"app": 0, view.key_scope: 1, "table": 1}
-        first = {"next_found": 2, "filter": 3}
-        rows.sort(key=lambda row: first.get(row.id, order.get(row.scope, 4)))
+        special_order = {"next_found": 2, "filter": 3}
+        rows.sort(key=lambda row: special_order.get(row.id, order.get(row.scope, 4)))
         return [row for row in rows if self._is_named(row)]
 
     def _is_named(self, row: keys.Key) -> bool:
         """Return whether a key acts now; others are not named."""
         if row.scope == "drawing":
-            free = row.keys[0] not in self._screen.active_bindings
-            return free and keys.command_of(row) in self._panes.view.commands()
+            is_unbound = row.keys[0] not in self._screen.active_bindings
+            return is_unbound and keys.command_of(row) in self._panes.view.commands()
         if row.id == "next_found":
-            return any(kernel.stands_out for kernel in self._panes.table.shown)
+            return any(kernel.stands_out for kernel in self._panes.table.shown_rows)
         if row.id == "pause":
             return self._screen.applies(row)
         return row.id not in ("interrupt", "probe") or (row.id == "interrupt" and self._screen.probe_app.target_runs)
@@ -199,32 +199,32 @@ class LiveFrames:
         panes: LivePanes,
         bars: LiveBars,
         findings: KernelFindings,
-        early: tuple[InitialPlace, EarlyKeys],
+        startup: tuple[InitialPlace, EarlyKeys],
     ) -> None:
         self._screen, self._panes, self._bars, self._findings = screen, panes, bars, findings
-        self._initial_place, self._early_keys = early
-        self.beats = 0
-        self.skipped = 0
+        self._initial_place, self._early_keys = startup
+        self.ticks = 0
+        self.skipped_frames = 0
         """Frames that were left out since the terminal lagged behind."""
 
     def start(self) -> None:
         """Start the one clock of the screen."""
         self._initial_place.take(self._screen.probe_app.session)
-        self._screen.set_interval(INTERVAL, self.beat)
+        self._screen.set_interval(INTERVAL, self.tick)
 
-    def beat(self) -> None:
+    def tick(self) -> None:
         """Draw a frame, on a slow link only every second time."""
-        self.beats += 1
-        if self.beats % 2 == 0 or not self._screen.probe_app.low_bandwidth:
+        self.ticks += 1
+        if self.ticks % 2 == 0 or not self._screen.probe_app.low_bandwidth:
             self.refresh()
 
     def refresh(self) -> None:
         """Draw a frame. Left out while the terminal lags behind."""
-        app, paused = self._screen.probe_app, self._panes.selection.paused
+        app, paused = self._screen.probe_app, self._panes.selection.is_paused
         if app.feed.failure is not None:
             raise app.feed.failure
-        if app.backed_up:
-            self.skipped += 1
+        if app.is_backed_up:
+            self.skipped_frames += 1
             return
         if not paused:
             launches = sum(process.launches for process in app.feed.latest.processes)
@@ -236,19 +236,19 @@ class LiveFrames:
     def show(self, snapshot: Snapshot) -> None:
         """Show a snapshot, and let the current page read what is new."""
         screen, panes, selection = self._screen, self._panes, self._panes.selection
-        if screen.probe_app.session.watching and (words := words_of_watched(selection.snapshot, snapshot)):
+        if screen.probe_app.session.watching and (words := watch_notice(selection.snapshot, snapshot)):
             screen.notice(words)
         selection.snapshot = snapshot
         process = panes.process
         panes.table.show(process.kernels if process else (), timed=snapshot.benchmark, simulated=snapshot.simulated)
-        panes.table.say_empty(why_empty(snapshot, process))
+        panes.table.set_empty_text(empty_table_text(snapshot, process))
         if words := self._bars.follow(snapshot, process):
             self._notify_front_screen(words)
         self.begin()
         panes.pages.take(snapshot, process, screen.probe_app.gpu.latest)
-        self._findings.update(process, running=snapshot.running)
-        panes.preview.speaks = panes.pages.shown is not panes.pages.kernel_page
-        panes.preview.update(process, panes.table.kernel, running=snapshot.running)
+        self._findings.update(process, is_running=snapshot.is_running)
+        panes.preview.shows_findings = panes.pages.current_view is not panes.pages.kernel_page
+        panes.preview.update(process, panes.table.kernel, is_running=snapshot.is_running)
 
     def show_again(self) -> None:
         """Show the same snapshot: another page or process of it."""
@@ -259,7 +259,7 @@ class LiveFrames:
         """Go to the place where the screen begins, say what was opened, then act on keys that waited for the table."""
         self._initial_place.go()
         session = self._screen.probe_app.session
-        if self._initial_place.resumed and session.notice:
+        if self._initial_place.has_resumed and session.notice:
             self._screen.call_later(self._notify_front_screen, session.notice)
             session.notice = ""
         self._early_keys.release()

@@ -10,12 +10,12 @@ from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import wrap
 from tui_probe.pages.views import FIXED_PAGES, keys_of_pages, kind_of, page_key_texts
 from tui_probe.probekit.page_kinds import PAGES
-from tui_probe.ui.live.current_selection import with_newest
+from tui_probe.ui.live.current_selection import with_newest_launch
 from tui_probe.ui.live.gpus import GpuView, device_lines, ended_lines, gpu_lines
 from tui_probe.ui.live.results import ResultsView, computing_line
-from tui_probe.ui.live.state_line import ending
+from tui_probe.ui.live.state_line import end_span
 from tui_probe.ui.screens.further_pages import kernel_tab
-from tui_probe.ui.screens.page_opening import MessageView, PageDesk, PageOpener, lasting, page_spec
+from tui_probe.ui.screens.page_opening import MessageView, PageDesk, PageOpener, page_spec, underlying_view
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import AllLinesView, GraphsView, GrowingView, RangesView, TreeView
 from tui_probe.ui.views.view import TextView
@@ -35,20 +35,22 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
-REST = 0.1
+REST_SECONDS = 0.1
 """Seconds that a kernel is selected before the pages show it; holding a key does not draw those on the way."""
 READING_TEXT = "reading the kernel's directory"
 NO_KERNEL: Final = "no kernel is selected"
 _SUMMARY = "summary"
-DIGITS = tuple(
+KERNEL_TABS = tuple(
     Tab("kernel" if page.name == _SUMMARY else page.name, page.title, page.short_title or page.title, page.key)
     for page in PAGES
     if page.key.isdigit()
 )
 """Pages of the selected kernel; the summary grows with the run."""
-RUN = tuple(Tab(page.name, page.title, page.title, page.key, about=page.description) for page in PAGES if page.of_run)
+RUN_TABS = tuple(
+    Tab(page.name, page.title, page.title, page.key, description=page.description) for page in PAGES if page.of_run
+)
 """Pages of the whole run."""
-PAGE_KEYS = keys_of((*DIGITS, *RUN))
+PAGE_KEYS = keys_of((*KERNEL_TABS, *RUN_TABS))
 _Subject = tuple[str, object, int, int | None]
 """Name of the page, trace, kernel, row of the launch."""
 
@@ -88,23 +90,23 @@ class KernelPage(TextView):
 
     def show_kernel(self, kernel: KernelSnapshot | None) -> None:
         """Show a kernel, at the place where it was left."""
-        before, self.kernel = self.kernel, kernel
+        previous_kernel, self.kernel = self.kernel, kernel
         self._make_lines()
-        if kernel is not None and (before is None or before.index != kernel.index):
-            if before is not None:
-                self._tops[before.index] = self.top
+        if kernel is not None and (previous_kernel is None or previous_kernel.index != kernel.index):
+            if previous_kernel is not None:
+                self._tops[previous_kernel.index] = self.top
             self.top = self._tops.get(kernel.index, 0)
-        self.changed()
+        self.request_redraw()
 
     def show_failure(self, snapshot: Snapshot) -> None:
         """Say first why the program failed, if it did."""
         failure = ""
         if snapshot.failure:
-            failure = f"{ending(snapshot.status)[0]}: {snapshot.failure}; press 0, then e, to see stderr"
+            failure = f"{end_span(snapshot.status)[0]}: {snapshot.failure}; press 0, then e, to see stderr"
         if failure != self._failure:
             self._failure = failure
             self._make_lines()
-            self.changed()
+            self.request_redraw()
 
     def resize(self, width: int, height: int) -> None:
         """Wrap for another width."""
@@ -135,13 +137,13 @@ class GpuPage(TextView):
         self.ascii_only = ascii_only
         self.gpus = GpuView()
         self.devices: Sequence[Device] = ()
-        self.running = self.simulated = False
+        self.is_running = self.simulated = False
 
-    def show_gpus(self, gpus: GpuView, devices: Sequence[Device], *, running: bool, simulated: bool) -> None:
+    def show_gpus(self, gpus: GpuView, devices: Sequence[Device], *, is_running: bool, is_simulated: bool) -> None:
         """Show the devices that the trace names, and the newest samples."""
-        self.gpus, self.devices, self.running, self.simulated = gpus, devices, running, simulated
+        self.gpus, self.devices, self.is_running, self.simulated = gpus, devices, is_running, is_simulated
         self._make_lines()
-        self.changed()
+        self.request_redraw()
 
     def resize(self, width: int, height: int) -> None:
         """Draw charts for another width."""
@@ -153,7 +155,7 @@ class GpuPage(TextView):
         self.lines = device_lines(self.devices, cells, simulated=self.simulated)
         if not self.simulated:
             self.lines += (
-                gpu_lines(self.gpus, cells, ascii_only=self.ascii_only) if self.running else ended_lines(cells)
+                gpu_lines(self.gpus, cells, ascii_only=self.ascii_only) if self.is_running else ended_lines(cells)
             )
 
 
@@ -164,28 +166,28 @@ class KernelPages:
         self.desk, self.selection = desk, selection
         self.opener = PageOpener(desk)
         self.view: PaneView = MessageView(desk, "nothing", "reading…")
-        self._of: ViewSource | None = None
+        self._source: ViewSource | None = None
         self._subject: _Subject | None = None
-        self._resting: _Subject | None = None
+        self._resting_subject: _Subject | None = None
 
     def update(self, name: str) -> None:
         """Open the page of the selected kernel, if another one was selected and has been for a frame."""
         source = self.selection.source()
         subject = None if source is None else _subject(name, source)
-        if subject == self._resting and subject != self._subject and source is not None:
+        if subject == self._resting_subject and subject != self._subject and source is not None:
             self.show(name)
-        self._resting = subject
+        self._resting_subject = subject
         self.opener.update(self.view)
 
     @property
-    def reading(self) -> bool:
+    def is_reading(self) -> bool:
         """True while a page is being read."""
         return self.opener.opening is not None
 
     def stop_reading(self, name: str) -> bool:
         """Stop reading the page of this name; return whether it was being read."""
-        was_reading = self.reading
-        self.opener.give_up()
+        was_reading = self.is_reading
+        self.opener.cancel()
         if was_reading:
             self.desk.arrive(MessageView(self.desk, name, "stopped reading the page; to open a page, press its key"))
         return was_reading
@@ -197,15 +199,15 @@ class KernelPages:
             self.desk.arrive(MessageView(self.desk, name, NO_KERNEL))
             return
         self.save_states()
-        if self._of is None or _subject("", self._of) != _subject("", source):
+        if self._source is None or _subject("", self._source) != _subject("", source):
             self.opener.forget(self.selection.page_states(source))
-        self._of, self._subject = source, _subject(name, source)
-        if name in self.opener.kept:
-            self.desk.arrive(self.opener.kept[name])
+        self._source, self._subject = source, _subject(name, source)
+        if name in self.opener.views:
+            self.desk.arrive(self.opener.views[name])
         else:
             kind = kind_of(name)
-            shown = source if name in FIXED_PAGES or kind.grows else with_newest(source)
-            self.opener.open(page_spec(kind, shown), lasting(self.view))
+            shown = source if name in FIXED_PAGES or kind.grows else with_newest_launch(source)
+            self.opener.open(page_spec(kind, shown), underlying_view(self.view))
 
     def take(self, view: PaneView) -> None:
         """Take a page that is open now."""
@@ -213,8 +215,8 @@ class KernelPages:
 
     def save_states(self) -> None:
         """Save the states of the kernel's pages."""
-        if self._of is not None:
-            self.selection.save_page_states(self._of, self.opener.states())
+        if self._source is not None:
+            self.selection.save_page_states(self._source, self.opener.states())
 
 
 def _subject(name: str, source: ViewSource) -> _Subject:
@@ -248,9 +250,9 @@ class LivePages:
         *,
         ascii_only: bool,
     ) -> None:
-        self.current = DIGITS[0].id
+        self.current = KERNEL_TABS[0].id
         self._desk = desk
-        self._resting: Timer | None = None
+        self._rest_timer: Timer | None = None
         """Timer that shows ``_next_kernel`` when it ends; None if the pages show the selected kernel."""
         self._next_kernel: KernelSnapshot | None = None
         self.kernel_page = KernelPage(desk, "kernel", findings_of, limits_of)
@@ -266,35 +268,39 @@ class LivePages:
         views = (self.kernel_page, self.process_log, self.event_log, *self.outputs.values(), self.results,
                  self.gpu_page, self.ranges, self.graphs, self.lines, self.tree)  # fmt: skip
         self.views: dict[str, PaneView] = {view.name: view for view in views}
-        self.of_kernel = KernelPages(desk, selection)
+        self.kernel_pages = KernelPages(desk, selection)
 
     @property
-    def shown(self) -> PaneView:
+    def current_view(self) -> PaneView:
         """The current page."""
-        return self.views.get(self.current, self.of_kernel.view)
+        return self.views.get(self.current, self.kernel_pages.view)
 
     @property
-    def reading(self) -> bool:
+    def is_reading(self) -> bool:
         """True while the current page is being read."""
-        return self.is_of_kernel and self.of_kernel.reading
+        return self.shows_kernel_page and self.kernel_pages.is_reading
 
     def stop_reading(self) -> bool:
         """Stop reading the current page; return whether it was being read."""
-        return self.reading and self.of_kernel.stop_reading(self.current)
+        return self.is_reading and self.kernel_pages.stop_reading(self.current)
 
     @property
-    def is_of_kernel(self) -> bool:
+    def shows_kernel_page(self) -> bool:
         """True if the current page is opened anew for each kernel."""
         return self.current not in self.views
 
     def tabs(self, process: ProcessView | None) -> Sequence[Tab]:
         """Return the pages of the kernel and of the run; those of ranges, graphs and lines may be empty."""
         trace = process.trace if process else None
-        has = {"all_lines": self.lines.has_lines}
-        has |= {"ranges": bool(trace and len(trace.ranges)), "graphs": bool(trace and len(trace.graphs))}
-        run = [replace(tab, empty=not has.get(tab.id, True)) for tab in RUN]
-        known = {tab.id for tab in (*DIGITS, *run)}
-        return (*DIGITS, *run, *(kernel_tab(kind_of(name), keys_of_pages()[name]) for name in {self.current} - known))
+        has_content = {"all_lines": self.lines.has_lines}
+        has_content |= {"ranges": bool(trace and len(trace.ranges)), "graphs": bool(trace and len(trace.graphs))}
+        run_tabs = [replace(tab, is_empty=not has_content.get(tab.id, True)) for tab in RUN_TABS]
+        known_names = {tab.id for tab in (*KERNEL_TABS, *run_tabs)}
+        return (
+            *KERNEL_TABS,
+            *run_tabs,
+            *(kernel_tab(kind_of(name), keys_of_pages()[name]) for name in {self.current} - known_names),
+        )
 
     def take(self, snapshot: Snapshot, process: ProcessView | None, gpus: GpuView) -> None:
         """Show a snapshot, and let the current page read what is new."""
@@ -302,59 +308,59 @@ class LivePages:
         for name, path in (("stdout", snapshot.stdout), ("stderr", snapshot.stderr)):
             self.outputs[name].open(path, f"no output on {name}")
         self.lines.look_for_lines(process)
-        if snapshot.loaded and self.kernel_page.empty != NO_KERNEL:
-            self.kernel_page.empty = NO_KERNEL
+        if snapshot.is_loaded and self.kernel_page.empty_text != NO_KERNEL:
+            self.kernel_page.empty_text = NO_KERNEL
             if process is None or not process.kernels:  # else the page of the first one follows
-                self.kernel_page.changed()
+                self.kernel_page.request_redraw()
         self.kernel_page.show_failure(snapshot)
-        if self.is_of_kernel:
-            self.of_kernel.update(self.current)
+        if self.shows_kernel_page:
+            self.kernel_pages.update(self.current)
             return
-        page = self.shown
+        page = self.current_view
         if isinstance(page, LogView):
             page.update()
         elif isinstance(page, ResultsView):
-            page.update(process, running=snapshot.running)
+            page.update(process, is_running=snapshot.is_running)
         elif isinstance(page, GrowingView):
             page.update(process)
         elif isinstance(page, GpuPage):
             devices = process.devices if process else ()
-            page.show_gpus(gpus, devices, running=snapshot.running, simulated=snapshot.simulated)
+            page.show_gpus(gpus, devices, is_running=snapshot.is_running, is_simulated=snapshot.simulated)
 
     def step_to_kernel(self, kernel: KernelSnapshot | None) -> None:
         """Show the selected kernel; another one once the selection rests, so that a step sends only rows.
 
         Behind another screen nothing is sent, and Textual would send all of the screen in front after a timer.
         """
-        before = self.kernel_page.kernel
+        previous_kernel = self.kernel_page.kernel
         self._stop_resting()
-        is_same = before is None or kernel is None or before.index == kernel.index
-        if not REST or is_same or not self._desk.is_active:
+        is_same = previous_kernel is None or kernel is None or previous_kernel.index == kernel.index
+        if not REST_SECONDS or is_same or not self._desk.is_active:
             self.show_kernel(kernel)
         else:
-            self._resting = self._desk.set_timer(REST, partial(self.show_kernel, kernel))
+            self._rest_timer = self._desk.set_timer(REST_SECONDS, partial(self.show_kernel, kernel))
             self._next_kernel = kernel
 
-    def come_behind(self) -> None:
+    def show_pending_kernel(self) -> None:
         """Another screen comes in front: show the kernel that the selection rests on now."""
         if self._stop_resting():
             self.show_kernel(self._next_kernel)
 
     def _stop_resting(self) -> bool:
         """Stop the timer. Return whether it ran."""
-        timer, self._resting = self._resting, None
+        timer, self._rest_timer = self._rest_timer, None
         if timer is not None:
             timer.stop()
         return timer is not None
 
     def show_kernel(self, kernel: KernelSnapshot | None) -> None:
         """Show the selected kernel on the pages about one kernel."""
-        self._resting = None
+        self._rest_timer = None
         self.kernel_page.show_kernel(kernel)
         if kernel is not None and not kernel.read:
             self.process_log.open(None, READING_TEXT)
         elif kernel is None or kernel.folder is None:
-            why = NO_KERNEL if kernel is None else "this kernel was not sent to the probe engine"
-            self.process_log.open(None, why)
+            reason = NO_KERNEL if kernel is None else "this kernel was not sent to the probe engine"
+            self.process_log.open(None, reason)
         else:
             self.process_log.open(kernel.folder / "process.log", "no process.log yet")

@@ -10,12 +10,12 @@ from textual.containers import Container
 from tui_probe.pages.views import FIXED_PAGES
 from tui_probe.trace.user_state import LastView
 from tui_probe.ui import keys
-from tui_probe.ui.early_keys import LEAVING, PAGE, EarlyKeys
+from tui_probe.ui.early_keys import LEAVING_KEY_IDS, PAGE_KEY_IDS, EarlyKeys
 from tui_probe.ui.live.current_selection import CurrentSelection, ProcessSwitch, step_applies
 from tui_probe.ui.live.initial_place import InitialPlace
 from tui_probe.ui.live.kernel_table import KernelTable, names_of
 from tui_probe.ui.live.live_bars import LiveBars, LiveFrames, LivePanes
-from tui_probe.ui.live.live_pages import DIGITS, PAGE_KEYS, LivePages
+from tui_probe.ui.live.live_pages import KERNEL_TABS, PAGE_KEYS, LivePages
 from tui_probe.ui.live.preview import Preview
 from tui_probe.ui.live.results import KernelFindings
 from tui_probe.ui.live.state_line import KernelFilterWarning
@@ -50,7 +50,7 @@ class LiveScreen(ViewScreen):
     Shows the feed's newest snapshot twice a second, in a table and a page, with a line of each kind around them.
     """
 
-    ASKS = True
+    CAN_ASK = True
     BINDINGS = keys.bindings("tabs", "live", "kernels", "table", "log", "ranges")
 
     def __init__(self, *, ascii_only: bool = False) -> None:
@@ -61,15 +61,15 @@ class LiveScreen(ViewScreen):
         self.findings = findings = KernelFindings(
             self, lambda process, findings: self.probe_app.feed.add_findings(process, findings)
         )
-        self.pages = LivePages(self, selection, findings.found_in, findings.limits_of, ascii_only=ascii_only)
-        self.preview = Preview(self, "preview", findings.found_in, findings.limits_of, ascii_only=ascii_only)
+        self.pages = LivePages(self, selection, findings.results_of, findings.limits_of, ascii_only=ascii_only)
+        self.preview = Preview(self, "preview", findings.results_of, findings.limits_of, ascii_only=ascii_only)
         self.switch = ProcessSwitch(self, selection, lambda: self.frames.show_again())
         self.panes = LivePanes(self.table, self.pages, self.preview, selection, self.switch)
         self.bars = LiveBars(self, self.panes)
-        self.early_keys = EarlyKeys(self, lambda: not selection.snapshot.loaded or self.table.waits)
-        self.early_page_keys = EarlyKeys(self, lambda: self.pages.reading, PAGE, LEAVING)
-        early = InitialPlace(self), self.early_keys
-        self.frames = LiveFrames(self, self.panes, self.bars, findings, early)
+        self.early_keys = EarlyKeys(self, lambda: not selection.snapshot.is_loaded or self.table.is_waiting)
+        self.early_page_keys = EarlyKeys(self, lambda: self.pages.is_reading, PAGE_KEY_IDS, LEAVING_KEY_IDS)
+        startup = InitialPlace(self), self.early_keys
+        self.frames = LiveFrames(self, self.panes, self.bars, findings, startup)
 
     def compose(self) -> ComposeResult:
         """Lay out a table and a page, with lines around them."""
@@ -83,8 +83,8 @@ class LiveScreen(ViewScreen):
                 yield Pane(self.preview, id="preview")
                 yield FrameEdge("bottom", id="preview_end")
             with Container(id="right"):
-                yield TabBar(DIGITS, id="tabs")
-                yield Pane(self.pages.shown, heavy=True, id="page")
+                yield TabBar(KERNEL_TABS, id="tabs")
+                yield Pane(self.pages.current_view, heavy=True, id="page")
                 yield FrameEdge("bottom", id="state")
         yield Bar(id="hint")
 
@@ -160,12 +160,12 @@ class LiveScreen(ViewScreen):
     def focus_table(self, *, in_table: bool) -> None:
         """Let keys go to the table, or to the page."""
         self.panes.in_table = self.table.focused = in_table
-        for view in (*self.pages.views.values(), self.pages.of_kernel.view):
-            view.focused = not in_table and view is self.pages.shown
+        for view in (*self.pages.views.values(), self.pages.kernel_pages.view):
+            view.focused = not in_table and view is self.pages.current_view
         if self.zoomed:
             self.bars.divide(*self.size)
         self.redraw(self.table)
-        self.redraw(self.pages.shown)
+        self.redraw(self.pages.current_view)
 
     # -- keys of the screen
 
@@ -175,7 +175,7 @@ class LiveScreen(ViewScreen):
 
     def on_screen_suspend(self) -> None:
         """Show what waits for the selection to rest: Textual would send all of the screen in front after a timer."""
-        self.pages.come_behind()
+        self.pages.show_pending_kernel()
 
     def on_key(self, event: events.Key) -> None:
         """Handle a key; hold one for the table until there is a table."""
@@ -199,12 +199,12 @@ class LiveScreen(ViewScreen):
         if row.id == "record":
             return self.current_selection.snapshot.recording is not None
         if row.id == "pause":
-            return self.current_selection.paused or self.current_selection.snapshot.running
+            return self.current_selection.is_paused or self.current_selection.snapshot.is_running
         return step_applies(row, self.current_selection.source(), self.table) and super().applies(row)
 
     def action_next_page(self, step: int) -> None:
         """Show the next or previous page of those that have content."""
-        names = [tab.id for tab in self.page_tabs if not tab.empty or tab.id == self.current]
+        names = [tab.id for tab in self.page_tabs if not tab.is_empty or tab.id == self.current]
         self.action_page(names[(names.index(self.current) + step) % len(names)])
 
     def action_probe(self) -> None:
@@ -214,10 +214,10 @@ class LiveScreen(ViewScreen):
     def action_page(self, page: str) -> None:
         """Show a page; the pane with the keys keeps them."""
         self.pages.current = page
-        if self.pages.is_of_kernel:
-            self.pages.of_kernel.show(page)
+        if self.pages.shows_kernel_page:
+            self.pages.kernel_pages.show(page)
         else:
-            self._host(self.pages.shown)
+            self._host(self.pages.current_view)
         self.frames.show(self.current_selection.snapshot)
 
     def _host(self, view: PaneView) -> None:
@@ -226,13 +226,13 @@ class LiveScreen(ViewScreen):
 
     def action_digit(self, digit: int) -> None:
         """Show the page of a digit."""
-        self.action_page(DIGITS[digit - 1].id)
+        self.action_page(KERNEL_TABS[digit - 1].id)
 
     def action_more_pages(self) -> None:
         """List the pages of the run, and further ones of the selected kernel."""
-        run, menu = [tab for tab in self.page_tabs if tab.id in PAGE_KEYS], LetterScreen("Pages")
+        run_tabs, menu = [tab for tab in self.page_tabs if tab.id in PAGE_KEYS], LetterScreen("Pages")
         self.app.push_screen(menu, self._take_page)
-        job = partial(live_further_pages, run, self.current_selection.source())
+        job = partial(live_further_pages, run_tabs, self.current_selection.source())
         self.tables.submit((self, "pages"), job, menu.take)
 
     def _take_page(self, page: str | None) -> None:
@@ -262,8 +262,8 @@ class LiveScreen(ViewScreen):
 
     def host(self, view: PaneView) -> None:
         """Show a page of a kernel, or the progress of reading it."""
-        self.pages.of_kernel.take(view)
-        if self.pages.is_of_kernel and self.is_mounted:
+        self.pages.kernel_pages.take(view)
+        if self.pages.shows_kernel_page and self.is_mounted:
             self._host(view)
             self.show_bars()
 
@@ -292,23 +292,23 @@ class LiveScreen(ViewScreen):
 
     def action_pause(self) -> None:
         """Freeze the display, or continue."""
-        if not self.current_selection.paused and not self.current_selection.snapshot.running:
+        if not self.current_selection.is_paused and not self.current_selection.snapshot.is_running:
             self.notice("the run has ended, so the display does not change")
             return
-        self.current_selection.paused = not self.current_selection.paused
+        self.current_selection.is_paused = not self.current_selection.is_paused
         self.refresh_frame()
 
     def action_record(self) -> None:
         """Switch recording on or off, in all processes of the run."""
         snapshot = self.current_selection.snapshot
-        if snapshot.loaded and not snapshot.running:
+        if snapshot.is_loaded and not snapshot.is_running:
             self.notice("the run has ended: press R to run the program again")
             return
-        on = self.probe_app.feed.switch.toggle()
-        if on is None:
+        is_on = self.probe_app.feed.switch.toggle()
+        if is_on is None:
             self.notice("recording can be turned on or off after the first launch")
         else:
-            self.notice("recording is on" if on else f"recording is off; press {keys.key_of('record')} to resume")
+            self.notice("recording is on" if is_on else f"recording is off; press {keys.key_of('record')} to resume")
 
     def action_stuck(self) -> None:
         """Show the warps of the last launch that does not end; offer a run that finds them if this one cannot."""
@@ -318,7 +318,7 @@ class LiveScreen(ViewScreen):
         if trace is None:
             self.notice("no kernel was launched yet")
             return
-        answer = stuck_answer(trace, is_running=self.current_selection.snapshot.running)
+        answer = stuck_answer(trace, is_running=self.current_selection.snapshot.is_running)
         if answer.kernel is not None:
             self.table.select(answer.kernel)
         if answer.page:
@@ -354,13 +354,13 @@ class LiveScreen(ViewScreen):
             self.table.select(index)
             self.show_screen_of_kernel(*self.view.destination())
             return
-        if not self.in_table and self.view is not self.pages.kernel_page and not self.pages.is_of_kernel:
+        if not self.in_table and self.view is not self.pages.kernel_page and not self.pages.shows_kernel_page:
             self.notice("press Tab to go to the table, then Enter to open a kernel")
         elif self.table.kernel is None:
             self.notice("no kernel is selected")
         else:
-            self.pages.of_kernel.save_states()
-            self.show_screen_of_kernel(self.current if self.pages.is_of_kernel else "")
+            self.pages.kernel_pages.save_states()
+            self.show_screen_of_kernel(self.current if self.pages.shows_kernel_page else "")
 
     def commands(self) -> Sequence[PickerItem]:
         """Return the entry of the palette that lists all that was not measured."""
@@ -383,11 +383,15 @@ class LiveScreen(ViewScreen):
     @property
     def place(self) -> LastView:
         """Return the user's place: kernel, page, line and sorting; in place of an empty page the first one."""
-        above = next((screen for screen in self.app.screen_stack if isinstance(screen, KernelScreen)), None)
+        kernel_screen = next((screen for screen in self.app.screen_stack if isinstance(screen, KernelScreen)), None)
         column, reverse = self.table.sorting
-        page, line = (FIXED_PAGES[0] if above.is_empty else above.current, above.line) if above else ("", None)
-        current = DIGITS[0].id if isinstance(self.pages.shown, MessageView) else self.current
-        return LastView(self.table.selected, current, page, column, reverse, line)
+        page, line = (
+            (FIXED_PAGES[0] if kernel_screen.is_empty else kernel_screen.current, kernel_screen.line)
+            if kernel_screen
+            else ("", None)
+        )
+        current = KERNEL_TABS[0].id if isinstance(self.pages.current_view, MessageView) else self.current
+        return LastView(self.table.selected_index, current, page, column, reverse, line)
 
     def open_kernel(self, directory: Path, index: int) -> str:
         """Open the screen of a kernel of the trace in ``directory``. Return why that cannot be done yet, else ""."""
@@ -474,14 +478,14 @@ class LiveScreen(ViewScreen):
 
     def action_next_found(self) -> None:
         """Select the next flagged kernel."""
-        self.notice(self.table.next_flagged() or self._why_none_flagged())
+        self.notice(self.table.next_flagged() or self._no_flagged_reason())
 
-    def _why_none_flagged(self) -> str:
-        if self.table.waits or not self.current_selection.snapshot.loaded:
+    def _no_flagged_reason(self) -> str:
+        if self.table.is_waiting or not self.current_selection.snapshot.is_loaded:
             return "still reading the trace"
-        probed = [row for row in self.table.kernels.all if row.status == "probed"]
-        if any(row.results and not self.findings.has_read(row.index) for row in probed):
+        probed_rows = [row for row in self.table.kernels.all_rows if row.status == "probed"]
+        if any(row.results and not self.findings.has_read(row.index) for row in probed_rows):
             return "still reading the results"
-        if probed:
+        if probed_rows:
             return "no kernel in the table is flagged"
-        return f"nothing measured: {KernelFilterWarning.why_unmeasured(self.current_selection.snapshot)}"
+        return f"nothing measured: {KernelFilterWarning.unmeasured_reason(self.current_selection.snapshot)}"

@@ -26,22 +26,25 @@ if TYPE_CHECKING:
 GAP = 2
 MIN_CELLS = 30
 """Cells from which on there is room for words."""
-Known = tuple[int, int, bool]
+DataAmount = tuple[int, int, bool]
 """Results and timed launches of a kernel, and whether its process runs."""
 
 
-def doubled(now: Known, before: Known) -> bool:
+def has_doubled(amount: DataAmount, previous_amount: DataAmount) -> bool:
     """Return whether there is enough new data to draw charts again: rarely while a program runs, and at its end."""
-    if not now[2]:
-        return now != before
-    return any(new > 0 and new >= 2 * old for new, old in zip(now[:2], before[:2], strict=True))
+    if not amount[2]:
+        return amount != previous_amount
+    return any(
+        count > 0 and count >= 2 * previous_count
+        for count, previous_count in zip(amount[:2], previous_amount[:2], strict=True)
+    )
 
 
 Contents = tuple["tuple[Chart, ...]", "Sequence[KernelLine]"]
 """Charts, and measured lines, the worst first."""
 
 
-def read(trace: Trace, index: int) -> Contents:
+def read_contents(trace: Trace, index: int) -> Contents:
     """Read the charts and lines of a kernel; imported with the first of them, since it brings the analyses."""
     from tui_probe.pages.all_lines import measured_lines
     from tui_probe.pages.kernel_detail import preview_charts
@@ -64,82 +67,85 @@ class Preview(TextView):
     ) -> None:
         super().__init__(desk, name)
         self.findings_of, self.limits_of, self.ascii_only = findings_of, limits_of, ascii_only
-        self.speaks = True
+        self.shows_findings = True
         """Show findings next to the charts: not if the page below has the same text."""
         self._process: ProcessView | None = None
-        self._selected: int | None = None
-        self._of: tuple[Trace, int] | None = None
+        self._selected_index: int | None = None
+        self._shown_kernel: tuple[Trace, int] | None = None
         """The kernel that is shown."""
-        self._known: Known = (0, 0, True)
+        self._data_amount: DataAmount = (0, 0, True)
         self.charts: tuple[Chart, ...] = ()
-        self.measured: Sequence[KernelLine] = ()
+        self.kernel_lines: Sequence[KernelLine] = ()
         self.is_tall = False
         """True once there was more to show than its lowest height has room for. It stays so: the panes would move with
         the selection."""
 
-    def update(self, process: ProcessView | None, kernel: KernelSnapshot | None, *, running: bool) -> None:
+    def update(self, process: ProcessView | None, kernel: KernelSnapshot | None, *, is_running: bool) -> None:
         """Read new data of the selected kernel, once per frame."""
         if not self.height:
             return
-        rests = kernel is not None and kernel.index == self._selected
-        self._selected = None if kernel is None else kernel.index
-        if not rests or kernel is None or process is None or process.trace is None:
+        is_resting = kernel is not None and kernel.index == self._selected_index
+        self._selected_index = None if kernel is None else kernel.index
+        if not is_resting or kernel is None or process is None or process.trace is None:
             return
         trace = process.trace
-        another = self._of is None or self._of[0] is not trace or self._of[1] != kernel.index
-        known = (kernel.results, len(trace.kernels[kernel.index].samples), running)
-        if another or doubled(known, self._known):
-            self._known = known
-            job = partial(read, trace, kernel.index)
+        is_other_kernel = (
+            self._shown_kernel is None or self._shown_kernel[0] is not trace or self._shown_kernel[1] != kernel.index
+        )
+        data_amount = (kernel.results, len(trace.kernels[kernel.index].samples), is_running)
+        if is_other_kernel or has_doubled(data_amount, self._data_amount):
+            self._data_amount = data_amount
+            job = partial(read_contents, trace, kernel.index)
             self.desk.analyses.submit((self, "charts"), job, partial(self._take, trace, kernel.index))
-        elif not another:
-            self.changed()  # words may have come
+        elif not is_other_kernel:
+            self.request_redraw()  # words may have come
 
     def _take(self, trace: Trace, index: int, contents: Contents) -> None:
-        self._of = trace, index
-        self.charts, self.measured = contents
-        self.changed()
+        self._shown_kernel = trace, index
+        self.charts, self.kernel_lines = contents
+        self.request_redraw()
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Return as many charts as fit, then findings, or lines where those are on the page below."""
-        if self._of is None:
+        if self._shown_kernel is None:
             return super().draw(width, height)
         from tui_probe.pages.kernel_detail import CHART_FRAME_ROWS, CHART_ROWS, chart_lines
 
         lines: list[Line] = []
-        used, cells = 0, self._cells(width)
+        used_cells, cells = 0, self._cells(width)
         for chart in self._charts_to_draw():
-            if used + 1 + cells <= width:
+            if used_cells + 1 + cells <= width:
                 rows = max(CHART_ROWS, height - CHART_FRAME_ROWS)
-                drawn = [((" ", ""), *line) for line in chart_lines(chart, cells, rows, ascii_only=self.ascii_only)]
-                lines = side_by_side(lines, drawn, used - GAP) if used else list(drawn)
-                used += 1 + cells + GAP
-        texts = self._text_lines(width - used) if width - used >= MIN_CELLS else []
-        self.is_tall = self.is_tall or used > 0 or len(texts) > PREVIEW_ROWS
+                chart_part = [
+                    ((" ", ""), *line) for line in chart_lines(chart, cells, rows, ascii_only=self.ascii_only)
+                ]
+                lines = side_by_side(lines, chart_part, used_cells - GAP) if used_cells else list(chart_part)
+                used_cells += 1 + cells + GAP
+        texts = self._text_lines(width - used_cells) if width - used_cells >= MIN_CELLS else []
+        self.is_tall = self.is_tall or used_cells > 0 or len(texts) > PREVIEW_ROWS
         if texts:
-            lines = side_by_side(lines, texts[:height], used - GAP) if used else texts[:height]
-        return lines or self._empty(width)
+            lines = side_by_side(lines, texts[:height], used_cells - GAP) if used_cells else texts[:height]
+        return lines or self._no_chart_lines(width)
 
     def _charts_to_draw(self) -> Sequence[Chart]:
         """Return the charts, without constant ones where lines of the kernel can have their room."""
-        return [chart for chart in self.charts if not (self.measured and chart.is_constant)]
+        return [chart for chart in self.charts if not (self.kernel_lines and chart.is_constant)]
 
-    def _empty(self, width: int) -> list[Line]:
+    def _no_chart_lines(self, width: int) -> list[Line]:
         """Say why there is no chart, so that the panel does not look unfinished."""
         from tui_probe.probekit.registry import probe_names_where
 
-        assert self._of is not None
+        assert self._shown_kernel is not None
         option = next(iter(probe_names_where(lambda probe: probe.timeline is not None)), "")
-        text = (
-            f"#{self._of[1]}: no times of blocks or launches to draw; press {keys.key_of('again')} to run -p {option}"
-        )
+        index, key = self._shown_kernel[1], keys.key_of("again")
+        text = f"#{index}: no times of blocks or launches to draw; press {key} to run -p {option}"
         return [((f" {part}", "dim"),) for part in wrap(text, max(20, width - 2))]
 
     def _cells(self, width: int) -> int:
         """Return the columns of each chart: more than the minimum if no text needs the room."""
         from tui_probe.pages.kernel_detail import CHART_CELLS, CHART_COLUMNS
 
-        if self.speaks or self.measured or not self.charts:
+        if self.shows_findings or self.kernel_lines or not self.charts:
             return CHART_CELLS
         return max(CHART_CELLS, min(CHART_COLUMNS, width // len(self.charts) - 1 - GAP))
 
@@ -148,16 +154,16 @@ class Preview(TextView):
         from tui_probe.pages.findings_page import kernel_finding_lines, limiter_lines
         from tui_probe.pages.views import page_key_texts
 
-        assert self._of is not None
-        index = self._of[1]
-        if not self.speaks:
-            return ranked_lines(self.measured, cells)
+        assert self._shown_kernel is not None
+        index = self._shown_kernel[1]
+        if not self.shows_findings:
+            return ranked_lines(self.kernel_lines, cells)
         results = self.findings_of(index)
-        if results is None and self._known[0]:
+        if results is None and self._data_amount[0]:
             return [computing_line()]
         findings = kernel_finding_lines(results or (), cells, page_key_texts())
         lines = [*limiter_lines(self.limits_of(index), cells), *findings]
-        lines = lines or ranked_lines(self.measured, cells)
+        lines = lines or ranked_lines(self.kernel_lines, cells)
         if lines or self.charts:
             return lines
-        return [((f" #{self._of[1]}: no results yet, and too few timed launches", "dim"),)]
+        return [((f" #{self._shown_kernel[1]}: no results yet, and too few timed launches", "dim"),)]

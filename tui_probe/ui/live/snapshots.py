@@ -37,13 +37,13 @@ class ProcessView:
     kernels: tuple[KernelSnapshot, ...] = ()
     trace: Trace | None = None
     devices: tuple[Device, ...] = ()
-    probed: int = 0
+    probed_kernels: int = 0
     probe: str = ""
     launches: int = 0
     launches_probed: int = 0
     results: int = 0
     bytes_written: int = 0
-    dropped: int | None = None
+    dropped_launches: int | None = None
     problem: str = ""
     damage: tuple[str, ...] = ()
     """Files of the trace that are damaged."""
@@ -65,10 +65,10 @@ class Snapshot:
     processes: tuple[ProcessView, ...] = ()
     command: str = ""
     pid: int | None = None
-    running: bool = False
+    is_running: bool = False
     status: int | None = None
-    started: float | None = None
-    ended: float | None = None
+    start_time: float | None = None
+    end_time: float | None = None
     simulated: bool = False
     benchmark: bool = False
     stdout: Path | None = None
@@ -77,7 +77,7 @@ class Snapshot:
     """The switch and the budgets of the run; None where it cannot be reached, or has ended."""
     no_room: bool = False
     """The disk of the traces is, or was, full: not everything is kept."""
-    loaded: bool = False
+    is_loaded: bool = False
     failure: str = ""
     """The reason why the program ended with an error; "" if it did not, or nothing is known."""
 
@@ -90,7 +90,7 @@ class KernelSnapshots:
 
     def __init__(self) -> None:
         self._snapshots: dict[int, KernelSnapshot] = {}
-        self._read: set[int] = set()
+        self._read_indices: set[int] = set()
         """Kernels whose folder was read."""
         self._unread: dict[int, None] = {}
         """Kernels whose folder is still to be read, in the order of their appearance."""
@@ -101,29 +101,29 @@ class KernelSnapshots:
         """True if all folders have been read."""
         return not self._unread
 
-    def all(self) -> tuple[KernelSnapshot, ...]:
+    def all_rows(self) -> tuple[KernelSnapshot, ...]:
         """Return the snapshots in the order in which the kernels appeared."""
         return tuple(self._snapshots.values())
 
     def clear(self) -> None:
         """Remove all snapshots, for another trace."""
         self._snapshots.clear()
-        self._read.clear()
+        self._read_indices.clear()
         self._unread.clear()
         self._findings.clear()
 
-    def update(self, trace: Trace, changed: Iterable[int]) -> None:
+    def update(self, trace: Trace, changed_indices: Iterable[int]) -> None:
         """Renew the snapshots of these kernels, up to ``FOLDERS_PER_UPDATE`` of them with a folder not read before."""
         device, folders_left = trace.state.device, FOLDERS_PER_UPDATE
-        for index in sorted(changed):
+        for index in sorted(changed_indices):
             kernel = trace.kernels[index]
-            if index in self._read or not may_have_folder(kernel):
-                self._put(kernel_snapshot(kernel, device))
+            if index in self._read_indices or not may_have_folder(kernel):
+                self._store(kernel_snapshot(kernel, device))
             elif folders_left:
                 folders_left -= 1
                 self._read_folder(trace, index)
             else:
-                self._put(snapshot_from_log(kernel, device))
+                self._store(snapshot_from_log(kernel, device))
                 self._unread[index] = None
         self._update_time_shares(trace)
 
@@ -132,10 +132,10 @@ class KernelSnapshots:
         for index, summary in findings.items():
             self._findings[index] = summary
             if index in self._snapshots:
-                self._put(self._snapshots[index])
+                self._store(self._snapshots[index])
         self._update_cycle_shares()
 
-    def _put(self, row: KernelSnapshot) -> None:
+    def _store(self, row: KernelSnapshot) -> None:
         summary = self._findings.get(row.index)
         if summary is not None:
             row = replace(
@@ -165,29 +165,33 @@ class KernelSnapshots:
     def _update_cycle_shares(self) -> None:
         """Set the share of cycles, which stands in for untimed kernels if known for all kernels with results."""
         rows = list(self._snapshots.values())
-        measured = [row for row in rows if row.results]
-        total = sum((row.cycles or 0.0) * row.launches for row in measured)
-        known = total > 0 and all(row.cycles is not None and row.time_share is None for row in rows if row.results)
+        rows_with_results = [row for row in rows if row.results]
+        total = sum((row.cycles or 0.0) * row.launches for row in rows_with_results)
+        has_all_cycles = total > 0 and all(
+            row.cycles is not None and row.time_share is None for row in rows if row.results
+        )
         for row in rows:
-            share = row.cycles * row.launches / total if known and row.results and row.cycles is not None else None
+            share = (
+                row.cycles * row.launches / total if has_all_cycles and row.results and row.cycles is not None else None
+            )
             if share != row.cycle_share:
                 self._snapshots[row.index] = replace(row, cycle_share=share)
 
-    def read(self, trace: Trace, wanted: Iterable[int], enough: Callable[[], bool]) -> bool:
-        """Read unread folders, those of ``wanted`` kernels first, until ``enough`` returns True; at least one.
+    def read_folders(self, trace: Trace, preferred_indices: Iterable[int], should_stop: Callable[[], bool]) -> bool:
+        """Read unread folders, those of ``preferred_indices`` first, until ``should_stop`` returns True; at least one.
 
         Returns whether any folder was read.
         """
         any_read = False
-        for index in chain(wanted, list(self._unread)):
+        for index in chain(preferred_indices, list(self._unread)):
             if index in self._unread:
                 self._read_folder(trace, index)
                 any_read = True
-                if enough():
+                if should_stop():
                     break
         return any_read
 
     def _read_folder(self, trace: Trace, index: int) -> None:
-        self._put(kernel_snapshot(trace.kernels[index], trace.state.device))
-        self._read.add(index)
+        self._store(kernel_snapshot(trace.kernels[index], trace.state.device))
+        self._read_indices.add(index)
         self._unread.pop(index, None)

@@ -37,14 +37,14 @@ _FILTER_CELLS: Final = 30
 
 def elapsed_line(snapshot: Snapshot, now: float) -> Line:
     """Describe the state and duration of the run: ``● running 12 s``, ``✔ exit 0 after 3 s``."""
-    if not snapshot.loaded:
+    if not snapshot.is_loaded:
         return ((" ◌ reading the trace", "warn"),)
-    if snapshot.running:
-        since = "" if snapshot.started is None else " " + units.elapsed(now - snapshot.started)
-        return ((f" ● running{since}", "running"),)
-    text, role = ending(snapshot.status)
-    if snapshot.started is not None and snapshot.ended is not None:
-        text += f" after {units.elapsed(snapshot.ended - snapshot.started)}"
+    if snapshot.is_running:
+        duration = "" if snapshot.start_time is None else " " + units.elapsed(now - snapshot.start_time)
+        return ((f" ● running{duration}", "running"),)
+    text, role = end_span(snapshot.status)
+    if snapshot.start_time is not None and snapshot.end_time is not None:
+        text += f" after {units.elapsed(snapshot.end_time - snapshot.start_time)}"
     return ((f" {text}", role),)
 
 
@@ -52,7 +52,7 @@ def state_line(
     snapshot: Snapshot,
     process: ProcessView | None,
     *,
-    paused: bool = False,
+    is_paused: bool = False,
     low_bandwidth: bool = False,
     remark: str = "",
 ) -> Line:
@@ -61,15 +61,15 @@ def state_line(
     ``remark`` is a warning about all kernels.
     """
     parts: list[Span] = []
-    if process is not None and (failed := _failed_kernels(process)):
-        parts.append((failed, "failed"))
+    if process is not None and (failure := _failed_kernels(process)):
+        parts.append((failure, "failed"))
     parts += _run_states(snapshot, process)
-    if paused:
+    if is_paused:
         parts.append(("display paused: press Space to resume", "warn"))
     if low_bandwidth:
         parts.append(("low bandwidth", "note"))
-    if process is not None and process.dropped:
-        parts.append((f"{units.counted(process.dropped, 'result')} dropped", "warn"))
+    if process is not None and process.dropped_launches:
+        parts.append((f"{units.counted(process.dropped_launches, 'result')} dropped", "warn"))
     if process is not None:
         parts += [(damage, "warn") for damage in process.damage]
     if remark:
@@ -93,7 +93,7 @@ def _run_states(snapshot: Snapshot, process: ProcessView | None) -> Iterator[Spa
 
 def _totals(process: ProcessView) -> Iterator[Span]:
     """Yield the numbers of kernels and launches, and the bytes written."""
-    yield f"{units.counted(len(process.kernels), 'kernel')} ({units.count(process.probed)} probed)", ""
+    yield f"{units.counted(len(process.kernels), 'kernel')} ({units.count(process.probed_kernels)} probed)", ""
     yield launches_text(process.launches, process.launches_probed), ""
     yield f"{units.size(process.bytes_written)} written", ""
 
@@ -105,23 +105,23 @@ def _unused_probes(process: ProcessView) -> list[Span]:
     # Needs NumPy, as traces do; the first frame has none.
     from tui_probe.verdicts.probe_coverage import unused_probes
 
-    unused = unused_probes(process.trace)
-    return [(unused_text(unused), "warn")] if unused else []
+    probes = unused_probes(process.trace)
+    return [(unused_text(probes), "warn")] if probes else []
 
 
-def unused_text(unused: Sequence[UnmeasuredProbe]) -> str:
+def unused_text(probes: Sequence[UnmeasuredProbe]) -> str:
     """``no result: PROBE (every kernel ran once, with other probes; --replay relaunches them)``."""
-    names, reasons = ", ".join(printable(probe.probe) for probe in unused), {probe.reason for probe in unused}
-    why = printable(reasons.pop()) if len(reasons) == 1 else "for several reasons"
-    return f"no result: {names} ({why}; press {keys.key_of('again')} for --replay)"
+    names, reasons = ", ".join(printable(probe.probe) for probe in probes), {probe.reason for probe in probes}
+    reason = printable(reasons.pop()) if len(reasons) == 1 else "for several reasons"
+    return f"no result: {names} ({reason}; press {keys.key_of('again')} for --replay)"
 
 
 def _failed_kernels(process: ProcessView) -> str:
     """The kernel that ended the GPU context, or how many may have; "" for none."""
-    failed = [row for row in process.kernels if ended_context(row.failures)]
-    if len(failed) == 1:
-        return f"✘ #{failed[0].index} {shorten(printable(failed[0].demangled), _NAME_CELLS)} failed"
-    return f"✘ {len(failed)} kernels may have failed" if failed else ""
+    failed_rows = [row for row in process.kernels if ended_context(row.failures)]
+    if len(failed_rows) == 1:
+        return f"✘ #{failed_rows[0].index} {shorten(printable(failed_rows[0].demangled), _NAME_CELLS)} failed"
+    return f"✘ {len(failed_rows)} kernels may have failed" if failed_rows else ""
 
 
 def _reached_budgets(recording: Recording, process: ProcessView | None) -> str:
@@ -133,7 +133,7 @@ def _reached_budgets(recording: Recording, process: ProcessView | None) -> str:
     return "; ".join(filter(None, parts))
 
 
-def ending(status: int | None) -> tuple[str, str]:
+def end_span(status: int | None) -> tuple[str, str]:
     """Return text and role of the end of a process: ``exit 0``, ``killed by signal 15 (SIGTERM)``."""
     if status is None:
         return "○ ended, exit status unknown", "dim"
@@ -148,29 +148,28 @@ def ending(status: int | None) -> tuple[str, str]:
     return f"✘ killed by signal {-status}{name}", "failed"
 
 
-def words_of_watched(before: Snapshot, now: Snapshot) -> str:
+def watch_notice(previous: Snapshot, snapshot: Snapshot) -> str:
     """Return the notice of a change between two snapshots of a run that is only watched; "" for none."""
-    if now.loaded and now.running and not before.loaded:
+    if snapshot.is_loaded and snapshot.is_running and not previous.is_loaded:
         return f"watching: press {keys.key_of('record')} to switch recording; Ctrl-Q leaves the program running"
-    if not now.loaded or now.running:
+    if not snapshot.is_loaded or snapshot.is_running:
         return ""
-    if before.running:
+    if previous.is_running:
         return "the run has ended"
-    return "" if before.loaded else "this run has already ended"
+    return "" if previous.is_loaded else "this run has already ended"
 
 
-def why_empty(snapshot: Snapshot, process: ProcessView | None) -> str:
+def empty_table_text(snapshot: Snapshot, process: ProcessView | None) -> str:
     """Return the reason why the table is empty."""
     if process is not None and process.problem:
         return process.problem
-    if not snapshot.loaded:
+    if not snapshot.is_loaded:
         return "reading the trace"
-    if snapshot.running:
+    if snapshot.is_running:
         return "waiting for the first kernel"
     if snapshot.failure:
-        return (
-            f"no kernel was launched; {ending(snapshot.status)[0]}: {snapshot.failure}; press 0, then e, to see stderr"
-        )
+        end, _ = end_span(snapshot.status)
+        return f"no kernel was launched; {end}: {snapshot.failure}; press 0, then e, to see stderr"
     if process is not None and process.damage:
         return f"no kernel can be shown: {', '.join(process.damage)}"
     return "no kernel was launched; press 0, then o or e, to see the output (interactive programs need --no-ui)"
@@ -182,28 +181,28 @@ class KernelFilterWarning:
     def __init__(self) -> None:
         self.state = ""
         """Text for the line of state; "" without a warning."""
-        self._since: float | None = None
+        self._unmatched_start: float | None = None
         """Time from which on kernels were launched and none matches, in seconds; None if one matches."""
 
     def update(self, snapshot: Snapshot, now: float) -> str:
         """Return the warning once, with similar names; "" for none."""
         unmatched = self._unmatched_filter(snapshot)
         if unmatched is None:
-            self.state, self._since = "", None
+            self.state, self._unmatched_start = "", None
             return ""
-        self._since = now if self._since is None else self._since
-        if self.state or (snapshot.running and now < self._since + WARN_AFTER):
+        self._unmatched_start = now if self._unmatched_start is None else self._unmatched_start
+        if self.state or (snapshot.is_running and now < self._unmatched_start + WARN_AFTER):
             return ""
         self.state = f"-k {shorten(printable(unmatched), _FILTER_CELLS)} matches no kernel"
         return self._filter_warning(unmatched, snapshot)
 
     @classmethod
-    def why_unmeasured(cls, snapshot: Snapshot) -> str:
+    def unmeasured_reason(cls, snapshot: Snapshot) -> str:
         """Return the reason if no kernel is probed: that of all kernels if they share one, else a general one."""
         unmatched = cls._unmatched_filter(snapshot)
         if unmatched is not None:
             return cls._filter_warning(unmatched, snapshot)
-        return "no kernel is probed yet" if snapshot.running else "no kernel was probed"
+        return "no kernel is probed yet" if snapshot.is_running else "no kernel was probed"
 
     @staticmethod
     def _filter_warning(unmatched: str, snapshot: Snapshot) -> str:
@@ -212,18 +211,20 @@ class KernelFilterWarning:
         warning = kernel_filter_warning(
             unmatched, chain.from_iterable(process.kernels for process in snapshot.processes)
         )
-        return warning.replace("no kernel", "no kernel so far", 1) if snapshot.running else warning
+        return warning.replace("no kernel", "no kernel so far", 1) if snapshot.is_running else warning
 
     @staticmethod
     def _unmatched_filter(snapshot: Snapshot) -> str | None:
         """Return the kernel filter if no process has launched a kernel that matches."""
-        launched = [process for process in snapshot.processes if process.kernels]
-        if not launched:
+        launching_processes = [process for process in snapshot.processes if process.kernels]
+        if not launching_processes:
             return None
         from tui_probe.pages.unprobed_kernels import unmatched_kernel_filter
 
         filters = {
-            unmatched_kernel_filter(process.trace, process.kernels) for process in launched if process.trace is not None
+            unmatched_kernel_filter(process.trace, process.kernels)
+            for process in launching_processes
+            if process.trace is not None
         }
         return filters.pop() if len(filters) == 1 else None
 
@@ -240,13 +241,13 @@ class PreviousRunHint:
 
     def update(self, snapshot: Snapshot, process: ProcessView | None) -> None:
         """Look for an earlier run in the background, as soon as this one has ended."""
-        if process is None or snapshot.running or not snapshot.loaded or process.directory == self._directory:
+        if process is None or snapshot.is_running or not snapshot.is_loaded or process.directory == self._directory:
             return
         self._directory, self.text = process.directory, ""
         self._desk.tables.submit((self, "before"), partial(find_previous_run, process.directory), self._take)
 
-    def _take(self, before: Path | None) -> None:
-        self.text = "" if before is None else f"{keys.key_of('again')}: compare with the previous run"
+    def _take(self, previous_run: Path | None) -> None:
+        self.text = "" if previous_run is None else f"{keys.key_of('again')}: compare with the previous run"
 
 
 SAMPLES: Final = 12

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tui_probe.draw.spans import Line, clip, pad, width
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.page_kinds import PAGES, page_keys
-from tui_probe.ui.screens.lists import FittedList, FittedScreen, framed
+from tui_probe.ui.screens.lists import FittedList, FittedScreen, frame_lines
 from tui_probe.ui.screens.page_opening import pages_of
 from tui_probe.ui.widgets.pane import Tab
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tui_probe.probekit.page_kinds import LazyPage, ViewKind, ViewSource
 
-WIDEST, MARGIN = 100, 2
+MAX_COLUMNS, MARGIN = 100, 2
 _KEYS: Line = (
     (" a letter or Enter", "key"),
     (" accepts  ", "dim"),
@@ -28,7 +28,7 @@ _KEYS: Line = (
     ("Esc", "key"),
     (" back", "dim"),
 )
-_NARROWEST = sum(width(text) for text, _ in _KEYS) + 3
+_MIN_COLUMNS = sum(width(text) for text, _ in _KEYS) + 3
 """Cells of a frame around the keys."""
 _TITLES = {page.name: page.title for page in PAGES if page.key.isdigit()}
 
@@ -41,7 +41,7 @@ class LetterItem:
     label: str
     note: str = ""
     value: Any = None
-    faint: bool = False
+    is_faint: bool = False
 
 
 class LetterList(FittedList):
@@ -58,11 +58,11 @@ class LetterList(FittedList):
         """Set the lines."""
         self.items, self.place = items, max(0, min(place, len(items) - 1))
 
-    def fit(self, columns: int, rows: int) -> None:
+    def fit_terminal(self, columns: int, rows: int) -> None:
         """Take the room that the lines need and the terminal has."""
         label = max((width(item.label) for item in self.items), default=0)
-        widest = label + max((width(item.note) for item in self.items), default=0) + 9
-        self.styles.width = min(max(widest, _NARROWEST), WIDEST, columns - MARGIN)
+        needed_columns = label + max((width(item.note) for item in self.items), default=0) + 9
+        self.styles.width = min(max(needed_columns, _MIN_COLUMNS), MAX_COLUMNS, columns - MARGIN)
         self.styles.height = min(len(self.items) + 4, rows - MARGIN)
 
     def move(self, step: int) -> None:
@@ -76,17 +76,19 @@ class LetterList(FittedList):
         inner, room = width - 2, max(1, height - 4)
         self._top = max(min(self._top, self.place), self.place - room + 1)
         window = range(self._top, min(self._top + room, len(self.items)))
-        shown = [self._line(place, inner - 1) for place in window]
-        return list(framed([((self.title, "title"),), *shown, *[()] * (room - len(shown)), _KEYS], inner))
+        visible_lines = [self._line(place, inner - 1) for place in window]
+        return list(
+            frame_lines([((self.title, "title"),), *visible_lines, *[()] * (room - len(visible_lines)), _KEYS], inner)
+        )
 
     def _line(self, place: int, cells: int) -> Line:
         item = self.items[place]
-        label = min(max(width(known.label) for known in self.items), cells // 2)
+        label = min(max(width(listed.label) for listed in self.items), cells // 2)
         note = clip(item.note, max(0, cells - label - 6))
         if place == self.place:
             text = f" {pad(item.letter, 2)} {pad(item.label, label)}  {note}"
             return ((pad(text, cells), "select"),)
-        role = "dim" if item.faint else ""
+        role = "dim" if item.is_faint else ""
         return ((f" {pad(item.letter, 2)}", "key"), (f" {pad(item.label, label)}  ", role), (note, "dim"))
 
 
@@ -94,7 +96,7 @@ class LetterScreen(FittedScreen[Any, LetterList]):
     """Gives the value of the line that is taken, or None if left with Escape."""
 
     def __init__(self, title: str, items: Sequence[LetterItem] | None = None, place: int = 0) -> None:
-        super().__init__(LetterList(title), early=items is None)
+        super().__init__(LetterList(title), opens_early=items is None)
         if items is not None:
             self.list.take(items, place)
 
@@ -123,27 +125,29 @@ def digit_tabs() -> list[Tab]:
     return [kernel_tab(kind_of(page.name), page.key) for page in PAGES if page.key.isdigit()]
 
 
-def kernel_tab(kind: ViewKind, key: str, source: ViewSource | None = None, *, empty: bool = False) -> Tab:
+def kernel_tab(kind: ViewKind, key: str, source: ViewSource | None = None, *, is_empty: bool = False) -> Tab:
     """Return the tab of a page of a kernel; if it is empty and a run can fill it, with the option of this run."""
     title = _TITLES.get(kind.name, kind.title)
-    tab = Tab(kind.name, title, kind.short_title or title, key, empty, about=kind.description)
-    if source is None or source.kernel.status != "probed" or not empty or not kind.probes:
+    tab = Tab(kind.name, title, kind.short_title or title, key, is_empty, description=kind.description)
+    if source is None or source.kernel.status != "probed" or not is_empty or not kind.probes:
         return tab
     from tui_probe.probekit.probe_view import names_to_run, needs_gpu  # brings all probes
 
     option = kind.option or f"-p {names_to_run(kind.probes)[0]}"
-    run = source.kernel.trace.run_info
-    if run is not None and kind.option and run.options.get(kind.option.partition(" ")[0].removeprefix("--")):
+    run_info = source.kernel.trace.run_info
+    if run_info is not None and kind.option and run_info.options.get(kind.option.partition(" ")[0].removeprefix("--")):
         return tab  # the run had the option, and found nothing
     if needs_gpu(source.kernel.trace, kind.probes):
-        return replace(tab, lack=f"{tab.lack}: run with {option} on a GPU")
-    return replace(tab, option=option, lack=f"{tab.lack}: run with {option}")
+        return replace(tab, missing_reason=f"{tab.missing_reason}: run with {option} on a GPU")
+    return replace(tab, option=option, missing_reason=f"{tab.missing_reason}: run with {option}")
 
 
 def file_tabs(pages: Sequence[LazyPage]) -> list[Tab]:
     """Return the tabs of pages of files; the first one has ``1``."""
     keys = page_keys({page.name: page.title for page in pages}, reserved=False)
-    return [Tab(page.name, page.title, page.title, keys[page.name], about=_first_sentence(page)) for page in pages]
+    return [
+        Tab(page.name, page.title, page.title, keys[page.name], description=_first_sentence(page)) for page in pages
+    ]
 
 
 def _first_sentence(page: LazyPage) -> str:
@@ -152,13 +156,16 @@ def _first_sentence(page: LazyPage) -> str:
 
 def further_pages(tabs: Sequence[Tab]) -> list[LetterItem]:
     """Return the pages behind letters: first those with something to show."""
-    further = sorted((tab for tab in tabs if tab.is_further), key=lambda tab: (tab.empty, tab.key))
-    return [LetterItem(tab.key, tab.title, tab.lack if tab.empty else tab.about, tab.id, tab.empty) for tab in further]
+    further = sorted((tab for tab in tabs if tab.is_further), key=lambda tab: (tab.is_empty, tab.key))
+    return [
+        LetterItem(tab.key, tab.title, tab.missing_reason if tab.is_empty else tab.description, tab.id, tab.is_empty)
+        for tab in further
+    ]
 
 
-def live_further_pages(run: Sequence[Tab], source: ViewSource | None) -> list[LetterItem]:
+def live_further_pages(run_tabs: Sequence[Tab], source: ViewSource | None) -> list[LetterItem]:
     """Return the pages of a run, then those of the kernel that are not among them. Imports all probes."""
-    known = {tab.id for tab in run}
-    pages = [] if source is None else [page for page in pages_of(source) if page[0].name not in known]
-    kernel_tabs = [kernel_tab(kind, key, source, empty=not has) for kind, key, has in pages]
-    return [*further_pages(run), *further_pages(kernel_tabs)]
+    run_names = {tab.id for tab in run_tabs}
+    pages = [] if source is None else [page for page in pages_of(source) if page[0].name not in run_names]
+    kernel_tabs = [kernel_tab(kind, key, source, is_empty=not has_data) for kind, key, has_data in pages]
+    return [*further_pages(run_tabs), *further_pages(kernel_tabs)]

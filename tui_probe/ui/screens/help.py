@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _NAMES_CELLS = 18
 """Cells of the names of a key, before its sentence."""
-_WIDEST = 110
+_MAX_CELLS = 110
 """Cells of a line at most."""
 _ENTRY_CELLS, _KEY_CELLS = 24, 7
 """Cells of a key with its word on the first page, and of the key."""
@@ -41,7 +41,7 @@ _EVERYWHERE = ("app", "view")
 _IN_FULL_ONLY = ("tabs", "log", "ranges", "help", "reading")
 """Scopes that are not on the first page."""
 _MOVES = "↑ ↓ ← → or h j k l   PgUp PgDn   Home End or g G"
-_WORDS = {
+_SHORT_LABELS = {
     "next_process": "next process",
     "previous_process": "previous process",
     "processes": "all processes",
@@ -102,8 +102,8 @@ class TopicScreen(ViewScreen):
     def show_bars(self) -> None:
         """Show the topic and the position in it."""
         command = f"tui-probe help {self._topic.name}"
-        right = " · ".join([command, *self.view.status()])
-        self.query_one("#title", FrameEdge).show(((f" {self._topic.summary} ", "title"),), ((f" {right} ", "dim"),))
+        position = " · ".join([command, *self.view.status()])
+        self.query_one("#title", FrameEdge).show(((f" {self._topic.summary} ", "title"),), ((f" {position} ", "dim"),))
         self.show_hint()
 
     def hints(self) -> list[keys.Key]:
@@ -116,7 +116,7 @@ class TopicScreen(ViewScreen):
         if command in self.view.commands():
             self.view.command(command)
         else:
-            self.notice(keys.missing_command_words(command))
+            self.notice(keys.unused_command_text(command))
 
     def action_close(self) -> None:
         """Back to the screen before; first out of a search."""
@@ -161,13 +161,13 @@ class HelpView(TextView):
     def resize(self, width: int, height: int) -> None:
         """Wrap for another width."""
         super().resize(width, height)
-        cells = min(width, _WIDEST) - 2
+        cells = min(width, _MAX_CELLS) - 2
         self.lines = [
             *overview_lines(cells, self.scopes, {key.id for key, _ in self.topic.keys}),
             *topic_lines(self.topic, cells),
             *key_lines(cells, self.scopes),
         ]
-        self.changed()
+        self.request_redraw()
 
 
 class HelpScreen(ViewScreen):
@@ -189,8 +189,8 @@ class HelpScreen(ViewScreen):
 
     def on_mount(self) -> None:
         """Fill the bars."""
-        below = f" below: {self._topic.title.partition(':')[0]}, every key "
-        self.query_one("#title", FrameEdge).show(((" Keys ", "title"),), ((below, "dim"),))
+        contents = f" below: {self._topic.title.partition(':')[0]}, every key "
+        self.query_one("#title", FrameEdge).show(((" Keys ", "title"),), ((contents, "dim"),))
         self.show_hint()
 
     def hints(self) -> list[keys.Key]:
@@ -207,10 +207,10 @@ class HelpScreen(ViewScreen):
             self.app.pop_screen()
 
 
-def overview_lines(cells: int, scopes: frozenset[str], of_page: Collection[str]) -> list[Line]:
+def overview_lines(cells: int, scopes: frozenset[str], page_key_ids: Collection[str]) -> list[Line]:
     """Return one page of keys: those of pages, then those of the screen in columns, a word each.
 
-    Of the keys that only some pages answer to, it names those ``of_page``: ids of the keys of the visible page.
+    Of the keys that only some pages answer to, it names those ``page_key_ids``: ids of the keys of the visible page.
     """
     lines: list[Line] = []
     if "tabs" in scopes:
@@ -223,9 +223,9 @@ def overview_lines(cells: int, scopes: frozenset[str], of_page: Collection[str])
         (keys.SCOPES["app"], _EVERYWHERE),
     ):
         entries = [
-            (keys.key_sign(key.keys[0]), key.footer or _WORDS[key.id])
+            (keys.key_sign(key.keys[0]), key.footer or _SHORT_LABELS[key.id])
             for key in keys.in_scope(*group)
-            if (key.footer or key.id in _WORDS) and (key.scope != "drawing" or key.id in of_page)
+            if (key.footer or key.id in _SHORT_LABELS) and (key.scope != "drawing" or key.id in page_key_ids)
         ]
         lines += [((f" {title}", "title"),), *_columns(entries, cells)] if entries else []
     moves: Line = ((f"   {_MOVES}", "dim"),)
@@ -245,10 +245,10 @@ def _rows(words: Sequence[str], cells: int) -> Iterator[list[str]]:
 
 def _columns(entries: Sequence[tuple[str, str]], cells: int) -> Iterator[Line]:
     """Yield the entries in lines of as many columns as fit."""
-    across = max(1, (cells - 2) // _ENTRY_CELLS)
-    for start in range(0, len(entries), across):
+    column_count = max(1, (cells - 2) // _ENTRY_CELLS)
+    for start in range(0, len(entries), column_count):
         spans: list[Span] = [("  ", "")]
-        for key, word in entries[start : start + across]:
+        for key, word in entries[start : start + column_count]:
             spans += [(f" {pad(key, _KEY_CELLS)}", "key"), (pad(word, _ENTRY_CELLS - _KEY_CELLS - 1), "")]
         yield tuple(spans)
 
@@ -264,10 +264,10 @@ def topic_lines(topic: PageTopic, cells: int) -> list[Line]:
     return [*lines, ()] if lines else []
 
 
-def key_lines(cells: int, first: frozenset[str] = frozenset()) -> list[Line]:
-    """The key table in at most ``cells`` cells, one block per scope: everywhere, those ``first``, then the others."""
+def key_lines(cells: int, first_scopes: frozenset[str] = frozenset()) -> list[Line]:
+    """Return the key table in at most ``cells`` cells, a block per scope: everywhere, ``first_scopes``, the others."""
     lines: list[Line] = []
-    for scope in sorted(keys.SCOPES, key=lambda scope: scope != "app" and scope not in first):
+    for scope in sorted(keys.SCOPES, key=lambda scope: scope != "app" and scope not in first_scopes):
         lines += [(), ((f" {keys.SCOPES[scope]}", "title"),)]
         for key in keys.in_scope(scope):
             lines += _key_lines(key, key.text, cells)

@@ -42,9 +42,9 @@ _ENTER = {"probe": "list of probes", "start": "start"}
 """Words for Enter in fields of the form, by field."""
 BARS = 3 + len(SECTIONS)
 """Rows of title, end and hints, and of the title of each section."""
-LEAST = 3
+MIN_ROWS = 3
 """Rows of the list of traces, and of the machine's items, at least."""
-LEAST_FOR_ALL = BARS + ROWS + LEAST + 5
+MIN_ROWS_FOR_ALL = BARS + ROWS + MIN_ROWS + 5
 """Rows of a terminal from which on all sections are open; on a lower one only the one at hand is."""
 
 
@@ -56,7 +56,7 @@ class HomeScreen(ViewScreen):
     def __init__(self, home: HomeSources) -> None:
         super().__init__()
         self.home = home
-        opened = isinstance(home.choice, OpenTrace | OpenPath)
+        returns_from_trace = isinstance(home.choice, OpenTrace | OpenPath)
         home.choice = None
         self.recent = RecentView(self, "recent")
         self.form = FormView(self, "form", home.form)
@@ -64,12 +64,12 @@ class HomeScreen(ViewScreen):
         self.sections: dict[str, PaneView] = {"recent": self.recent, "form": self.form, "machine": self.machine}
         self._reading: Path | None = None
         """The trace whose verdict is being read."""
-        self.early_keys = EarlyKeys(self, lambda: not self.recent.loaded, _OF_LIST)
-        self.current = "form" if home.notice and not opened else "recent"
+        self.early_keys = EarlyKeys(self, lambda: not self.recent.is_loaded, _OF_LIST)
+        self.current = "form" if home.notice and not returns_from_trace else "recent"
         self.view.focused = True
 
     @property
-    def asks(self) -> bool:
+    def can_ask(self) -> bool:
         """A question chooses the probe of the form."""
         return True
 
@@ -77,7 +77,7 @@ class HomeScreen(ViewScreen):
         """Choose the probe that answers it, and continue with the form."""
         self.home.form.probe = probe
         self.enter("form")
-        self.form.changed()
+        self.form.request_redraw()
         self.notice(f"-p {probe} is selected; now type the command of a program")
 
     def commands(self) -> list[PickerItem]:
@@ -95,9 +95,9 @@ class HomeScreen(ViewScreen):
         self.prompt = PathPrompt("open", self._open_path, self._look_for_paths)
         self.show_hint()
 
-    def _look_for_paths(self, text: str, learn: Callable[[Completion], None]) -> None:
-        def show(known: Completion) -> None:
-            learn(known)
+    def _look_for_paths(self, text: str, on_completion: Callable[[Completion], None]) -> None:
+        def show(paths: Completion) -> None:
+            on_completion(paths)
             self.show_hint()
 
         self.tables.submit((self, "paths"), partial(completion, text), show)
@@ -135,17 +135,17 @@ class HomeScreen(ViewScreen):
 
     def update(self) -> None:
         """Look for traces."""
-        if not self.probe_app.backed_up:
+        if not self.probe_app.is_backed_up:
             self.tables.submit((self, "recent"), self.home.recent, self._take_recent)
 
     def _take_recent(self, traces: Sequence[Brief]) -> None:
-        first = not self.recent.loaded
+        is_first = not self.recent.is_loaded
         self.recent.show(traces)
-        if first and not traces and self.current == "recent":
-            self._find_none()
+        if is_first and not traces and self.current == "recent":
+            self._handle_no_traces()
         self.early_keys.release()
 
-    def _find_none(self) -> None:
+    def _handle_no_traces(self) -> None:
         """Go to the form, since there is no trace; keys that waited for the list are not typed into it."""
         if self.early_keys.drop():
             self.notice("no traces yet; keys typed while loading were ignored")
@@ -154,10 +154,10 @@ class HomeScreen(ViewScreen):
     def _read_verdict(self) -> None:
         """Read the verdict of the next visible run. At home nothing else reads logs."""
         trace = self.recent.unread if self._reading is None else None
-        if trace is not None and not self.probe_app.backed_up:
+        if trace is not None and not self.probe_app.is_backed_up:
             self._reading = trace
-            done = partial(self._take_verdict, trace)
-            self.logs.submit((self, "verdict"), partial(self.home.verdict, trace), done)
+            on_verdict = partial(self._take_verdict, trace)
+            self.logs.submit((self, "verdict"), partial(self.home.verdict, trace), on_verdict)
 
     def _take_verdict(self, trace: Path, verdict: RunVerdict) -> None:
         self._reading = None
@@ -165,7 +165,7 @@ class HomeScreen(ViewScreen):
 
     def _take_probes(self, probes: Sequence[ProbeSummary]) -> None:
         self.form.probes = probes
-        self.form.changed()
+        self.form.request_redraw()
 
     def _take_findings(self, findings: Sequence[MachineFinding]) -> None:
         self.machine.learn(findings)
@@ -182,17 +182,17 @@ class HomeScreen(ViewScreen):
             is_current = name == self.current
             note = self._note() if name == "machine" else " · ".join(view.status())
             title = ((f" {SECTIONS[name]} ", "title" if is_current else "dim"),)
-            right: Line = ((f" {note} ", "dim"),) if note else ()
-            self.query_one(f"#head-{name}", FrameEdge).show(title, right, focused=is_current)
+            note_line: Line = ((f" {note} ", "dim"),) if note else ()
+            self.query_one(f"#head-{name}", FrameEdge).show(title, note_line, focused=is_current)
         self.query_one("#end", FrameEdge).show((), focused=self.current == list(SECTIONS)[-1])
         self.show_hint()
         self._read_verdict()
 
     def _note(self) -> str:
-        known, troubles = len(self.machine.findings), self.machine.troubles
-        if not known:
+        total, troubles = len(self.machine.findings), self.machine.troubles
+        if not total:
             return ""
-        return f"{troubles} of {known} checks need attention" if troubles else "all ok"
+        return f"{troubles} of {total} checks need attention" if troubles else "all ok"
 
     def hints(self) -> list[keys.Key]:
         """The keys of the section."""
@@ -204,15 +204,21 @@ class HomeScreen(ViewScreen):
                 section_keys.append(replace(view["right"], footer="other choice"))
         elif self.current == "recent":
             runs = [home["older_runs"]] if self.recent.has_older else []
-            runs += [home["compare_runs"]] if self.recent.run_before is not None else []
+            runs += [home["compare_runs"]] if self.recent.previous_run is not None else []
             section_keys = [home["enter"], *runs, view["filter"], home["sort_traces"]]
         else:
             section_keys = [replace(view["down"], footer="scroll"), view["search"]]
         global_keys = [key for key in keys.in_scope("app") if key.id in ("quit", "help", "palette")]
-        hidden = self.current == "form" and self.form.field in TEXTS  # there they are typed
-        back = home["leave_home"]
-        back = replace(back, keys=back.keys[-1:]) if hidden else back
-        return [*section_keys, home["section"], home["start"], back, *(global_keys[:1] if hidden else global_keys)]
+        is_typing = self.current == "form" and self.form.field in TEXTS  # there they are typed
+        leave_key = home["leave_home"]
+        leave_key = replace(leave_key, keys=leave_key.keys[-1:]) if is_typing else leave_key
+        return [
+            *section_keys,
+            home["section"],
+            home["start"],
+            leave_key,
+            *(global_keys[:1] if is_typing else global_keys),
+        ]
 
     def on_resize(self, event: events.Resize) -> None:
         """Divide the terminal anew."""
@@ -229,17 +235,17 @@ class HomeScreen(ViewScreen):
 
     def enter(self, section: str) -> None:
         """Let keys go to a section."""
-        before = self.view
-        before.focused, self.current, self.view.focused = False, section, True
+        previous_view = self.view
+        previous_view.focused, self.current, self.view.focused = False, section, True
         self.divide(self.app.size.height)
-        for view in (before, self.view):
+        for view in (previous_view, self.view):
             self.redraw(view)
 
     # -- keys
 
     def on_key(self, event: events.Key) -> None:
         """Put typed text into the form, if it has the keys."""
-        if self.prompt is None and self.current == "form" and self.form.takes(event.key, event.character):
+        if self.prompt is None and self.current == "form" and self.form.type_key(event.key, event.character):
             event.stop()
             event.prevent_default()
         elif self.early_keys.hold(event, has_keys=self.current == "recent" and self.prompt is None):
@@ -292,20 +298,20 @@ class HomeScreen(ViewScreen):
 
     def action_compare_runs(self) -> None:
         """Compare the selected run with the previous run of the command."""
-        after, before = self.recent.trace, self.recent.run_before
+        candidate, baseline = self.recent.trace, self.recent.previous_run
         if self.current != "recent":
             self.notice("the key works in the list of traces; press Esc to go there")
-        elif after is None:
+        elif candidate is None:
             self.notice("there is no trace to compare")
-        elif before is None:
+        elif baseline is None:
             self.notice("no previous run of this command; to compare two kernels, press C on both")
         else:
-            self.probe_app.compare_runs(before.directory, after.directory)
+            self.probe_app.compare_runs(baseline.directory, candidate.directory)
 
     def action_enter(self) -> None:
         """Open the trace; in the form continue, choose a probe, or start."""
         if self.current == "recent":
-            self._open()
+            self._open_selected()
         elif self.current == "form":
             if self.form.field == "start":
                 self.action_start()
@@ -314,7 +320,7 @@ class HomeScreen(ViewScreen):
             else:
                 self.form.move(1)
 
-    def _open(self) -> None:
+    def _open_selected(self) -> None:
         trace = self.recent.trace
         if trace is None and self.recent.filter_text:
             self.notice("there is no trace to open")
@@ -325,12 +331,12 @@ class HomeScreen(ViewScreen):
 
     def _choose_probe(self) -> None:
         names = [probe.name for probe in self.form.probes]
-        asked = {
+        questions_by_probe = {
             name: f"{question.text} {question.search_words}"
             for question in all_questions()
             for name in (question.probe, *question.probes)
         }
-        choices = [_probe_item(probe, asked.get(probe.name, "")) for probe in self.form.probes]
+        choices = [_probe_item(probe, questions_by_probe.get(probe.name, "")) for probe in self.form.probes]
         place = names.index(self.home.form.probe) if self.home.form.probe in names else 0
         self.app.push_screen(PickerScreen("Probe", choices, place), self._take_probe)
 
@@ -370,8 +376,8 @@ def _probe_item(probe: ProbeSummary, question: str) -> PickerItem:
 
 def heights(rows: int, current: str, lines: int) -> dict[str, int]:
     """Rows of each section on a terminal of ``rows`` rows; 0: only its title. The machine's words take ``lines``."""
-    if rows < LEAST_FOR_ALL:
+    if rows < MIN_ROWS_FOR_ALL:
         return {name: max(1, rows - BARS) if name == current else 0 for name in SECTIONS}
     room = rows - BARS - ROWS
-    machine = min(max(LEAST, lines), room - LEAST if current == "machine" else max(LEAST, room * 2 // 5))
+    machine = min(max(MIN_ROWS, lines), room - MIN_ROWS if current == "machine" else max(MIN_ROWS, room * 2 // 5))
     return {"recent": room - machine, "form": ROWS, "machine": machine}

@@ -44,12 +44,12 @@ class HotspotJump:
 
     def __init__(self, screen: PagesDesk) -> None:
         self.screen = screen
-        self._wanted: PageSpot | None = None
+        self._target: PageSpot | None = None
 
     def go(self, source: ViewSource | None) -> None:
         """Go to the hotspot of a launch, as the current page has it, or else its findings."""
         screen, view = self.screen, self.screen.view
-        self._wanted = None
+        self._target = None
         if HOTSPOT in view.commands():
             view.command(HOTSPOT)
             screen.show_bars()
@@ -64,28 +64,28 @@ class HotspotJump:
             return
         place = hotspot.worst or hotspot.marked_line
         line = hotspot.line or hotspot.marked_line
-        if hotspot.marked_line is not None and (words := view.land_on_marked()):
+        if hotspot.marked_line is not None and (words := view.go_to_marked_line()):
             self.screen.notice(words)
-        elif line is not None and view.land(line.spot, exactly=True):
+        elif line is not None and view.go_to_spot(line.spot, exactly=True):
             self.screen.notice(line.text)
         elif place is None:
             remedy = f"; press {_rerun_key()} to run with {hotspot.option}" if hotspot.option else ""
             self.screen.notice(f"{hotspot.reason}{remedy}")
         elif place.page == view.name:
             self.screen.notice(place.text)
-        elif not place.is_flagged and (words := view.land_on_marked()):
+        elif not place.is_flagged and (words := view.go_to_marked_line()):
             self.screen.notice(words)
         else:
-            self._wanted = place
+            self._target = place
             self.screen.jump_to(place.page, place.spot or None)
 
     def arrive(self, view: PaneView) -> None:
         """A page is shown now: go to its worst place if it is the one that was wanted."""
-        wanted, self._wanted = self._wanted, None
-        if wanted is not None and wanted.page == view.name:
-            if HOTSPOT in view.commands() and not wanted.spot.in_run:
+        target, self._target = self._target, None
+        if target is not None and target.page == view.name:
+            if HOTSPOT in view.commands() and not target.spot.in_run:
                 view.command(HOTSPOT)
-            self.screen.notice(wanted.text)
+            self.screen.notice(target.text)
 
 
 def _rerun_key() -> str:
@@ -111,7 +111,7 @@ class JumpHistory:
     """Pages that jumps left, the last one at the end, and the place of the page that is being opened."""
 
     def __init__(self) -> None:
-        self._left: list[LeftPage] = []
+        self._left_pages: list[LeftPage] = []
         self._target: Spot | None = None
         """Spot on the next page that a jump leads to; None if it leads to no spot."""
         self._returning: LeftPage | None = None
@@ -119,25 +119,25 @@ class JumpHistory:
 
     def leave(self, view: PaneView, spot: Spot | None, part: object = None) -> None:
         """Remember a page and the part that it is restricted to; the next page shows ``spot``, if one is given."""
-        self._left.append(LeftPage(view.name, view.state(), part))
+        self._left_pages.append(LeftPage(view.name, view.state(), part))
         self._target, self._returning = spot, None
 
-    def back(self) -> LeftPage | None:
+    def pop_page(self) -> LeftPage | None:
         """Return the page that was left last, and forget it; None if there is none."""
-        if not self._left:
+        if not self._left_pages:
             return None
-        self._target, self._returning = None, self._left.pop()
+        self._target, self._returning = None, self._left_pages.pop()
         return self._returning
 
-    def arrive(self, view: PaneView, at: Spot) -> None:
-        """Move on a page that is shown now: to the target of the jump, to its saved state, or else to ``at``."""
+    def arrive(self, view: PaneView, default_spot: Spot) -> None:
+        """Move on a page that is shown now: to the target of the jump, its saved state, or else ``default_spot``."""
         target, returning = self._target, self._returning
         self._target = self._returning = None
         if returning is not None and returning.name == view.name:
             view.restore(returning.state)
             return
-        spot = at if target is None else target
-        if spot and not view.land(spot, exactly=target is not None):
+        spot = default_spot if target is None else target
+        if spot and not view.go_to_spot(spot, exactly=target is not None):
             unknown = ""
             if target is not None and target.ptx:
                 unknown = f"this page has no data for {long_position(target.ptx[0])}"
@@ -146,5 +146,5 @@ class JumpHistory:
 
     def clear(self) -> None:
         """Forget all pages: the user goes elsewhere than by jumps."""
-        self._left.clear()
+        self._left_pages.clear()
         self._target = self._returning = None

@@ -14,7 +14,13 @@ from tui_probe.draw.view import Spot
 from tui_probe.pages.views import FIXED_PAGES, kind_of
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.ui import keys
-from tui_probe.ui.live.current_selection import has_several, launch_text, newer_result, step_applies, with_newest
+from tui_probe.ui.live.current_selection import (
+    has_newer_result,
+    has_several,
+    launch_text,
+    step_applies,
+    with_newest_launch,
+)
 from tui_probe.ui.live.kernel_table import names_of
 from tui_probe.ui.live.state_line import elapsed_line
 from tui_probe.ui.screens.further_pages import digit_tabs, kernel_tab
@@ -41,17 +47,17 @@ class KernelScreen(PagedScreen):
 
     BINDINGS = keys.bindings("kernels")
     SCOPES = ("kernels",)
-    ASKS = True
+    CAN_ASK = True
 
     def __init__(
         self, current_selection: CurrentSelection, page: str = FIXED_PAGES[0], line: int | None = None
     ) -> None:
-        super().__init__(digit_tabs(), page, known=False)
-        self._begins = Spot.of_line(line)
+        super().__init__(digit_tabs(), page, tabs_known=False)
+        self._start_spot = Spot.of_line(line)
         self.current_selection = current_selection
-        self._selected: ViewSource | None = None
+        self._selected_source: ViewSource | None = None
         """Source of the selected kernel; its launch is None unless the user chose one. None without a kernel."""
-        self._shown: ViewSource | None = None
+        self._launch_source: ViewSource | None = None
         """Source that pages of one launch show: ``_selected``, or with the launch that was newest at that time."""
         self._snapshot: KernelSnapshot | None = None
         """Row of the kernel in the live table when the page was last read, to notice a change."""
@@ -61,27 +67,29 @@ class KernelScreen(PagedScreen):
     def begin(self) -> None:
         """Show the current selection, at the line that the screen was opened for."""
         self.show_kernel()
-        self.spot = self._begins
+        self.spot = self._start_spot
 
     def show_kernel(self) -> None:
         """Show the page of the current selection, at the position of the previous kernel or launch."""
         self._save_states()
         self.jump_history.clear()
-        self.known = False
-        before, self._snapshot = self._snapshot, self.current_selection.table.kernel
-        self._selected = self.current_selection.source()
-        self.opener.forget({} if self._selected is None else self.current_selection.page_states(self._selected))
-        self.spot = self._spot_in_launch() if _same(before, self._snapshot) else Spot()
-        self._shown = None if self._selected is None else with_newest(self._selected)
-        if self._selected is not None:
-            source = self._selected
+        self.tabs_known = False
+        previous_row, self._snapshot = self._snapshot, self.current_selection.table.kernel
+        self._selected_source = self.current_selection.source()
+        self.opener.forget(
+            {} if self._selected_source is None else self.current_selection.page_states(self._selected_source)
+        )
+        self.spot = self._spot_in_launch() if _is_same_kernel(previous_row, self._snapshot) else Spot()
+        self._launch_source = None if self._selected_source is None else with_newest_launch(self._selected_source)
+        if self._selected_source is not None:
+            source = self._selected_source
             self.tables.submit((self, "pages"), partial(pages_of, source), partial(self._take_pages, source))
         self.show_page()
 
     def _save_states(self) -> None:
         """Save the states of the kernel's pages, for when the user returns to it."""
-        if self._selected is not None:
-            self.current_selection.save_page_states(self._selected, self.opener.states())
+        if self._selected_source is not None:
+            self.current_selection.save_page_states(self._selected_source, self.opener.states())
 
     def _spot_in_launch(self) -> Spot:
         """Return the spot without its time and address, which mean nothing in another launch of the kernel."""
@@ -94,25 +102,25 @@ class KernelScreen(PagedScreen):
         return next((line for line in spot.ptx if not isinstance(line, Offset)), None)
 
     def _take_pages(self, source: ViewSource, pages: list[Any]) -> None:
-        if source is self._selected:
-            self.take_tabs([kernel_tab(kind, key, source, empty=not has) for kind, key, has in pages])
+        if source is self._selected_source:
+            self.take_tabs([kernel_tab(kind, key, source, is_empty=not has_data) for kind, key, has_data in pages])
 
     def page(self, name: str) -> PageSpec | None:
         """Return the page of all launches if none was chosen and the page allows it, else of the shown launch."""
         kind = kind_of(name)
-        source = self._selected if name in FIXED_PAGES or kind.grows or kind.all_probes else self._shown
+        source = self._selected_source if name in FIXED_PAGES or kind.grows or kind.all_probes else self._launch_source
         return None if source is None else page_spec(kind, source)
 
     @property
-    def about(self) -> ViewSource | None:
+    def shown_source(self) -> ViewSource | None:
         """Source of the shown launch; where the run had several probes, under one that the page can show."""
-        source, kind = self._shown, kind_of(self.current)
+        source, kind = self._launch_source, kind_of(self.current)
         return source if source is None or kind.all_probes else source.for_probe_names(*kind.probes)
 
     @property
     def _shows_newest_results(self) -> bool:
         """True if the page has the newest result of each of several probes, from different launches."""
-        source = self._selected
+        source = self._selected_source
         several_probes = source is not None and source.launch is None and len(source.kernel.by_probe()) > 1
         return several_probes and kind_of(self.current).all_probes
 
@@ -121,7 +129,7 @@ class KernelScreen(PagedScreen):
         row = self.current_selection.table.kernel
         if row is not None and self._snapshot is not None and row.index != self._snapshot.index:
             self.show_kernel()
-        elif row != self._snapshot and self.opener.idle and not self.current_selection.paused:
+        elif row != self._snapshot and self.opener.is_idle and not self.current_selection.is_paused:
             self._read_again(row)
 
     def _read_again(self, row: KernelSnapshot | None) -> None:
@@ -134,13 +142,16 @@ class KernelScreen(PagedScreen):
 
     def whole_names(self) -> Sequence[str]:
         """Return the names at the cursor in full, and those of the kernel."""
-        return (*super().whole_names(), *([] if self._selected is None else names_of(self._selected.kernel)))
+        return (
+            *super().whole_names(),
+            *([] if self._selected_source is None else names_of(self._selected_source.kernel)),
+        )
 
     # -- the lines around the page
 
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """The kernel; which of its launches is shown, and its status."""
-        source = self.about
+        source = self.shown_source
         if source is None:
             return ((" no kernel", "title"),), ()
         kernel = source.kernel
@@ -152,9 +163,9 @@ class KernelScreen(PagedScreen):
             launch = self._launch_words(source, brief=True)
         if width(short_name(kernel.demangled)) + width(launch) > room:
             launch = launch.partition(" (")[0]  # the place among the launches of the kernel
-        right: Line = ((launch, "dim"), (newer, "accent"), ("  ", ""), status)
+        status_line: Line = ((launch, "dim"), (newer, "accent"), ("  ", ""), status)
         name = shorten(kernel.demangled, max(10, room - width(launch)))
-        return ((f" #{kernel.index} ", "dim"), (name, "title")), right
+        return ((f" #{kernel.index} ", "dim"), (name, "title")), status_line
 
     def _launch_words(self, source: ViewSource, *, brief: bool = False) -> str:
         """Name the launch; a page with launches of several probes names them itself and gets their number."""
@@ -166,8 +177,8 @@ class KernelScreen(PagedScreen):
     def run_line(self, *, brief: bool = False) -> Line:
         """Return the state of the run, or only whether it is simulated."""
         snapshot = self.current_selection.snapshot
-        ran = () if brief else elapsed_line(snapshot, time.time())
-        return (*ran, *(((" [simulated]", "simulated"),) if snapshot.simulated else ()))
+        elapsed = () if brief else elapsed_line(snapshot, time.time())
+        return (*elapsed, *(((" [simulated]", "simulated"),) if snapshot.simulated else ()))
 
     def jump_text(self, page: str) -> str:
         """The title of the page."""
@@ -176,19 +187,19 @@ class KernelScreen(PagedScreen):
     def is_hinted(self, key: keys.Key) -> bool:
         """Name the launch keys only where there are several launches, and the key ``again`` always."""
         if key.id == "next_launch":
-            return has_several(self._selected)
+            return has_several(self._selected_source)
         if key.id == "probe":
             return self._view.spot().probed_line is not None
         return key.id == "again" or super().is_hinted(key)
 
     def arrive(self, view: PaneView) -> None:
         """Add to a page without data the key that runs the program with the option that fills it."""
-        if isinstance(view, MessageView) and self._lacking:
-            view.text += f"; press {keys.key_of('again')} to run the program with {self._lacking}"
+        if isinstance(view, MessageView) and self._rerun_option:
+            view.text += f"; press {keys.key_of('again')} to run the program with {self._rerun_option}"
         super().arrive(view)
 
     @property
-    def _lacking(self) -> str:
+    def _rerun_option(self) -> str:
         """The option of a run that fills the current page; "" where no run can, or the page is open."""
         return next((tab.option for tab in self.tabs if tab.id == self.current), "")
 
@@ -196,7 +207,7 @@ class KernelScreen(PagedScreen):
 
     def action_again(self) -> None:
         """Run the program again with the option marked on the page, else with the option that fills the page."""
-        self._ask(self._view.marked_option() or self._lacking)
+        self._ask(self._view.marked_option() or self._rerun_option)
 
     def jump_label(self) -> str:
         """Label of Enter: it selects a launch in the list of launches."""
@@ -205,18 +216,18 @@ class KernelScreen(PagedScreen):
     def action_jump(self) -> None:
         """Select the launch at the cursor, or open the details of the line."""
         row = self._view.launch_at_cursor()
-        if row is None or self._selected is None:
+        if row is None or self._selected_source is None:
             super().action_jump()
             return
-        launch = self._selected.trace.launches[row]
-        self.current_selection.pin_launch(replace(self._selected, launch=launch))
+        launch = self._selected_source.trace.launches[row]
+        self.current_selection.pin_launch(replace(self._selected_source, launch=launch))
         self.show_kernel()
         value = "all pages show this launch" if launch.result is not None else "this launch has no result"
         self.notice(f"launch {launch.number} is selected; {value}")
 
     def action_worst(self) -> None:
         """Go to the hotspot: of all probes, or of the probe of this page."""
-        self.hotspot_jump.go(self._selected if self._shows_newest_results else self.about)
+        self.hotspot_jump.go(self._selected_source if self._shows_newest_results else self.shown_source)
 
     def action_probe(self) -> None:
         """Show the probe's source for what is at the cursor; going back returns here."""
@@ -228,8 +239,10 @@ class KernelScreen(PagedScreen):
         self._ask(f"-p {probe}" if probe else "")
 
     def _ask(self, option: str) -> None:
-        if self._shown is not None:
-            self.probe_app.run_again(self._shown.trace.directory, self._shown.kernel.kernel, option, self.current)
+        if self._launch_source is not None:
+            self.probe_app.run_again(
+                self._launch_source.trace.directory, self._launch_source.kernel.kernel, option, self.current
+            )
 
     def leave(self) -> None:
         """Return to the screen before."""
@@ -238,16 +251,16 @@ class KernelScreen(PagedScreen):
 
     def action_step_kernel(self, step: int) -> None:
         """Show the previous or next kernel on the same page, at the same position."""
-        before = self.current_selection.table.selected
+        previous_index = self.current_selection.table.selected_index
         self.current_selection.table.step(step)
-        if self.current_selection.table.selected == before:
+        if self.current_selection.table.selected_index == previous_index:
             self.notice("this is the last kernel" if step > 0 else "this is the first kernel")
         else:
             self.show_kernel()
 
     def action_step_launch(self, step: int) -> None:
         """Show the previous or next launch on the same page, at the same position."""
-        source = self.about
+        source = self.shown_source
         if source is None:
             return
         problem = "" if step > 0 and self._has_newer() else self.current_selection.step_launch(source, step)
@@ -258,26 +271,26 @@ class KernelScreen(PagedScreen):
 
     def _has_newer(self) -> bool:
         """Return whether the newest launch is selected and one newer than the shown has a result."""
-        shown = self.about
-        newest_selected = self._selected is not None and self._selected.launch is None
-        return newest_selected and shown is not None and newer_result(shown)
+        source = self.shown_source
+        newest_selected = self._selected_source is not None and self._selected_source.launch is None
+        return newest_selected and source is not None and has_newer_result(source)
 
     def applies(self, row: keys.Key) -> bool:
         """Return whether a key has an effect: a step needs another kernel or launch, the hotspot a result."""
         if row.id == "worst":
-            kernel = None if self._shown is None else self._shown.kernel
+            kernel = None if self._launch_source is None else self._launch_source.kernel
             return kernel is not None and kernel.status == "probed" and bool(kernel.result_rows)
         if row.id == "next_launch" and self._has_newer():
             return super().applies(row)
-        return step_applies(row, self.about, self.current_selection.table) and super().applies(row)
+        return step_applies(row, self.shown_source, self.current_selection.table) and super().applies(row)
 
     def action_compare(self) -> None:
         """Mark the selected kernel, or compare it with the marked one."""
-        if self._selected is None:
+        if self._selected_source is None:
             self.notice("no kernel is selected")
         else:
-            self.probe_app.compare(self._selected)
+            self.probe_app.compare(self._selected_source)
 
 
-def _same(before: KernelSnapshot | None, row: KernelSnapshot | None) -> bool:
-    return before is not None and row is not None and before.index == row.index
+def _is_same_kernel(previous_row: KernelSnapshot | None, row: KernelSnapshot | None) -> bool:
+    return previous_row is not None and row is not None and previous_row.index == row.index

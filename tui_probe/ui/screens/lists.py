@@ -34,16 +34,16 @@ TAG_KEYS: Line = (
     ("a", "key"),
     (" all", "dim"),
 )
-NAMES_WIDEST, NAMES_MARGIN = 120, 4
+NAMES_MAX_COLUMNS, NAMES_MARGIN = 120, 4
 """Columns of a list of names at most, and columns and rows of the terminal that it leaves free."""
-WIDEST, MARGIN = 110, 2
+MAX_COLUMNS, MARGIN = 110, 2
 """Columns of a list to choose from at most, and columns and rows of the terminal that it leaves free."""
 DETAIL_LINES = 4
 """Lines for the text about the marked line, at most."""
 _FEW_ROWS = 20
 """Rows of a terminal below which this text has one line."""
 NO_MATCH = "no entry contains these words: press Backspace to delete a letter"
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 """Lines of a numbered list that a digit takes."""
 
 
@@ -53,7 +53,7 @@ class FittedList(LinesWidget, can_focus=True):
     DEFAULT_CSS = "FittedList { width: auto; height: auto; }"
 
     @abstractmethod
-    def fit(self, columns: int, rows: int) -> None:
+    def fit_terminal(self, columns: int, rows: int) -> None:
         """Take the room that is needed, of a terminal of this size."""
 
 
@@ -63,16 +63,16 @@ ListKind = TypeVar("ListKind", bound=FittedList)
 class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
     """Base of screens that show a list in front of another screen; a subclass says what keys do (``press``).
 
-    With ``early`` it opens before the list has its lines, so that no key goes to the screen behind: keys wait until
-    ``list_ready``, but Escape leaves.
+    With ``opens_early`` it opens before the list has its lines, so that no key goes to the screen behind: keys wait
+    until ``list_ready``, but Escape leaves.
     """
 
     DEFAULT_CSS = "FittedScreen { align: center middle; background: transparent; }"
 
-    def __init__(self, fitted_list: ListKind, *, early: bool = False) -> None:
+    def __init__(self, fitted_list: ListKind, *, opens_early: bool = False) -> None:
         super().__init__()
         self.list = fitted_list
-        self._held: deque[events.Key] | None = deque() if early else None
+        self._waiting_keys: deque[events.Key] | None = deque() if opens_early else None
         """Keys that wait; None where they need not."""
 
     def compose(self) -> ComposeResult:
@@ -81,11 +81,11 @@ class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
 
     def on_mount(self) -> None:
         """Fit it to the terminal."""
-        self.list.fit(*self.app.size)
+        self.list.fit_terminal(*self.app.size)
 
     def on_resize(self, event: events.Resize) -> None:
         """Fit it again."""
-        self.list.fit(*event.size)
+        self.list.fit_terminal(*event.size)
 
     @abstractmethod
     def press(self, event: events.Key) -> None:
@@ -95,22 +95,22 @@ class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
         """No key goes further."""
         event.stop()
         event.prevent_default()
-        if self._held is None:
+        if self._waiting_keys is None:
             self.press(event)
         elif event.key == "escape":
             self.dismiss(None)
         else:
-            self._held.append(event)
+            self._waiting_keys.append(event)
 
     def list_ready(self) -> None:
         """Replay the keys that waited for the lines of the list. Those after a key that leaves it go to the screen that
         is in front then.
         """
-        held, self._held = self._held or (), None
+        waiting_keys, self._waiting_keys = self._waiting_keys or (), None
         if self.is_mounted:
-            self.list.fit(*self.app.size)
+            self.list.fit_terminal(*self.app.size)
             self.list.redraw()
-        for event in held:
+        for event in waiting_keys:
             if self.is_current:
                 self.press(event)
             else:
@@ -125,9 +125,9 @@ class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
 class TagList(FittedList):
     """Tags with their counts, each with a box; they are counted while it is shown."""
 
-    def __init__(self, chosen: frozenset[str]) -> None:
+    def __init__(self, tags: frozenset[str]) -> None:
         super().__init__()
-        self.chosen = set(chosen)
+        self.selected_tags = set(tags)
         self.counts: dict[str, int] = {}
         self.names: list[str] = []
         self.title = "counting…"
@@ -136,10 +136,10 @@ class TagList(FittedList):
 
     def take(self, counts: dict[str, int]) -> None:
         """Show the counted tags."""
-        self.counts, self.names = counts, sorted({*counts, *self.chosen})
+        self.counts, self.names = counts, sorted({*counts, *self.selected_tags})
         self.title = "Tags to show; none selected: all" if self.names else "no line of this log has a tag"
 
-    def fit(self, columns: int, rows: int) -> None:
+    def fit_terminal(self, columns: int, rows: int) -> None:
         """Fit the box to the tags and the terminal."""
         self.styles.width = min(INNER + 2, columns)
         self.styles.height = min(len(self.names) + 5, rows)
@@ -149,30 +149,30 @@ class TagList(FittedList):
         del width
         room = max(1, height - 5)
         self._top = max(min(self._top, self.place), self.place - room + 1)
-        shown = [self._line(place) for place in range(self._top, min(self._top + room, len(self.names)))]
-        return list(framed([((self.title, "title"),), *shown, (), TAG_KEYS], INNER))
+        visible_lines = [self._line(place) for place in range(self._top, min(self._top + room, len(self.names)))]
+        return list(frame_lines([((self.title, "title"),), *visible_lines, (), TAG_KEYS], INNER))
 
     def _line(self, place: int) -> Line:
         name = self.names[place]
-        box = "[x]" if name in self.chosen else "[ ]"
+        box = "[x]" if name in self.selected_tags else "[ ]"
         text = f"{box} {pad(name, 14)} {pad(units.count(self.counts.get(name, 0)), 12, right=True)} "
         return ((text, "select" if place == self.place else ""),)
 
 
-def framed(lines: Iterable[Line], inner: int) -> Iterable[Line]:
+def frame_lines(lines: Iterable[Line], inner: int) -> Iterable[Line]:
     """``lines`` in a frame that is ``inner`` cells wide inside."""
     yield (("╭" + "─" * inner + "╮", "rule"),)
     for line in lines:
-        used = sum(width(text) for text, _ in line)
-        yield (("│ ", "rule"), *line, (" " * (inner - used - 1), ""), ("│", "rule"))
+        used_cells = sum(width(text) for text, _ in line)
+        yield (("│ ", "rule"), *line, (" " * (inner - used_cells - 1), ""), ("│", "rule"))
     yield (("╰" + "─" * inner + "╯", "rule"),)
 
 
 class TagScreen(FittedScreen["frozenset[str] | None", TagList]):
     """Gives the chosen tags, none for all, or None if left with Escape."""
 
-    def __init__(self, chosen: frozenset[str]) -> None:
-        super().__init__(TagList(chosen), early=True)
+    def __init__(self, tags: frozenset[str]) -> None:
+        super().__init__(TagList(tags), opens_early=True)
 
     def take(self, counts: dict[str, int]) -> None:
         """Set the number of lines per tag."""
@@ -185,11 +185,11 @@ class TagScreen(FittedScreen["frozenset[str] | None", TagList]):
         if event.key in ("up", "k", "down", "j") and tags.names:
             tags.place = (tags.place + (1 if event.key in ("down", "j") else -1)) % len(tags.names)
         elif event.key in ("space", "x") and tags.names:
-            tags.chosen ^= {tags.names[tags.place]}
+            tags.selected_tags ^= {tags.names[tags.place]}
         elif event.key == "a":
-            tags.chosen.clear()
+            tags.selected_tags.clear()
         elif event.key == "enter":
-            self.dismiss(frozenset(tags.chosen))
+            self.dismiss(frozenset(tags.selected_tags))
         elif event.key in ("escape", "q"):
             self.dismiss(None)
         tags.redraw()
@@ -198,9 +198,9 @@ class TagScreen(FittedScreen["frozenset[str] | None", TagList]):
 def choose_tags(app: App[None], log: LogView) -> None:
     """Count the tags of a log, have some of them chosen, and show only those."""
 
-    def take(chosen: frozenset[str] | None) -> None:
-        if chosen is not None:
-            log.set_tags(chosen)
+    def take(tags: frozenset[str] | None) -> None:
+        if tags is not None:
+            log.set_tags(tags)
 
     if log.reader is None:
         log.desk.notice("this log is empty")
@@ -218,13 +218,13 @@ class NameList(FittedList):
         self.names = names
         self._top = 0
 
-    def fit(self, columns: int, rows: int) -> None:
+    def fit_terminal(self, columns: int, rows: int) -> None:
         """Take the room that the names need and the terminal has."""
-        cells = min(NAMES_WIDEST, columns - NAMES_MARGIN)
+        cells = min(NAMES_MAX_COLUMNS, columns - NAMES_MARGIN)
         self.styles.width = cells
-        self.styles.height = min(len(self._wrapped(cells - 2)) + 4, rows - NAMES_MARGIN)
+        self.styles.height = min(len(self._wrap_names(cells - 2)) + 4, rows - NAMES_MARGIN)
 
-    def _wrapped(self, inner: int) -> list[Line]:
+    def _wrap_names(self, inner: int) -> list[Line]:
         lines: list[Line] = []
         for name in self.names:
             lines += [((part, ""),) for part in wrap(printable(name), inner - 2)] + [()]
@@ -233,15 +233,15 @@ class NameList(FittedList):
     def scroll(self, step: int) -> None:
         """Scroll by lines, if there are more than fit."""
         room = max(1, self.size.height - 4)
-        self._top = max(0, min(self._top + step, len(self._wrapped(self.size.width - 2)) - room))
+        self._top = max(0, min(self._top + step, len(self._wrap_names(self.size.width - 2)) - room))
         self.redraw()
 
     def draw(self, width: int, height: int) -> list[Line]:
         """The names, and keys."""
         inner, room = width - 2, max(1, height - 4)
-        shown = self._wrapped(inner)[self._top : self._top + room]
-        last: Line = (("y", "key"), (" copy  ", "dim"), ("Esc", "key"), (" back", "dim"))
-        return list(framed([*shown, *[()] * (room - len(shown)), (), last], inner))
+        visible_lines = self._wrap_names(inner)[self._top : self._top + room]
+        key_hints: Line = (("y", "key"), (" copy  ", "dim"), ("Esc", "key"), (" back", "dim"))
+        return list(frame_lines([*visible_lines, *[()] * (room - len(visible_lines)), (), key_hints], inner))
 
 
 class NameScreen(FittedScreen["str | None", NameList]):
@@ -288,13 +288,13 @@ class PickerList(FittedList):
     """The lines that contain all typed words, one of them marked."""
 
     def __init__(
-        self, title: str, items: Sequence[PickerItem] | None, place: int = 0, *, numbered: bool = False
+        self, title: str, items: Sequence[PickerItem] | None, place: int = 0, *, has_numbers: bool = False
     ) -> None:
         super().__init__()
         self.title = title
-        self.numbered = numbered
-        self.nothing = NO_MATCH if items is not None else "reading…"
-        self.typed = ""
+        self.has_numbers = has_numbers
+        self.empty_text = NO_MATCH if items is not None else "reading…"
+        self.search_text = ""
         self._top = 0
         self._show(items or (), place)
 
@@ -309,26 +309,26 @@ class PickerList(FittedList):
 
     def take(self, items: Sequence[PickerItem]) -> None:
         """Set the items, which were not known at first."""
-        self.nothing = NO_MATCH
+        self.empty_text = NO_MATCH
         self._show(items, 0)
 
-    def fit(self, columns: int, rows: int) -> None:
+    def fit_terminal(self, columns: int, rows: int) -> None:
         """Take the room that the list needs and the terminal has; the same however many lines are found."""
-        self.styles.width = columns = min(WIDEST, columns - MARGIN)
+        self.styles.width = columns = min(MAX_COLUMNS, columns - MARGIN)
         details = (len(self._detail_lines(item, columns - 2)) for item in self.items)
         self._details = min(max(details, default=0), DETAIL_LINES if rows >= _FEW_ROWS else 1)
-        needed = len(self.items) + 4 + (self._details + 1 if self._details else 0)
-        self.styles.height = max(6, min(needed, rows - MARGIN))
+        needed_rows = len(self.items) + 4 + (self._details + 1 if self._details else 0)
+        self.styles.height = max(6, min(needed_rows, rows - MARGIN))
 
     @property
-    def marked(self) -> PickerItem | None:
+    def marked_item(self) -> PickerItem | None:
         """The marked line; None if none contains what was typed."""
         return self.matches[self.place] if self.matches else None
 
-    def find(self, typed: str) -> None:
-        """Show the items that contain all words of ``typed``, the likeliest first."""
-        self.typed = typed
-        typed_words = typed.lower().split()
+    def find(self, text: str) -> None:
+        """Show the items that contain all words of ``text``, the likeliest first."""
+        self.search_text = text
+        typed_words = text.lower().split()
         matches = [item for item in self.items if all(word in searched_text(item) for word in typed_words)]
         if typed_words:
             matches.sort(key=partial(_label_position, word=typed_words[0]))
@@ -338,7 +338,7 @@ class PickerList(FittedList):
 
     def with_digit(self, digit: str) -> PickerItem | None:
         """Return the line with that number; None if there is none."""
-        number = int(digit) if self.numbered and digit.isdecimal() and digit.isascii() else 0
+        number = int(digit) if self.has_numbers and digit.isdecimal() and digit.isascii() else 0
         return self.matches[number - 1] if 0 < number <= len(self.matches) else None
 
     def move(self, step: int) -> None:
@@ -360,20 +360,24 @@ class PickerList(FittedList):
         del height
         inner, page = width - 2, self.page
         self._top = max(0, min(max(min(self._top, self.place), self.place - page + 1), len(self.matches) - page))
-        typed: Line = ((self.typed, ""), (" ", "cursor"), ("" if self.typed else " type to find", "dim"))
-        lines: list[Line] = [((f" {self.title}: ", "title"), *typed)]
+        search_line: Line = (
+            (self.search_text, ""),
+            (" ", "cursor"),
+            ("" if self.search_text else " type to find", "dim"),
+        )
+        lines: list[Line] = [((f" {self.title}: ", "title"), *search_line)]
         window = self.matches[self._top : self._top + page]
-        shown: list[Line] = [self._line(place, item, inner - 1) for place, item in enumerate(window, self._top)]
+        visible_lines: list[Line] = [self._line(place, item, inner - 1) for place, item in enumerate(window, self._top)]
         if not window:
-            shown = [((f" {self.nothing}", "dim"),)]
-        lines += [*shown, *[()] * (page - len(shown))]
+            visible_lines = [((f" {self.empty_text}", "dim"),)]
+        lines += [*visible_lines, *[()] * (page - len(visible_lines))]
         if self._details:
-            detail = self._detail_lines(self.marked, inner)[: self._details] if self.marked else []
+            detail = self._detail_lines(self.marked_item, inner)[: self._details] if self.marked_item else []
             lines += [(("─" * (inner - 2), "rule"),), *(((f" {text}", ""),) for text in detail)]
             lines += [()] * (self._details - len(detail))
-        count = f"{units.count(len(self.matches))} of {units.count(len(self.items))}  " if self.typed else ""
+        count = f"{units.count(len(self.matches))} of {units.count(len(self.items))}  " if self.search_text else ""
         keys = (
-            *((("1-9", "key"), (" or ", "dim")) if self.numbered else ()),
+            *((("1-9", "key"), (" or ", "dim")) if self.has_numbers else ()),
             ("Enter", "key"),
             (" accept  ", "dim"),
             ("↑ ↓", "key"),
@@ -381,40 +385,40 @@ class PickerList(FittedList):
             ("Esc", "key"),
             (" leave", "dim"),
         )
-        label = self._cut_text(inner)
+        label = self._hidden_label(inner)
         lines.append(((f" {clip(label, inner - 2)}", ""),) if label else ((f" {count}", "dim"), *keys))
-        return list(framed(lines, inner))
+        return list(frame_lines(lines, inner))
 
-    def _cut_text(self, inner: int) -> str:
+    def _hidden_label(self, inner: int) -> str:
         """Return the label of the marked line if its line shows only a part, "" if all of it."""
-        if self.marked is None:
+        if self.marked_item is None:
             return ""
-        shown = "".join(text for text, _ in self._line(self.place, self.marked, inner - 1))
-        return "" if self.marked.label in shown else self.marked.label
+        visible_text = "".join(text for text, _ in self._line(self.place, self.marked_item, inner - 1))
+        return "" if self.marked_item.label in visible_text else self.marked_item.label
 
     def _line(self, place: int, item: PickerItem, cells: int) -> Line:
         number = ""
-        if self.numbered:
-            number, cells = f"{place + 1} " if place < _MOST_DIGITS else "  ", cells - 2
+        if self.has_numbers:
+            number, cells = f"{place + 1} " if place < _MAX_DIGITS else "  ", cells - 2
         note = min(self._note_cells, cells // 2)
         label = min(self._label_cells, cells - note - 4)
         # A long label takes the room that its own note leaves.
         label = max(label, min(width(item.label), cells - width(item.note) - 4))
         name, note_text = pad(item.label, label), pad(item.note, cells - label - 4)
-        if item is self.marked:
+        if item is self.marked_item:
             return (("▌", "accent"), (f"{number}{name}  {note_text}", "select"))
         return ((" ", ""), (number, "key"), (f"{name}  ", ""), (note_text, "dim"))
 
 
 class PickerScreen(FittedScreen[Any, PickerList]):
     """Gives the value of the chosen line, or None if left with Escape. ``items`` are None until they are known;
-    digits take the first nine of them if they are ``numbered``.
+    digits take the first nine of them if they are ``has_numbers``.
     """
 
     def __init__(
-        self, title: str, items: Sequence[PickerItem] | None = None, place: int = 0, *, numbered: bool = False
+        self, title: str, items: Sequence[PickerItem] | None = None, place: int = 0, *, has_numbers: bool = False
     ) -> None:
-        super().__init__(PickerList(title, items, place, numbered=numbered), early=items is None)
+        super().__init__(PickerList(title, items, place, has_numbers=has_numbers), opens_early=items is None)
 
     def take(self, items: Sequence[PickerItem]) -> None:
         """Show the items."""
@@ -428,13 +432,13 @@ class PickerScreen(FittedScreen[Any, PickerList]):
                  "home": -len(picker.matches), "end": len(picker.matches)}  # fmt: skip
         if event.key in moves:
             picker.move(moves[event.key])
-        elif event.key == "enter" and picker.marked is not None:
-            self.dismiss(picker.marked.value)
+        elif event.key == "enter" and picker.marked_item is not None:
+            self.dismiss(picker.marked_item.value)
         elif event.key in ("escape", "ctrl+p"):
             self.dismiss(None)
         elif event.character is not None and (item := picker.with_digit(event.character)) is not None:
             self.dismiss(item.value)
         elif event.key in ("backspace", "ctrl+u"):
-            picker.find(picker.typed[:-1] if event.key == "backspace" else "")
+            picker.find(picker.search_text[:-1] if event.key == "backspace" else "")
         elif event.character is not None and event.character.isprintable():
-            picker.find(picker.typed + event.character)
+            picker.find(picker.search_text + event.character)

@@ -37,7 +37,7 @@ class NoView:
     """Reason why there is no view to show, and whether that is a fault."""
 
     text: str
-    fault: bool = False
+    is_fault: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class PageSpec:
 
 def page_spec(kind: ViewKind, source: ViewSource) -> PageSpec:
     """A view of a kernel or a launch."""
-    return PageSpec(kind.name, kind.title, partial(_open, kind, source), source)
+    return PageSpec(kind.name, kind.title, partial(_open_view, kind, source), source)
 
 
-def _open(kind: ViewKind, source: ViewSource, progress: Progress) -> View | NoView:
-    missing = kind.missing_reason(source)
-    return kind.open(source, progress) if missing is None else NoView(missing)
+def _open_view(kind: ViewKind, source: ViewSource, progress: Progress) -> View | NoView:
+    reason = kind.missing_reason(source)
+    return kind.open(source, progress) if reason is None else NoView(reason)
 
 
 class Opening:
@@ -70,44 +70,44 @@ class Opening:
     def __init__(self, page: PageSpec) -> None:
         self.page = page
         self.share = 0.0
-        self.began = self._reported_at = time.monotonic()
-        self.cancelled = False
+        self.start = self._reported_at = time.monotonic()
+        self.is_cancelled = False
 
     @property
     def progress_text(self) -> str:
         """``40%, 12 s left``: share that is read, and seconds for the rest at this pace, while it keeps its pace."""
-        used = self._reported_at - self.began
-        keeps_pace = time.monotonic() - self._reported_at <= max(used, _MIN_PACE_SECONDS)
-        left = units.eta_suffix(self.share, used) if keeps_pace else ""
-        return f"{self.share:.0%}{left}"
+        read_seconds = self._reported_at - self.start
+        keeps_pace = time.monotonic() - self._reported_at <= max(read_seconds, _MIN_PACE_SECONDS)
+        remaining = units.eta_suffix(self.share, read_seconds) if keeps_pace else ""
+        return f"{self.share:.0%}{remaining}"
 
     def cancel(self) -> None:
         """Let the background thread stop at its next report of progress."""
-        self.cancelled = True
+        self.is_cancelled = True
 
     def _progress(self, share: float) -> None:
-        if self.cancelled:
+        if self.is_cancelled:
             raise Cancelled
         self.share, self._reported_at = max(0.0, min(1.0, share)), time.monotonic()
 
-    def run(self) -> View | NoView | None:
+    def open_view(self) -> View | NoView | None:
         """The view; why there is none; or None if it was cancelled."""
-        if self.cancelled:
+        if self.is_cancelled:
             return None
         try:
             view = self.page.open(self._progress)
         except Cancelled:
             return None
         except (ProbeError, OSError) as error:
-            return NoView(str(error), fault=True)
-        return None if self.cancelled else view
+            return NoView(str(error), is_fault=True)
+        return None if self.is_cancelled else view
 
 
 def pages_of(source: ViewSource) -> list[tuple[ViewKind, str, bool]]:
     """The views in the order of their keys, digits first; the key of each, and whether it has something to show."""
     keys = page_keys({kind.name: kind.title for kind in kinds()})
-    ordered = sorted(kinds(), key=lambda kind: (not keys[kind.name].isdigit(), keys[kind.name].swapcase()))
-    return [(kind, keys[kind.name], _has_data(kind, source)) for kind in ordered]
+    sorted_kinds = sorted(kinds(), key=lambda kind: (not keys[kind.name].isdigit(), keys[kind.name].swapcase()))
+    return [(kind, keys[kind.name], _has_data(kind, source)) for kind in sorted_kinds]
 
 
 def _has_data(kind: ViewKind, source: ViewSource) -> bool:
@@ -117,11 +117,11 @@ def _has_data(kind: ViewKind, source: ViewSource) -> bool:
         return False
 
 
-def _same_text(before: PaneView, state: object) -> bool:
-    """Return whether a page in this state showed the same text as ``before``; its own cursor is the better one then."""
-    if not isinstance(before, DocumentView) or not isinstance(state, DocumentState):
+def _shows_same_text(previous_view: PaneView, state: object) -> bool:
+    """Return whether a page in this state showed the text of ``previous_view``; its own cursor is better then."""
+    if not isinstance(previous_view, DocumentView) or not isinstance(state, DocumentState):
         return False
-    return dict(before.document.choices()) == dict(state.choices)
+    return dict(previous_view.document.choices()) == dict(state.choices)
 
 
 class OpeningView(PaneView):
@@ -130,27 +130,27 @@ class OpeningView(PaneView):
     key_scope = "drawing"
     searches = filters = False
 
-    def __init__(self, desk: Desk, name: str, opening: Opening, before: PaneView) -> None:
+    def __init__(self, desk: Desk, name: str, opening: Opening, previous_view: PaneView) -> None:
         super().__init__(desk, name)
         self.opening = opening
-        self.before = before
+        self.previous_view = previous_view
         """The view shown until then; the new one takes its place."""
 
     def draw(self, width: int, height: int) -> list[Line]:
         """A bar, and how to stop, above what was shown: an empty page in between would be sent, too."""
-        waiting = "; the keys of this page work after it has loaded" if self.focused else ""
-        done = round(_BAR_CELLS * self.opening.share)
-        bar = "█" * done + "░" * (_BAR_CELLS - done)
+        key_hint = "; the keys of this page work after it has loaded" if self.focused else ""
+        filled_cells = round(_BAR_CELLS * self.opening.share)
+        bar = "█" * filled_cells + "░" * (_BAR_CELLS - filled_cells)
         return [
             ((f" reading {self.opening.page.title} ", ""), (bar, "accent"), (f" {self.opening.progress_text}", "")),
-            ((f" press Esc to stop{waiting}", "dim"),),
-            *self.before.draw(width, height)[2:],
+            ((f" press Esc to stop{key_hint}", "dim"),),
+            *self.previous_view.draw(width, height)[2:],
         ]
 
 
-def lasting(view: PaneView) -> PaneView:
+def underlying_view(view: PaneView) -> PaneView:
     """Return the view, or the one that is below the progress of an opening."""
-    return view.before if isinstance(view, OpeningView) else view
+    return view.previous_view if isinstance(view, OpeningView) else view
 
 
 class MessageView(PaneView):
@@ -194,55 +194,59 @@ class PageDesk(Desk, Protocol):
 class PageOpener:
     """Opens pages of a screen in the background, and keeps their views.
 
-    ``kept`` are the views of open pages, ``left`` the saved states of pages that were open before, both by name.
+    ``views`` are those of open pages, ``saved_states`` the states of pages that were open before, both by name.
     """
 
     def __init__(self, desk: PageDesk) -> None:
         self.desk = desk
-        self.kept: dict[str, PaneView] = {}
-        self.left: Mapping[str, object] = {}
+        self.views: dict[str, PaneView] = {}
+        self.saved_states: Mapping[str, object] = {}
         self.opening: Opening | None = None
-        self.newer: Opening | None = None
+        self.reload: Opening | None = None
         """A page that is visible already and is read again."""
-        self.closed = False
-        self._updated: Opening | None = None
+        self.is_closed = False
+        self._last_opening: Opening | None = None
         """The opening at the last update: the progress of one that ends before the next update is not shown."""
 
-    def update(self, shown: PaneView) -> bool:
-        """Show the progress of an opening in place of ``shown``, or anew.
+    def update(self, current_view: PaneView) -> bool:
+        """Show the progress of an opening in place of ``current_view``, or anew.
 
         Returns False if an opening began or ended since the last update: the page may come with the next one.
         """
-        before, self._updated = self._updated, self.opening
-        if isinstance(shown, OpeningView):
-            self.desk.redraw(shown)
-        elif self.opening is not None and self.opening is before:
-            self.desk.host(OpeningView(self.desk, shown.name, self.opening, shown))
-        return self.opening is before
+        last_opening, self._last_opening = self._last_opening, self.opening
+        if isinstance(current_view, OpeningView):
+            self.desk.redraw(current_view)
+        elif self.opening is not None and self.opening is last_opening:
+            self.desk.host(OpeningView(self.desk, current_view.name, self.opening, current_view))
+        return self.opening is last_opening
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """True if nothing is being opened."""
-        return self.opening is None and self.newer is None
+        return self.opening is None and self.reload is None
 
-    def open(self, page: PageSpec, before: PaneView) -> None:
-        """Open a page; a view of the same name that was shown ``before`` gives it its cursor."""
-        self.give_up()
+    def open(self, page: PageSpec, previous_view: PaneView) -> None:
+        """Open a page; a view of the same name that was shown ``previous_view`` gives it its cursor."""
+        self.cancel()
         self.opening = opening = Opening(page)
-        self.desk.analyses.submit((self, "open"), opening.run, partial(self._opened, opening, before))
+        self.desk.analyses.submit((self, "open"), opening.open_view, partial(self._take_result, opening, previous_view))
 
-    def _opened(self, opening: Opening, before: PaneView, result: Any) -> None:
+    def _take_result(self, opening: Opening, previous_view: PaneView, result: Any) -> None:
         """Take what was opened, if it is still wanted."""
         if opening is not self.opening:
             return
         if result is None:
             self.opening = None
             return
-        view = self._hosting(opening.page, result)
+        view = self._make_view(opening.page, result)
         if isinstance(view, DocumentView | DrawingView):
-            state = self.left.get(view.name)
-            if before.name == view.name and not isinstance(before, MessageView) and not _same_text(before, state):
-                view.resume(before)
+            state = self.saved_states.get(view.name)
+            if (
+                previous_view.name == view.name
+                and not isinstance(previous_view, MessageView)
+                and not _shows_same_text(previous_view, state)
+            ):
+                view.resume(previous_view)
             elif state is not None:
                 view.restore(state)
         size = self.desk.window
@@ -257,12 +261,12 @@ class PageOpener:
         if opening is self.opening:
             self.opening = None
             if not isinstance(view, MessageView):  # there may be something another time
-                self.kept[view.name] = view
+                self.views[view.name] = view
             self.desk.arrive(view)
 
-    def _hosting(self, page: PageSpec, result: Any) -> PaneView:
+    def _make_view(self, page: PageSpec, result: Any) -> PaneView:
         if isinstance(result, NoView):
-            return MessageView(self.desk, page.name, result.text, "bad" if result.fault else "dim")
+            return MessageView(self.desk, page.name, result.text, "bad" if result.is_fault else "dim")
         if isinstance(result, Document):
             kind = RowsView if isinstance(result, TablePage) else DocumentView
             view = kind(self.desk, page.name, result, page.source)
@@ -272,34 +276,34 @@ class PageOpener:
 
     def read_again(self, page: PageSpec, view: DocumentView) -> None:
         """Read a visible page again, in the background; its cursor stays."""
-        self.newer = newer = Opening(page)
-        self.desk.analyses.submit((self, "newer"), newer.run, partial(self._take_newer, newer, view))
+        self.reload = reload = Opening(page)
+        self.desk.analyses.submit((self, "newer"), reload.open_view, partial(self._take_reload, reload, view))
 
-    def _take_newer(self, newer: Opening, view: DocumentView, result: Any) -> None:
-        if newer is not self.newer:
+    def _take_reload(self, reload: Opening, view: DocumentView, result: Any) -> None:
+        if reload is not self.reload:
             return
-        self.newer = None
-        if isinstance(result, Document) and newer.page.source is not None:
-            view.replace(result, newer.page.source)
+        self.reload = None
+        if isinstance(result, Document) and reload.page.source is not None:
+            view.replace(result, reload.page.source)
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Stop what is being opened."""
-        for opening in (self.opening, self.newer):
+        for opening in (self.opening, self.reload):
             if opening is not None:
                 opening.cancel()
-        self.opening = self.newer = None
+        self.opening = self.reload = None
 
     def close(self) -> None:
         """Stop opening pages for good."""
-        self.give_up()
-        self.closed = True
+        self.cancel()
+        self.is_closed = True
 
     def states(self) -> dict[str, object]:
         """Return the saved state of each page, for when it is opened again."""
-        return {**self.left, **{name: view.state() for name, view in self.kept.items()}}
+        return {**self.saved_states, **{name: view.state() for name, view in self.views.items()}}
 
-    def forget(self, left: Mapping[str, object]) -> None:
-        """Drop all pages: the screen shows something else now, whose saved state is ``left``."""
-        self.give_up()
-        self.kept.clear()
-        self.left = left
+    def forget(self, saved_states: Mapping[str, object]) -> None:
+        """Drop all pages: the screen shows something else now, whose saved state is ``saved_states``."""
+        self.cancel()
+        self.views.clear()
+        self.saved_states = saved_states

@@ -15,14 +15,14 @@ from textual.css.query import NoMatches
 from tui_probe.draw.spans import width
 from tui_probe.draw.view import Spot
 from tui_probe.ui import keys
-from tui_probe.ui.early_keys import LEAVING, PAGE, EarlyKeys
+from tui_probe.ui.early_keys import LEAVING_KEY_IDS, PAGE_KEY_IDS, EarlyKeys
 from tui_probe.ui.screens.further_pages import LetterScreen, further_pages
 from tui_probe.ui.screens.jumps import HOTSPOT, HotspotJump, JumpHistory
-from tui_probe.ui.screens.page_opening import MessageView, PageOpener, lasting
+from tui_probe.ui.screens.page_opening import MessageView, PageOpener, underlying_view
 from tui_probe.ui.screens.view_screen import SORT_OR_ZOOM, ViewScreen
 from tui_probe.ui.session import BETWEEN_HINT
 from tui_probe.ui.views.document_view import MARK, DocumentView
-from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane, Tab, TabBar, fitting, keys_of
+from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane, Tab, TabBar, fit_parts, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ UNHINTED_KEYS = (*LEADING_KEYS, "interrupt")
 class PagedScreen(ViewScreen):
     """Goes from page to page, and remembers the way that jumps took.
 
-    ``tabs`` are its pages, ``current`` the name of the one that was asked for last. ``known``: all pages are known.
+    ``tabs`` are its pages, ``current`` the name of the last requested one. ``tabs_known``: all pages are known.
     """
 
     BINDINGS = keys.bindings("tabs", "pages", "drawing")
@@ -56,12 +56,12 @@ class PagedScreen(ViewScreen):
     NO_TARGET_TEXT = "this page has no lines to follow"
     """Message of Enter on a page without targets."""
 
-    def __init__(self, tabs: Sequence[Tab], current: str, *, known: bool, reading: str = "reading…") -> None:
+    def __init__(self, tabs: Sequence[Tab], current: str, *, tabs_known: bool, reading: str = "reading…") -> None:
         super().__init__()
         self.tabs, self.current = tabs, current
-        self.known = known
+        self.tabs_known = tabs_known
         self.opener = PageOpener(self)
-        self.early_keys = EarlyKeys(self, lambda: self.opener.opening is not None, PAGE, LEAVING)
+        self.early_keys = EarlyKeys(self, lambda: self.opener.opening is not None, PAGE_KEY_IDS, LEAVING_KEY_IDS)
         self._view: PaneView = MessageView(self, "nothing", reading)
         self.held_back = True
         """The screen before stays until the page and its tabs are there: an empty screen would be sent, too."""
@@ -113,7 +113,7 @@ class PagedScreen(ViewScreen):
         """Leave the screen, when there is nothing left to go back from."""
 
     @property
-    def about(self) -> ViewSource | None:
+    def shown_source(self) -> ViewSource | None:
         """The launch whose worst place is looked for where the current page knows none; None for none."""
         return None
 
@@ -140,9 +140,9 @@ class PagedScreen(ViewScreen):
 
         Where there is little room, what it is about and the last parts, which matter most.
         """
-        run = "".join(text for text, _ in self.run_line())
-        return fitting(
-            [part for part in self._view.status() if f"[{part}]" not in run], cells, self._view.pinned_parts()
+        run_text = "".join(text for text, _ in self.run_line())
+        return fit_parts(
+            [part for part in self._view.status() if f"[{part}]" not in run_text], cells, self._view.pinned_parts()
         )
 
     def update(self) -> None:
@@ -158,7 +158,7 @@ class PagedScreen(ViewScreen):
     @property
     def is_empty(self) -> bool:
         """True if the current page has a message in place of its content."""
-        return isinstance(lasting(self._view), MessageView)
+        return isinstance(underlying_view(self._view), MessageView)
 
     @property
     def page_tabs(self) -> Sequence[Tab]:
@@ -177,13 +177,13 @@ class PagedScreen(ViewScreen):
 
     def page_keys(self) -> dict[str, str]:
         """Return the keys of pages, by name, for the pages known so far."""
-        return keys_of(self.tabs) if self.known else {}
+        return keys_of(self.tabs) if self.tabs_known else {}
 
     # -- what is shown
 
     def take_tabs(self, tabs: Sequence[Tab]) -> None:
         """All pages are known now, so the list of further pages is, too."""
-        self.tabs, self.known = tabs, True
+        self.tabs, self.tabs_known = tabs, True
         if isinstance(self._view, DocumentView):
             self._view.name_keys(self.page_keys())
         self.show_bars()
@@ -194,14 +194,14 @@ class PagedScreen(ViewScreen):
 
     def show_page(self) -> None:
         """Show the current page, and open it if that was not done."""
-        self.opener.give_up()
+        self.opener.cancel()
         page = self.page(self.current)
         if page is None:
             self.host(MessageView(self, "nothing", "no kernel is selected"))
-        elif self.current in self.opener.kept:
-            self.arrive(self.opener.kept[self.current])
+        elif self.current in self.opener.views:
+            self.arrive(self.opener.views[self.current])
         else:
-            self.opener.open(page, lasting(self._view))
+            self.opener.open(page, underlying_view(self._view))
             self.show_bars()
 
     def arrive(self, view: PaneView) -> None:
@@ -222,7 +222,7 @@ class PagedScreen(ViewScreen):
             self._show_complete()
 
     def _show_complete(self) -> None:
-        if self.known and self.opener.opening is None:
+        if self.tabs_known and self.opener.opening is None:
             self.show_whole()
 
     def show_whole(self) -> None:
@@ -233,7 +233,7 @@ class PagedScreen(ViewScreen):
 
     def tick(self) -> None:
         """Draw the progress of an opening, and changes of the run. Left out while the terminal lags behind."""
-        if self.probe_app.screen is not self or self.probe_app.backed_up:
+        if self.probe_app.screen is not self or self.probe_app.is_backed_up:
             return
         if self.opener.update(self._view):
             self.show_whole()
@@ -252,13 +252,13 @@ class PagedScreen(ViewScreen):
             self._show_bars()
 
     def _show_bars(self) -> None:
-        title, state, run = self.query_one("#title", Bar), self.query_one("#state", FrameEdge), self.run_line()
+        title, state, run_state = self.query_one("#title", Bar), self.query_one("#state", FrameEdge), self.run_line()
         title.show(*self.title_line(title.size.width))
         self.query_one(TabBar).show_tabs(self.tabs, self.current, (), focused=False)
-        if self._view.pinned_parts() and width(" · ".join(self._view.status())) > _room(state, run):
-            run = self.run_line(brief=True)
-        status = self.status_text(_room(state, run))
-        state.show(((f" {status} ", ""),) if status else (), (*run, (" ", "")) if run else ())
+        if self._view.pinned_parts() and width(" · ".join(self._view.status())) > _room(state, run_state):
+            run_state = self.run_line(brief=True)
+        status = self.status_text(_room(state, run_state))
+        state.show(((f" {status} ", ""),) if status else (), (*run_state, (" ", "")) if run_state else ())
         self.show_hint()
 
     def hints(self) -> list[keys.Key]:
@@ -271,8 +271,8 @@ class PagedScreen(ViewScreen):
         of_screen = keys.in_scope(*self.SCOPES, "pages", "app", "view", "tabs")
         hinted = [key for key in of_screen if key.id not in UNHINTED_KEYS and self.is_hinted(key)]
         probe = [key for key in hinted if key.id == "probe"]  # hinted only at a line of the probe, so it comes early
-        others = [key for key in hinted if key.id != "probe"]
-        return [*self._leading_hints(), *probe, *drawing, *sort, *others]
+        screen_keys = [key for key in hinted if key.id != "probe"]
+        return [*self._leading_hints(), *probe, *drawing, *sort, *screen_keys]
 
     def _leading_hints(self) -> list[keys.Key]:
         """Return those of ``LEADING_KEYS`` that act now; Enter with the word for what it opens."""
@@ -319,7 +319,7 @@ class PagedScreen(ViewScreen):
             self._stop_reading(self.opener.opening.page.title)
         elif self._view.clear_search():
             return
-        elif (left_page := self.jump_history.back()) is not None:
+        elif (left_page := self.jump_history.pop_page()) is not None:
             self.part = left_page.part
             self._go(left_page.name)
         elif self.part is not None:
@@ -332,11 +332,11 @@ class PagedScreen(ViewScreen):
 
     def _stop_reading(self, title: str) -> None:
         """Return to the page from which the one that is being read was opened."""
-        self.opener.give_up()
-        left_page, page = self.jump_history.back(), lasting(self._view).name
+        self.opener.cancel()
+        left_page, page = self.jump_history.pop_page(), underlying_view(self._view).name
         if left_page is not None:
             page, self.part = left_page.name, left_page.part
-        if page in self.opener.kept:
+        if page in self.opener.views:
             self._go(page)
             self.notice(f"stopped reading {title}")
         else:
@@ -375,7 +375,7 @@ class PagedScreen(ViewScreen):
 
     def action_worst(self) -> None:
         """Go to the hotspot of this page, or of the page that shows it."""
-        self.hotspot_jump.go(self.about)
+        self.hotspot_jump.go(self.shown_source)
 
     def action_page(self, page: str) -> None:
         """Show a page by its name."""
@@ -392,11 +392,11 @@ class PagedScreen(ViewScreen):
 
     def action_more_pages(self) -> None:
         """List further pages, each with its letter."""
-        if self.known and not any(tab.is_further for tab in self.tabs):
+        if self.tabs_known and not any(tab.is_further for tab in self.tabs):
             self.notice("this screen has no other pages")
             return
-        menu = LetterScreen("Pages", further_pages(self.tabs) if self.known else None)
-        self._menu = None if self.known else menu
+        menu = LetterScreen("Pages", further_pages(self.tabs) if self.tabs_known else None)
+        self._menu = None if self.tabs_known else menu
         self.app.push_screen(menu, self._take_page)
 
     def _take_page(self, name: str | None) -> None:
@@ -409,7 +409,7 @@ class PagedScreen(ViewScreen):
 
     def action_next_page(self, step: int) -> None:
         """Show the next (1) or previous (-1) page of those that have content."""
-        names = [tab.id for tab in self.tabs if not tab.empty or tab.id == self.current]
+        names = [tab.id for tab in self.tabs if not tab.is_empty or tab.id == self.current]
         self.action_page(names[(names.index(self.current) + step) % len(names)])
 
     def action_command(self, command: str) -> None:
@@ -423,9 +423,9 @@ class PagedScreen(ViewScreen):
         elif command == MARK and isinstance(self._view, DocumentView):
             self.notice(BETWEEN_HINT)
         else:
-            self.notice(keys.missing_command_words(command))
+            self.notice(keys.unused_command_text(command))
 
 
-def _room(edge: FrameEdge, run: Line) -> int:
+def _room(edge: FrameEdge, run_state: Line) -> int:
     """Cells of a line that are left of the state of the run."""
-    return edge.room - sum(len(text) for text, _ in run) - (5 if run else 2)
+    return edge.room - sum(len(text) for text, _ in run_state) - (5 if run_state else 2)

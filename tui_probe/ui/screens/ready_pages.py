@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.keys import Key
     from tui_probe.ui.views.view import PaneView
 
-ANSWER = Tab("answer", "Answer", "Answer", "1")
+ANSWER_TAB = Tab("answer", "Answer", "Answer", "1")
 
 
 def evaluation_choices() -> list[PickerItem]:
@@ -40,14 +40,14 @@ class EvaluationScreen(PagedScreen):
     NO_TARGET_TEXT = "no line of this page opens a kernel"
 
     def __init__(self, evaluation: str, traces: Sequence[Path]) -> None:
-        super().__init__([ANSWER], ANSWER.id, known=False, reading="evaluating")
+        super().__init__([ANSWER_TAB], ANSWER_TAB.id, tabs_known=False, reading="evaluating")
         self.evaluation, self.traces = evaluation, traces
         self._answer: Answer | None = None
 
     def page(self, name: str) -> PageSpec | None:
         """The answer, or one of its figures."""
-        if name == ANSWER.id:
-            return PageSpec(name, ANSWER.title, self._evaluate)
+        if name == ANSWER_TAB.id:
+            return PageSpec(name, ANSWER_TAB.title, self._evaluate)
         if self._answer is None:
             return None
         figure = self._answer.drawings[name]
@@ -61,17 +61,17 @@ class EvaluationScreen(PagedScreen):
     def arrive(self, view: PaneView) -> None:
         """Add the tabs of charts, which the answer contains."""
         super().arrive(view)
-        if self._answer is not None and not self.known:
-            titles = {ANSWER.id: ANSWER.title} | {name: name for name in self._answer.drawings}
+        if self._answer is not None and not self.tabs_known:
+            titles = {ANSWER_TAB.id: ANSWER_TAB.title} | {name: name for name in self._answer.drawings}
             keys = page_keys(titles, reserved=False)
             charts = [Tab(name, f"Figure {name}", name, keys[name]) for name in self._answer.drawings]
-            self.take_tabs([ANSWER, *charts])
+            self.take_tabs([ANSWER_TAB, *charts])
 
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """The evaluation, and what it is of."""
         del cells
-        of = ", ".join(trace.name for trace in self.traces) or "traces that come with tui-probe"
-        return ((f" {self.evaluation}", "title"), (f"  {of}", "dim")), ()
+        trace_names = ", ".join(trace.name for trace in self.traces) or "traces that come with tui-probe"
+        return ((f" {self.evaluation}", "title"), (f"  {trace_names}", "dim")), ()
 
     def leave(self) -> None:
         """Return to the screen before."""
@@ -85,7 +85,7 @@ class ImportedScreen(PagedScreen):
 
     def __init__(self, imported: PageSet) -> None:
         tabs = file_tabs(imported.pages)
-        super().__init__(tabs, tabs[0].id, known=True)
+        super().__init__(tabs, tabs[0].id, tabs_known=True)
         self.held_back = False  # no screen was before it
         self.imported = imported
 

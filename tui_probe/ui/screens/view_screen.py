@@ -14,7 +14,7 @@ from tui_probe.probekit.page_kinds import assign_letters
 from tui_probe.ui import keys
 from tui_probe.ui.export import KEYS, SUFFIXES, copy_out, export
 from tui_probe.ui.help_text import PageTopic, topic_of
-from tui_probe.ui.layout import arrangement, needed
+from tui_probe.ui.layout import arrangement, too_small_text
 from tui_probe.ui.prompt import FilterPrompt, Prompt, Question, QuestionKey, Refusal
 from tui_probe.ui.screens.further_pages import LetterItem, LetterScreen
 from tui_probe.ui.screens.lists import NameScreen
@@ -47,7 +47,7 @@ class ViewScreen(OpenScreen[None]):
 
     BINDINGS = keys.bindings("view")
     AUTO_FOCUS = ""
-    ASKS: ClassVar[bool] = False
+    CAN_ASK: ClassVar[bool] = False
     """True if it is about a program that can be run again to answer a question (``action_ask``)."""
 
     def __init__(self) -> None:
@@ -57,10 +57,10 @@ class ViewScreen(OpenScreen[None]):
         self._notice_until = 0.0
 
     @property
-    def asks(self) -> bool:
+    def can_ask(self) -> bool:
         """True if a question can be asked now, which a run answers."""
         snapshot = self.probe_app.feed.latest
-        return self.ASKS and snapshot.loaded and not snapshot.running
+        return self.CAN_ASK and snapshot.is_loaded and not snapshot.is_running
 
     @property
     def view(self) -> PaneView:
@@ -107,7 +107,7 @@ class ViewScreen(OpenScreen[None]):
     def on_mount(self) -> None:
         """Mount the notice that the terminal is too small."""
         self.mount(Bar(id="small"))
-        self._fit(*self.app.size)
+        self._check_size(*self.app.size)
 
     def _with_home_key(self, rows: Sequence[keys.Key]) -> Sequence[keys.Key]:
         """Name the key that leaves after the home screen, if that opened this screen."""
@@ -122,13 +122,13 @@ class ViewScreen(OpenScreen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Fit the screen; a terminal that is too small only shows that notice."""
-        self._fit(*event.size)
+        self._check_size(*event.size)
 
-    def _fit(self, width: int, height: int) -> None:
-        small = arrangement(width, height) is None
-        self.set_class(small, "small")
+    def _check_size(self, width: int, height: int) -> None:
+        is_small = arrangement(width, height) is None
+        self.set_class(is_small, "small")
         for bar in self.query("#small").results(Bar):
-            bar.show(((f" {needed(width, height)}", "warn"),))
+            bar.show(((f" {too_small_text(width, height)}", "warn"),))
 
     @property
     def is_too_small(self) -> bool:
@@ -181,7 +181,7 @@ class ViewScreen(OpenScreen[None]):
         with suppress(NoMatches):  # while the screen is put up, or taken down, widget by widget
             self.show_hint()
 
-    def unsay(self, text: str) -> None:
+    def clear_notice(self, text: str) -> None:
         """Clear a message that no longer holds."""
         if self._notice == text:
             self._notice = ""
@@ -212,9 +212,9 @@ class ViewScreen(OpenScreen[None]):
         self.prompt = Prompt(label, take, text)
         self.show_hint()
 
-    def refuse_text(self, why: str) -> None:
+    def refuse_text(self, reason: str) -> None:
         """Say why no text is taken, and let what is typed after all be no keys."""
-        self.prompt = Refusal(why)
+        self.prompt = Refusal(reason)
         self.show_hint()
 
     def ask_question(self, question: Question) -> None:
@@ -240,7 +240,7 @@ class ViewScreen(OpenScreen[None]):
             self.show_bars()
         elif event.key not in self.active_bindings:
             lacking = frozenset(keys.SCOPES) - self.scopes
-            self.notice(keys.missing_words(event.key, event.character, lacking))
+            self.notice(keys.unused_key_text(event.key, event.character, lacking))
         elif self._notice:
             self._notice = ""
             self.show_hint()
@@ -321,9 +321,9 @@ class ViewScreen(OpenScreen[None]):
     def action_copy(self) -> None:
         """Copy the view's text to the clipboard and to a file."""
         text = self.view.copied()
-        self.tables.submit("copy", partial(copy_out, text), partial(self._copied, text))
+        self.tables.submit("copy", partial(copy_out, text), partial(self._take_copy, text))
 
-    def _copied(self, text: str, words: str) -> None:
+    def _take_copy(self, text: str, words: str) -> None:
         self.probe_app.to_clipboard(text)
         self.notice(words)
 
@@ -344,7 +344,7 @@ class ViewScreen(OpenScreen[None]):
 
     def _copy_names(self, names: str | None) -> None:
         if names is not None:
-            self.tables.submit("copy", partial(copy_out, names), partial(self._copied, names))
+            self.tables.submit("copy", partial(copy_out, names), partial(self._take_copy, names))
 
     def action_export(self) -> None:
         """Write a new file in the current directory; ask for the format if there are several."""

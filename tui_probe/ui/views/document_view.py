@@ -42,7 +42,7 @@ class DocumentState:
     search: SearchState
     choices: Mapping[str, Any]
     spot: Spot
-    moved: bool
+    was_moved: bool
 
 
 class DocumentView(PaneView):
@@ -54,10 +54,10 @@ class DocumentView(PaneView):
         super().__init__(desk, name)
         self.source = source
         self.window = LineWindow(document)
-        self.lookup = DocumentSearch(self.window, desk, self._note_move, self.changed)
-        self.moved = False
+        self.lookup = DocumentSearch(self.window, desk, self._note_move, self.request_redraw)
+        self.was_moved = False
         """True once the cursor was moved, so that other pages may continue there."""
-        self._starts = True
+        self._is_at_start = True
         """True until the cursor is put at the start of the document, once there are lines."""
         self._keys: Mapping[str, str] = {}
         self._hidden_spot: Spot | None = None
@@ -124,13 +124,13 @@ class DocumentView(PaneView):
         if self._pending_state is not None and self.width:
             self._restore_text(self._pending_state)
         window.lay_out(self._cells, self.height)
-        if self._starts and self.width:
-            self._starts, window.place.cursor = False, self.document.begins(self._cells) - window.pinned
-        if self.lookup.filtered:
-            self.lookup.set_filter(self.lookup.filtered, keep=True)
+        if self._is_at_start and self.width:
+            self._is_at_start, window.place.cursor = False, self.document.begins(self._cells) - window.pinned
+        if self.lookup.filter_text:
+            self.lookup.set_filter(self.lookup.filter_text, keep=True)
         window.place.follow(window.count, window.room)
         self._restore_pending()
-        self.changed()
+        self.request_redraw()
 
     @property
     def _cells(self) -> int:
@@ -139,8 +139,8 @@ class DocumentView(PaneView):
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Return the visible lines, or the notice that none passes the filter."""
-        if not self.count and self.lookup.filtered:
-            notice = f"no line contains “{self.lookup.filtered}”: press Esc to see all"
+        if not self.count and self.lookup.filter_text:
+            notice = f"no line contains “{self.lookup.filter_text}”: press Esc to see all"
             return [((f" {part}", "dim"),) for part in wrap(notice, width - 2)]
         return self.window.draw(width, self.lookup.searched, self.lookup.match, focused=self.focused)[:height]
 
@@ -149,8 +149,8 @@ class DocumentView(PaneView):
         self._note_move()
 
     def _note_move(self) -> None:
-        self.moved, self._hidden_spot = True, None
-        self.changed()
+        self.was_moved, self._hidden_spot = True, None
+        self.request_redraw()
 
     def move(self, step: int) -> None:
         """Move by lines."""
@@ -169,7 +169,7 @@ class DocumentView(PaneView):
     def shift(self, step: int) -> None:
         """Scroll sideways."""
         self.window.left = max(0, self.window.left + step * SIDE_STEP)
-        self.changed()
+        self.request_redraw()
 
     def click(self, row: int, column: int = 0) -> None:
         """Move the cursor to the clicked line."""
@@ -179,39 +179,42 @@ class DocumentView(PaneView):
 
     # -- what is shown
 
-    def resume(self, before: PaneView) -> None:
+    def resume(self, previous_view: PaneView) -> None:
         """Take over cursor, search and filter of the page of another kernel or launch that was here before.
 
         A text without a cursor, such as the summary, begins at its first line for another kernel.
         """
-        if isinstance(before, DocumentView):
-            self.document.take_over(before.document)
-            if before.window.gutter or self._is_of_kernel(before.source):
-                self._starts = self.document.launch_row != before.document.launch_row
-                self.window.place.top, self.window.place.cursor = before.window.place.top, before.window.place.cursor
-            self.lookup.resume(before.lookup)
+        if isinstance(previous_view, DocumentView):
+            self.document.take_over(previous_view.document)
+            if previous_view.window.gutter or self._is_of_kernel(previous_view.source):
+                self._is_at_start = self.document.launch_row != previous_view.document.launch_row
+                self.window.place.top, self.window.place.cursor = (
+                    previous_view.window.place.top,
+                    previous_view.window.place.cursor,
+                )
+            self.lookup.resume(previous_view.lookup)
 
-    def _is_of_kernel(self, other: ViewSource | None) -> bool:
-        if other is None or self.source is None:
-            return other is self.source
-        return other.kernel.kernel is self.source.kernel.kernel
+    def _is_of_kernel(self, source: ViewSource | None) -> bool:
+        if source is None or self.source is None:
+            return source is self.source
+        return source.kernel.kernel is self.source.kernel.kernel
 
     def status(self) -> list[str]:
         """Return the filter, the document's own state, the facts about the line at the cursor, and the position."""
-        parts = [f"only “{self.lookup.filtered}”"] if self.lookup.filtered else []
+        parts = [f"only “{self.lookup.filter_text}”"] if self.lookup.filter_text else []
         parts += self.document.status()
         if self.window.gutter and self.count:
             facts, pinned = self.document.line_facts(self.cursor, self._cells), self._pinned_facts
             return [*facts[:pinned], *parts, *facts[pinned:], *self._cursor_position()]
         if self.count > self.window.room:
-            last = min(self.count, self.window.top + self.window.room)
-            parts.append(units.position(self.window.top + 1, last, self.count))
+            last_line = min(self.count, self.window.top + self.window.room)
+            parts.append(units.position(self.window.top + 1, last_line, self.count))
         return parts
 
     def _cursor_position(self) -> list[str]:
         """Return ``row 3 of 12``; nothing for a line that is none of those that the document counts."""
         noun, count = self.document.row_noun, self.document.row_count()
-        if self.lookup.filtered:
+        if self.lookup.filter_text:
             noun, count = "row", self.count
         elif count is None:
             count = self.count
@@ -220,7 +223,7 @@ class DocumentView(PaneView):
 
     def pinned_parts(self) -> int:
         """Count the filter, which is always shown: without it lines seem to be missing."""
-        return self._pinned_facts + (1 if self.lookup.filtered else self.document.pinned_parts())
+        return self._pinned_facts + (1 if self.lookup.filter_text else self.document.pinned_parts())
 
     @property
     def _pinned_facts(self) -> int:
@@ -240,7 +243,7 @@ class DocumentView(PaneView):
     @property
     def filter_text(self) -> str:
         """Text that shown lines must contain."""
-        return self.lookup.filtered
+        return self.lookup.filter_text
 
     def set_filter(self, text: str) -> None:
         """Show only lines that contain ``text``; they are found in the background."""
@@ -268,10 +271,10 @@ class DocumentView(PaneView):
     def commands(self) -> Mapping[str, str]:
         """Return the document's commands, stepping between changes, and going to the hotspot."""
         commands = dict(self.document.commands())
-        if self.window.chosen is None and self.document.anchors(self._cells):
+        if self.window.matches is None and self.document.anchors(self._cells):
             noun = self.document.anchor_noun()
             commands |= {"next": f"go to the next {noun}", "previous": f"go to the previous {noun}"}
-        if self.window.chosen is None and (worst := self.document.worst()) is not None:
+        if self.window.matches is None and (worst := self.document.worst()) is not None:
             commands["worst"] = worst[1]
         return commands
 
@@ -287,7 +290,7 @@ class DocumentView(PaneView):
             return
         if command == MARK:
             self.desk.notice(self.document.mark(self.cursor, self._cells) if self.count else "")
-            self.changed()
+            self.request_redraw()
             return
         self._keep_line(partial(self._press, command))
 
@@ -297,22 +300,22 @@ class DocumentView(PaneView):
 
     def _keep_line(self, change: Callable[[], None]) -> None:
         """Change what the document shows; the cursor stays at its line of PTX, where there is one."""
-        spot, above, row = self._spot(), self._ptx_line(), self.window.place.cursor - self.window.top
+        spot, ptx_line, row = self._spot(), self._ptx_line(), self.window.place.cursor - self.window.top
         if self._hidden_spot is not None:
-            spot, above = self._hidden_spot, None
+            spot, ptx_line = self._hidden_spot, None
         change()
         self._lay_out()
-        after = self.document.place_of_spot(spot, self._cells)
-        if after is None and (reason := self.document.missing_reason(spot)):
+        line = self.document.place_of_spot(spot, self._cells)
+        if line is None and (reason := self.document.missing_reason(spot)):
             self.desk.notice(reason)
-        if after is None and above is not None:
-            after = self.document.place_of(above, self._cells)
-        self._hidden_spot = spot if after is None and spot else None
-        if after is not None and self.window.chosen is None:
-            self.window.place.cursor = after - self.window.pinned
+        if line is None and ptx_line is not None:
+            line = self.document.place_of(ptx_line, self._cells)
+        self._hidden_spot = spot if line is None and spot else None
+        if line is not None and self.window.matches is None:
+            self.window.place.cursor = line - self.window.pinned
             self.window.place.top = self.window.place.cursor - row
-            self.window.fit()
-            self.changed()
+            self.window.clamp()
+            self.request_redraw()
 
     def _spot(self) -> Spot:
         """Return the target of the line at the cursor."""
@@ -369,19 +372,19 @@ class DocumentView(PaneView):
 
     def select_part(self, part: Any) -> bool:
         """Limit the document to a part (None: all); return whether it changed. The cursor goes to its beginning."""
-        changed = self.document.select_part(part)
-        if changed:
+        has_changed = self.document.select_part(part)
+        if has_changed:
             self.lookup.clear_all()
-            self._starts = True
+            self._is_at_start = True
             self._lay_out()
-        return changed
+        return has_changed
 
     def state(self) -> object:
         """Return the state that ``restore`` restores."""
         choices, place = self.document.choices(), self.window.place
         search = self.lookup.state()
         return DocumentState(
-            self._cells, place.top, place.cursor, self.window.left, search, choices, self._spot(), self.moved
+            self._cells, place.top, place.cursor, self.window.left, search, choices, self._spot(), self.was_moved
         )
 
     def restore(self, state: object) -> None:
@@ -399,25 +402,25 @@ class DocumentView(PaneView):
             self.document.choose(state.choices)
         self.window.left = state.left
         self.lookup.restore(state.search)
-        self.moved = state.moved
+        self.was_moved = state.was_moved
 
     def _place(self, state: DocumentState) -> None:
         """Restore the position in the lines."""
-        if self.window.chosen is not None:
+        if self.window.matches is not None:
             lines = len(self.window.lines)  # there may be fewer now
-            self.window.chosen = [number for number in self.window.chosen if number < lines]
+            self.window.matches = [number for number in self.window.matches if number < lines]
         if self._cells == state.cells:
             self.window.place.top, self.window.place.cursor = state.top, state.cursor
-            self.window.fit()
-            self.changed()
+            self.window.clamp()
+            self.request_redraw()
         else:
-            self.land(state.spot)
+            self.go_to_spot(state.spot)
 
     def spot(self) -> Spot:
         """Return the spot of the line at the cursor, if the user put it there."""
-        return self._spot() if self.moved or self.document.tells_at_once else Spot()
+        return self._spot() if self.was_moved or self.document.tells_at_once else Spot()
 
-    def land(self, spot: Spot, *, exactly: bool = False) -> bool:
+    def go_to_spot(self, spot: Spot, *, exactly: bool = False) -> bool:
         """Move the cursor to a spot, as soon as there are lines."""
         if not self.width:
             self._pending_spot = spot
@@ -443,19 +446,23 @@ class DocumentView(PaneView):
         if self._pending_spot is None:
             return
         spot, self._pending_spot = self._pending_spot, None
-        if not self.land(spot, exactly=True) and (reason := self.document.missing_reason(spot)):
+        if not self.go_to_spot(spot, exactly=True) and (reason := self.document.missing_reason(spot)):
             self.desk.notice(reason)
 
     def missing_reason(self, spot: Spot) -> str:
         """Return why a spot is not shown: hidden by the filter, or not in the document."""
-        if self.document.place_of_spot(spot, self._cells) is not None and self.lookup.filtered:
-            return f"the filter “{self.lookup.filtered}” hides this line: press Esc to see all"
+        if self.document.place_of_spot(spot, self._cells) is not None and self.lookup.filter_text:
+            return f"the filter “{self.lookup.filter_text}” hides this line: press Esc to see all"
         return self.document.missing_reason(spot)
 
-    def land_on_marked(self) -> str:
+    def go_to_marked_line(self) -> str:
         """Move the cursor to the line that is marked in the visible value. Return its text, "" without one."""
-        marked = self.document.marked_line()
-        return marked[1] if marked is not None and self.land(Spot.of_line(marked[0]), exactly=True) else ""
+        marked_line = self.document.marked_line()
+        return (
+            marked_line[1]
+            if marked_line is not None and self.go_to_spot(Spot.of_line(marked_line[0]), exactly=True)
+            else ""
+        )
 
     # -- out of the screen
 

@@ -28,7 +28,7 @@ class DrawingState:
 
     choices: Mapping[str, Any]
     searched: str
-    moved: bool
+    was_moved: bool
 
 
 class DrawingView(PaneView):
@@ -45,21 +45,21 @@ class DrawingView(PaneView):
         self.searches = drawing.searches
         self.source = source
         self.ascii_only = ascii_only
-        self.busy = self.moved = False
+        self.is_busy = self.was_moved = False
         self.problem = ""
         self.when_ready: Callable[[], None] | None = None
         """Called once, when there is something to see for the first time."""
-        self._ready: tuple[int, int] | None = None
+        self._ready_size: tuple[int, int] | None = None
 
-    def resume(self, before: PaneView) -> None:
+    def resume(self, previous_view: PaneView) -> None:
         """The window and choices of the page that was here before, of another kernel or launch."""
-        if isinstance(before, DrawingView):
-            self.drawing.take_over(before.drawing)
+        if isinstance(previous_view, DrawingView):
+            self.drawing.take_over(previous_view.drawing)
 
     def resize(self, width: int, height: int) -> None:
         """Prepare for another size."""
         super().resize(width, height)
-        self._ready = None
+        self._ready_size = None
         self._prepare()
 
     def _prepare(self) -> None:
@@ -71,9 +71,9 @@ class DrawingView(PaneView):
         if work is None:
             self._show(size)
             return
-        self.busy = True
+        self.is_busy = True
         self.desk.analyses.submit((self, "prepare"), partial(_attempt, work), partial(self._prepared, size))
-        self.changed()
+        self.request_redraw()
 
     def _prepared(self, size: tuple[int, int], problem: str) -> None:
         self.problem = problem
@@ -81,23 +81,23 @@ class DrawingView(PaneView):
             self._show(size)
 
     def _show(self, size: tuple[int, int]) -> None:
-        self._ready, self.busy = size, False
+        self._ready_size, self.is_busy = size, False
         if self.when_ready is not None:
-            tell, self.when_ready = self.when_ready, None
-            tell()
-        self.changed()
+            on_ready, self.when_ready = self.when_ready, None
+            on_ready()
+        self.request_redraw()
 
     def draw(self, width: int, height: int) -> list[Line]:
         """The drawing as it was prepared last."""
         if self.problem:
             return [((f" {part}", "bad"),) for part in wrap(self.problem, width - 2)]
-        if self._ready != (width, height):
+        if self._ready_size != (width, height):
             return [((" drawing…", "dim"),)]
         return self.drawing.draw(width, height, ascii_only=self.ascii_only)
 
     def status(self) -> list[str]:
         """Return the drawing's own state."""
-        return [*self.drawing.status(), *(["drawing…"] if self.busy else [])]
+        return [*self.drawing.status(), *(["drawing…"] if self.is_busy else [])]
 
     def pinned_parts(self) -> int:
         """Return how many parts of the drawing are pinned."""
@@ -112,7 +112,7 @@ class DrawingView(PaneView):
     def command(self, command: str) -> None:
         """Run a command, if the drawing has it."""
         if command in self.drawing.commands():
-            self.moved = True
+            self.was_moved = True
             if words := self.drawing.press(command):
                 self.desk.notice(words)
             self._prepare()
@@ -144,15 +144,15 @@ class DrawingView(PaneView):
         if not self.searched:
             return
         if self.drawing.find(self.searched, step):
-            self.moved = True
+            self.was_moved = True
             self._prepare()
         else:
             self.desk.notice(f"no name contains “{self.searched}”")
 
     def clear_search(self) -> bool:
         """Forget what was searched for."""
-        had, self.searched = bool(self.searched), ""
-        return had
+        had_search, self.searched = bool(self.searched), ""
+        return had_search
 
     def target_view(self) -> str:
         """The page that Enter goes to."""
@@ -169,26 +169,26 @@ class DrawingView(PaneView):
 
     def state(self) -> object:
         """Return its window, its cursor and its choices."""
-        return DrawingState(self.drawing.choices(), self.searched, self.moved)
+        return DrawingState(self.drawing.choices(), self.searched, self.was_moved)
 
     def restore(self, state: object) -> None:
         """Restore what ``state`` returned."""
         if isinstance(state, DrawingState):
-            self.searched, self.moved = state.searched, state.moved
+            self.searched, self.was_moved = state.searched, state.was_moved
             if state.choices:
                 self.drawing.choose(state.choices)
                 self._prepare()
 
     def spot(self) -> Spot:
         """Return the spot of the cursor, once it was moved."""
-        return self.drawing.spot() if self.moved else Spot()
+        return self.drawing.spot() if self.was_moved else Spot()
 
-    def land(self, spot: Spot, *, exactly: bool = False) -> bool:
+    def go_to_spot(self, spot: Spot, *, exactly: bool = False) -> bool:
         """The cursor to a spot."""
         del exactly
         exists = self.drawing.go_to(spot)
         if exists:
-            self.moved = True
+            self.was_moved = True
             self._prepare()
         return exists
 
@@ -202,7 +202,7 @@ class DrawingView(PaneView):
 
     def click(self, row: int, column: int = 0) -> None:
         """The cursor to a cell."""
-        self.moved = True
+        self.was_moved = True
         self.drawing.click(column, row)
         self._prepare()
 

@@ -86,7 +86,7 @@ class FormView(PaneView):
         self.has_gpu = has_gpu
         if self.form.simulated is None:
             self.form.simulated = not has_gpu
-        self.changed()
+        self.request_redraw()
 
     def _new_editor(self) -> Prompt | None:
         """Return an editor of the current field; None if that is not one to type in."""
@@ -135,7 +135,7 @@ class FormView(PaneView):
         if name in TEXTS:
             text = getattr(self.form, name)
             if at_cursor and self._editor is not None:
-                return self._typed(text, self._editor.cursor, TEXTS[name].hint)
+                return self._edited_line(text, self._editor.cursor, TEXTS[name].hint)
             return ((text, "") if text else (TEXTS[name].hint, "dim"),)
         value = {
             "probe": self.form.probe,
@@ -144,7 +144,7 @@ class FormView(PaneView):
         }[name]
         return ((value, ""), (" ›" if at_cursor else "", "key"))
 
-    def _typed(self, text: str, cursor: int, hint: str) -> Line:
+    def _edited_line(self, text: str, cursor: int, hint: str) -> Line:
         """The part of a text in which the cursor is."""
         start = max(0, cursor - max(1, self.width - _VALUE_COLUMN - 2))  # the cursor's cell, and one at the end
         suggestion = self._suffix
@@ -156,16 +156,16 @@ class FormView(PaneView):
     @property
     def _suffix(self) -> str:
         """Return the unique completion of the command line, if its cursor is at the end; else ""."""
-        editor, known = self._editor, self._completion
+        editor, completions = self._editor, self._completion
         at_end = editor is not None and self.field == "command" and editor.cursor == len(editor.text)
-        return known.suffix if at_end and known.text == self.form.command else ""
+        return completions.suffix if at_end and completions.text == self.form.command else ""
 
     def status(self) -> list[str]:
         """Return the names that the typed path may become."""
-        known = self._completion
-        if self.field != "command" or known.text != self.form.command or len(known.names) < 2:
+        completions = self._completion
+        if self.field != "command" or completions.text != self.form.command or len(completions.names) < 2:
             return []
-        return [clip("  ".join(known.names), max(20, self.width // 2))]
+        return [clip("  ".join(completions.names), max(20, self.width // 2))]
 
     def _machine(self) -> str:
         if self.form.simulated is None:
@@ -180,7 +180,7 @@ class FormView(PaneView):
         """Another field."""
         self.place = max(0, min(self.place + step, len(FIELDS) - 1))
         self._editor = self._new_editor()
-        self.changed()
+        self.request_redraw()
 
     def move_to(self, end: int) -> None:
         """The first or the last field."""
@@ -197,9 +197,9 @@ class FormView(PaneView):
             form.simulated = not form.simulated
         elif self.field == "benchmark":
             form.benchmark = not form.benchmark
-        self.changed()
+        self.request_redraw()
 
-    def takes(self, key: str, character: str | None) -> bool:
+    def type_key(self, key: str, character: str | None) -> bool:
         """Type a key into the current field. Return whether it did something there."""
         editor = self._editor
         if editor is None or key in _LEAVING_KEYS or (character is None and not editor.is_edit_key(key)):
@@ -225,11 +225,11 @@ class FormView(PaneView):
         setattr(self.form, self.field, editor.text)
         if self.field == "command":
             self.desk.tables.submit((self, "paths"), partial(completion, editor.text), self._complete)
-        self.changed()
+        self.request_redraw()
 
-    def _complete(self, known: Completion) -> None:
-        self._completion = known
-        self.changed()
+    def _complete(self, completions: Completion) -> None:
+        self._completion = completions
+        self.request_redraw()
 
     def click(self, row: int, column: int = 0) -> None:
         """Move to the clicked field."""
@@ -254,7 +254,7 @@ class FindingsView(TextView):
     def learn(self, findings: Sequence[MachineFinding]) -> None:
         """Show these."""
         self.findings = sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.state))
-        self.changed()
+        self.request_redraw()
 
     @property
     def troubles(self) -> int:
@@ -268,30 +268,30 @@ class FindingsView(TextView):
 
     def in_short(self, cells: int) -> list[Line]:
         """A line each; a cut is marked."""
-        room = max(0, cells - _NAME_COLUMN - self._widest() - 2)
+        room = max(0, cells - _NAME_COLUMN - self._name_width() - 2)
         lines = []
         for finding in self.findings:
             text = clip(finding.found, room)
-            left = room - width(text)
-            advice = clip(f"  → {finding.advice}", left) if finding.advice and left > _MIN_ADVICE else ""
+            free_cells = room - width(text)
+            advice = clip(f"  → {finding.advice}", free_cells) if finding.advice and free_cells > _MIN_ADVICE else ""
             lines.append((*self._head(finding), (text, "dim"), (advice, "")))
         return lines
 
     def in_full(self, width: int) -> list[Line]:
         """Return the findings as texts of as many lines as they need."""
-        indent = _NAME_COLUMN + self._widest() + 2
+        indent = _NAME_COLUMN + self._name_width() + 2
         lines: list[Line] = []
         for finding in self.findings:
             texts = wrap(finding.found, max(20, width - indent - 1)) or [""]
             lines.append((*self._head(finding), (texts[0], "dim")))
-            lines += [((" " * indent, ""), (more, "dim")) for more in texts[1:]]
+            lines += [((" " * indent, ""), (part, "dim")) for part in texts[1:]]
             advice = wrap(f"→ {finding.advice}", max(20, width - indent - 1)) if finding.advice else []
-            lines += [((" " * indent, ""), (more, "")) for more in advice]
+            lines += [((" " * indent, ""), (part, "")) for part in advice]
         return lines
 
-    def _widest(self) -> int:
+    def _name_width(self) -> int:
         return max((len(finding.name) for finding in self.findings), default=0)
 
     def _head(self, finding: MachineFinding) -> Line:
         glyph, role = _STATE_GLYPHS[finding.state]
-        return ((f" {glyph} ", role), (f"{pad(finding.name, self._widest())}  ", ""))
+        return ((f" {glyph} ", role), (f"{pad(finding.name, self._name_width())}  ", ""))

@@ -63,44 +63,44 @@ class LogReader:
         from tui_probe.trace.log_index import LogIndex  # brings NumPy, which the first frame of a screen does not need
 
         self.index = LogIndex(path)
-        self._wanted = LogFilter()
+        self._log_filter = LogFilter()
         self._filter: LineFilter | None = None
 
-    def page(self, top: int | None, height: int, wanted: LogFilter) -> LogWindow:
+    def page(self, top: int | None, height: int, log_filter: LogFilter) -> LogWindow:
         """The window of ``height`` lines from ``top`` on, or at the end for None."""
         try:
             self.index.refresh()
-            chosen = self._choose(wanted)
-            total = len(self.index) if chosen is None else len(chosen)
+            matches = self._matching_lines(log_filter)
+            total = len(self.index) if matches is None else len(matches)
             last_top = max(0, total - height)
-            first = last_top if top is None else max(0, min(top, last_top))
-            end = min(total, first + height)
-            if chosen is None:
-                numbers, lines = list(range(first, end)), self.index.lines(first, end)
+            first_line = last_top if top is None else max(0, min(top, last_top))
+            end = min(total, first_line + height)
+            if matches is None:
+                numbers, lines = list(range(first_line, end)), self.index.lines(first_line, end)
             else:
-                numbers = chosen[first:end].tolist()
+                numbers = matches[first_line:end].tolist()
                 lines = [line for number in numbers for line in self.index.lines(number, number + 1)]
         except (TraceError, OSError) as error:
-            return LogWindow(wanted, problem=str(error))
-        return LogWindow(wanted, first, total, tuple(lines), tuple(numbers))
+            return LogWindow(log_filter, problem=str(error))
+        return LogWindow(log_filter, first_line, total, tuple(lines), tuple(numbers))
 
-    def find(self, text: str, place: int, step: Literal[1, -1], wanted: LogFilter) -> tuple[int, int] | None:
+    def find(self, text: str, place: int, step: Literal[1, -1], log_filter: LogFilter) -> tuple[int, int] | None:
         """The next (1) or previous (-1) line with ``text`` from ``place`` on, around the end.
 
         Returns its place among the wanted lines and its number in the file; None if there is none, or no file.
         """
         try:
-            return self._find(needle_of(text), place, step, self._choose(wanted))
+            return self._find(needle_of(text), place, step, self._matching_lines(log_filter))
         except OSError:
             return None
 
     def _find(
-        self, needle: Needle, place: int, step: Literal[1, -1], chosen: NDArray[np.int64] | None
+        self, needle: Needle, place: int, step: Literal[1, -1], matches: NDArray[np.int64] | None
     ) -> tuple[int, int] | None:
-        total = len(self.index) if chosen is None else len(chosen)
+        total = len(self.index) if matches is None else len(matches)
         for start in (place, 0 if step > 0 else total - 1):
-            if 0 <= start < total and (found := self._find_from(needle, start, step, chosen)) is not None:
-                return found
+            if 0 <= start < total and (position := self._find_from(needle, start, step, matches)) is not None:
+                return position
         return None
 
     def count_tags(self) -> dict[str, int]:
@@ -113,23 +113,23 @@ class LogReader:
                     counts[tag] = counts.get(tag, 0) + 1
         return counts
 
-    def all_lines(self, wanted: LogFilter) -> Iterator[str]:
+    def all_lines(self, log_filter: LogFilter) -> Iterator[str]:
         """All wanted lines as text that is safe to show."""
-        chosen = self._choose(wanted)
-        numbers = range(len(self.index)) if chosen is None else chosen.tolist()
+        matches = self._matching_lines(log_filter)
+        numbers = range(len(self.index)) if matches is None else matches.tolist()
         for first in range(0, len(numbers), _BATCH_LINES):
             batch = numbers[first : first + _BATCH_LINES]
-            if chosen is None:
+            if matches is None:
                 raw = self.index.lines(batch[0], batch[-1] + 1)
             else:
                 raw = [self.index.line(number) for number in batch]
             yield from map(printable, raw)
 
-    def _choose(self, wanted: LogFilter) -> NDArray[np.int64] | None:
+    def _matching_lines(self, log_filter: LogFilter) -> NDArray[np.int64] | None:
         """The numbers of the wanted lines, None for all."""
-        if wanted != self._wanted:
-            self._wanted, tags = wanted, tuple(tag.encode() for tag in sorted(wanted.tags))
-            needle = needle_of(wanted.text) if wanted.text else None
+        if log_filter != self._log_filter:
+            self._log_filter, tags = log_filter, tuple(tag.encode() for tag in sorted(log_filter.tags))
+            needle = needle_of(log_filter.text) if log_filter.text else None
             from tui_probe.trace.log_index import LineFilter
 
             self._filter = LineFilter(self.index, tags, needle) if tags or needle else None
@@ -139,18 +139,18 @@ class LogReader:
         return self._filter.numbers
 
     def _find_from(
-        self, needle: Needle, place: int, step: Literal[1, -1], chosen: NDArray[np.int64] | None
+        self, needle: Needle, place: int, step: Literal[1, -1], matches: NDArray[np.int64] | None
     ) -> tuple[int, int] | None:
-        line = place if chosen is None else int(chosen[place])
+        line = place if matches is None else int(matches[place])
         while True:
             number = self.index.search(needle, line, step)
             if number is None:
                 return None
-            if chosen is None:
+            if matches is None:
                 return number, number
-            at = int(chosen.searchsorted(number))
-            if at < len(chosen) and chosen[at] == number:
-                return at, number
+            position = int(matches.searchsorted(number))
+            if position < len(matches) and matches[position] == number:
+                return position, number
             line = number + step
             if not 0 <= line < len(self.index):
                 return None
@@ -180,7 +180,7 @@ class LogView(PaneView):
     def __init__(self, desk: Desk, name: str, *, follow: bool = True, styled: bool = True) -> None:
         super().__init__(desk, name)
         self.path: Path | None = None
-        self.empty = "nothing yet"
+        self.empty_text = "nothing yet"
         self.reader: LogReader | None = None
         self.page = LogWindow()
         self.wanted = LogFilter()
@@ -191,22 +191,22 @@ class LogView(PaneView):
         self.match: int | None = None
         self.left = 0
         self._top = self._top_before = 0
-        self._seen = 0
+        self._seen_lines = 0
         self._match_place = 0
 
     # -- what is shown
 
-    def open(self, path: Path | None, empty: str = "nothing yet") -> None:
-        """Show another file from its start, or from its end if this view follows; None shows only ``empty``."""
-        if path == self.path and empty == self.empty:
+    def open(self, path: Path | None, empty_text: str = "nothing yet") -> None:
+        """Show another file from its start, or from its end if this view follows; None shows only ``empty_text``."""
+        if path == self.path and empty_text == self.empty_text:
             return
         if path != self.path:
             self.reader = None if path is None else LogReader(path)
             self.page, self.follow, self.match = LogWindow(self.wanted), self.starts_following, None
-            self._top = self.left = self._seen = 0
-        self.path, self.empty = path, empty
+            self._top = self.left = self._seen_lines = 0
+        self.path, self.empty_text = path, empty_text
         self.update()
-        self.changed()
+        self.request_redraw()
 
     def update(self) -> None:
         """Read the window again: the file may have grown."""
@@ -220,8 +220,8 @@ class LogView(PaneView):
             return
         self.page, self._top = page, page.top
         if self.follow:
-            self._seen = page.total
-        self.changed()
+            self._seen_lines = page.total
+        self.request_redraw()
 
     def resize(self, width: int, height: int) -> None:
         """Another window needs other lines."""
@@ -233,7 +233,7 @@ class LogView(PaneView):
         page = self.page
         if self.reader is None or page.problem or not page.lines:
             role = "bad" if page.problem else "dim"
-            return [((f" {part}", role),) for part in wrap(self._nothing(), width - 2)]
+            return [((f" {part}", role),) for part in wrap(self._empty_message(), width - 2)]
         lines = []
         for number, raw in zip(page.numbers[:height], page.lines, strict=False):
             text = printable(raw)
@@ -243,12 +243,12 @@ class LogView(PaneView):
             lines.append(clip_line(((" ", ""), *line), width, skip=self.left))
         return lines
 
-    def _nothing(self) -> str:
+    def _empty_message(self) -> str:
         if self.page.problem:
             return self.page.problem
         if self.wanted != LogFilter() and self.reader is not None:
             return "filtering" if self.page.wanted != self.wanted else "no line passes the filter: press Esc to see all"
-        return self.empty
+        return self.empty_text
 
     def status(self) -> list[str]:
         """Return the position of the window, and the filter."""
@@ -262,8 +262,8 @@ class LogView(PaneView):
             parts.append(f"{units.count(page.top + 1)}–{units.count(end)} of {units.count(page.total)}")
         if page.total and self.follow:
             parts.append("following")
-        elif page.total > self._seen and self._seen:
-            parts.append(f"{units.count(page.total - self._seen)} new ↓ End")
+        elif page.total > self._seen_lines and self._seen_lines:
+            parts.append(f"{units.count(page.total - self._seen_lines)} new ↓ End")
         return parts
 
     # -- filter and search
@@ -275,27 +275,27 @@ class LogView(PaneView):
 
     def set_filter(self, text: str) -> None:
         """Only lines that contain ``text``."""
-        self._want(replace(self.wanted, text=text))
+        self._apply_filter(replace(self.wanted, text=text))
 
     def set_tags(self, tags: frozenset[str]) -> None:
         """Only lines that begin with one of these tags; all lines for none."""
-        self._want(replace(self.wanted, tags=tags))
+        self._apply_filter(replace(self.wanted, tags=tags))
 
-    def _want(self, wanted: LogFilter) -> None:
+    def _apply_filter(self, log_filter: LogFilter) -> None:
         if self.wanted == LogFilter():
             self._top_before = self._top
-        self.wanted = wanted
+        self.wanted = log_filter
         if not self.follow:
-            self._top = self._top_before if wanted == LogFilter() and not self._top else 0
-        self._seen = 0
+            self._top = self._top_before if log_filter == LogFilter() and not self._top else 0
+        self._seen_lines = 0
         self.page = LogWindow()
         self.update()
-        self.changed()
+        self.request_redraw()
 
-    def count_tags(self, done: Callable[[dict[str, int]], None]) -> None:
-        """Count the lines of each tag, then call ``done``."""
+    def count_tags(self, on_counts: Callable[[dict[str, int]], None]) -> None:
+        """Count the lines of each tag, then call ``on_counts``."""
         if self.reader is not None:
-            self.desk.logs.submit((self, "tags"), self.reader.count_tags, done)
+            self.desk.logs.submit((self, "tags"), self.reader.count_tags, on_counts)
 
     def search(self, text: str) -> None:
         """Go to the first line from the window's start on that contains ``text``."""
@@ -320,17 +320,17 @@ class LogView(PaneView):
             if not self._top <= self._match_place < self._top + self.height:
                 self._top = max(0, self._match_place - self.height // 3)
             self.update()
-        self.changed()
+        self.request_redraw()
 
     def clear_search(self) -> bool:
         """End the search; without one the filter; without both the choice of tags. False if there was none."""
         if self.searched:
             self.searched, self.match = "", None
-            self.changed()
+            self.request_redraw()
         elif self.wanted.text:
-            self._want(replace(self.wanted, text=""))
+            self._apply_filter(replace(self.wanted, text=""))
         elif self.wanted != LogFilter():
-            self._want(LogFilter())
+            self._apply_filter(LogFilter())
         else:
             return False
         return True
@@ -360,15 +360,15 @@ class LogView(PaneView):
         """Follow the end, or stay."""
         self.follow = not self.follow
         self.update()
-        self.changed()
+        self.request_redraw()
 
     def shift(self, step: int) -> None:
         """Scroll sideways."""
         self.left = max(0, self.left + step * SIDE_STEP)
-        self.changed()
+        self.request_redraw()
 
 
-def _export_lines(path: Path, wanted: LogFilter) -> Iterable[str]:
+def _export_lines(path: Path, log_filter: LogFilter) -> Iterable[str]:
     reader = LogReader(path)
     reader.index.refresh()
-    return reader.all_lines(wanted)
+    return reader.all_lines(log_filter)

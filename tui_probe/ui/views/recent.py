@@ -47,17 +47,17 @@ class RecentView(PaneView):
         """Findings of each run, of those read so far."""
         self.unfolded: set[str] = set()
         """The commands whose older runs are shown."""
-        self.loaded = False
-        self.selected: Path | None = None
-        self.filtered = ""
+        self.is_loaded = False
+        self.selected_directory: Path | None = None
+        self._filter = ""
         self._rows: list[RunRow] = []
-        self._drawn = range(0)
+        self._drawn_places = range(0)
         """Places of the rows that were drawn last."""
         self._order = UNSORTED
 
     def show(self, traces: Sequence[Brief]) -> None:
         """Show these traces; the selected one stays selected."""
-        self.loaded, self.traces = True, traces
+        self.is_loaded, self.traces = True, traces
         self._arrange()
 
     def learn(self, trace: Path, verdict: RunVerdict) -> None:
@@ -66,16 +66,16 @@ class RecentView(PaneView):
         self._arrange()
 
     def _arrange(self) -> None:
-        passing = [
-            trace for trace in self.traces if not self.filtered or contains(_searched_text(trace), self.filtered)
-        ]
+        passing = [trace for trace in self.traces if not self._filter or contains(_searched_text(trace), self._filter)]
         self._rows = RunPage(passing, self.verdicts).rows(self.unfolded, self._order)
-        self.changed()
+        self.request_redraw()
 
     @property
     def place(self) -> int:
         """The place of the selected trace, 0 if it is not shown."""
-        return next((i for i, row in enumerate(self._rows) if row.listed_run.brief.directory == self.selected), 0)
+        return next(
+            (i for i, row in enumerate(self._rows) if row.listed_run.brief.directory == self.selected_directory), 0
+        )
 
     @property
     def row(self) -> RunRow | None:
@@ -88,17 +88,19 @@ class RecentView(PaneView):
         return None if self.row is None else self.row.listed_run.brief
 
     @property
-    def run_before(self) -> Brief | None:
+    def previous_run(self) -> Brief | None:
         """The run of the same command before the selected one."""
-        before = None if self.row is None else self.row.listed_run.previous
-        return None if before is None else before.brief
+        previous_run = None if self.row is None else self.row.listed_run.previous
+        return None if previous_run is None else previous_run.brief
 
     @property
     def unread(self) -> Path | None:
         """The first visible trace whose verdict is to be read, or the one before it: of a run that has ended."""
-        visible = (self._rows[place] for place in self._window(self.height - 1))
-        wanted = (run.brief for row in visible for run in (row.listed_run, row.listed_run.previous) if run is not None)
-        return next((b.directory for b in wanted if not b.is_running and b.directory not in self.verdicts), None)
+        visible_rows = (self._rows[place] for place in self._window(self.height - 1))
+        briefs = (
+            run.brief for row in visible_rows for run in (row.listed_run, row.listed_run.previous) if run is not None
+        )
+        return next((b.directory for b in briefs if not b.is_running and b.directory not in self.verdicts), None)
 
     @property
     def has_older(self) -> bool:
@@ -112,8 +114,8 @@ class RecentView(PaneView):
         command = self.trace.command
         self.unfolded ^= {command}
         if command not in self.unfolded:
-            newest = next(row for row in self._rows if row.listed_run.brief.command == command)
-            self.selected = newest.listed_run.brief.directory
+            newest_row = next(row for row in self._rows if row.listed_run.brief.command == command)
+            self.selected_directory = newest_row.listed_run.brief.directory
         self._arrange()
 
     def shift(self, step: int) -> None:
@@ -124,20 +126,20 @@ class RecentView(PaneView):
     def draw(self, width: int, height: int) -> list[Line]:
         """Titles, the visible traces, and what is reported of the selected one."""
         summary = self._selected_lines(width, height)
-        self._drawn = self._window(height - 1 - len(summary))
+        self._drawn_places = self._window(height - 1 - len(summary))
         columns = _columns(width)
         titles = "".join(heading(title, cells, self._order.arrow(title)) for title, cells in columns)
         lines: list[Line] = [((f" {titles}"[:width], "head"),)]
-        lines += [self._line(self._rows[place], columns) for place in self._drawn]
-        if not self._drawn:
-            role = "select" if self.focused and self.loaded and not self.filtered else "dim"
-            lines += [((f" {part}", role),) for part in wrap(self._nothing(), width - 2)]
+        lines += [self._line(self._rows[place], columns) for place in self._drawn_places]
+        if not self._drawn_places:
+            role = "select" if self.focused and self.is_loaded and not self._filter else "dim"
+            lines += [((f" {part}", role),) for part in wrap(self._empty_message(), width - 2)]
         return [*lines, *[()] * (height - len(lines) - len(summary)), *summary]
 
     def _window(self, room: int) -> range:
         """Return the places of as many rows as there is room for, the selected one among them, scrolled the least."""
         room, count = max(1, room), len(self._rows)
-        top = max(0, min(max(min(self._drawn.start, self.place), self.place - room + 1), count - room))
+        top = max(0, min(max(min(self._drawn_places.start, self.place), self.place - room + 1), count - room))
         return range(top, min(top + room, count))
 
     def _selected_lines(self, width: int, height: int) -> list[Line]:
@@ -162,9 +164,9 @@ class RecentView(PaneView):
             "command": f"{_mark(row)}{trace.directory.name if row.is_older else row.listed_run.command}",
         }
         roles = {"state": role, "when": "dim", "device": "dim"} | ({"command": "dim"} if row.is_older else {})
-        chosen = trace is self.trace
-        ground = ("select" if self.focused else "idle") if chosen else ""
-        spans = [("▌" if chosen else " ", "accent" if chosen else "")]
+        is_selected = trace is self.trace
+        ground = ("select" if self.focused else "idle") if is_selected else ""
+        spans = [("▌" if is_selected else " ", "accent" if is_selected else "")]
         for title, size in columns:
             style = "+".join(filter(None, (roles.get(title, ""), ground)))
             text = cells[title]
@@ -172,10 +174,10 @@ class RecentView(PaneView):
             spans += [(pad(text, size, right=title == "kernels"), style), ("  ", ground)]
         return tuple(spans)
 
-    def _nothing(self) -> str:
-        if self.filtered:
-            return f"no trace contains “{self.filtered}”: press Esc to see all"
-        if not self.loaded:
+    def _empty_message(self) -> str:
+        if self._filter:
+            return f"no trace contains “{self._filter}”: press Esc to see all"
+        if not self.is_loaded:
             return "looking for traces"
         if self.focused:
             return "no traces yet: press Enter to run the demo, or Tab to start a program"
@@ -183,7 +185,7 @@ class RecentView(PaneView):
 
     def status(self) -> list[str]:
         """Return the filter and the position of the selected trace."""
-        parts = [f"only “{self.filtered}”"] if self.filtered else []
+        parts = [f"only “{self._filter}”"] if self._filter else []
         row = self.row
         if row is None:
             return parts
@@ -193,8 +195,10 @@ class RecentView(PaneView):
     def move(self, step: int) -> None:
         """Select another trace."""
         if self._rows:
-            self.selected = self._rows[max(0, min(self.place + step, len(self._rows) - 1))].listed_run.brief.directory
-            self.changed()
+            self.selected_directory = self._rows[
+                max(0, min(self.place + step, len(self._rows) - 1))
+            ].listed_run.brief.directory
+            self.request_redraw()
 
     def move_to(self, end: int) -> None:
         """The newest or the oldest."""
@@ -221,19 +225,19 @@ class RecentView(PaneView):
     @property
     def filter_text(self) -> str:
         """Text that shown traces must contain."""
-        return self.filtered
+        return self._filter
 
     def set_filter(self, text: str) -> None:
         """Only traces whose command, probe, device or folder contains ``text``."""
-        self.filtered = text
+        self._filter = text
         self._arrange()
 
     def clear_search(self) -> bool:
         """Show all again."""
-        had, self.filtered = bool(self.filtered), ""
-        if had:
+        had_filter, self._filter = bool(self._filter), ""
+        if had_filter:
             self._arrange()
-        return had
+        return had_filter
 
     def copied(self) -> str:
         """The folder of the selected trace."""
@@ -242,8 +246,8 @@ class RecentView(PaneView):
     def click(self, row: int, column: int = 0) -> None:
         """Select the clicked trace; titles, and the text about the selected one, are not traces."""
         del column
-        if 1 <= row <= len(self._drawn):
-            self.move(self._drawn[row - 1] - self.place)
+        if 1 <= row <= len(self._drawn_places):
+            self.move(self._drawn_places[row - 1] - self.place)
 
 
 def _columns(width: int) -> list[tuple[str, int]]:
@@ -281,8 +285,8 @@ def _state_mark(trace: Brief) -> tuple[str, str]:
 
 def age_text(moment: float, now: float) -> str:
     """Return the age as text: ``12 min ago``; of another week the day."""
-    ago = max(0.0, now - moment)
+    age = max(0.0, now - moment)
     for unit, seconds in (("d", DAY), ("h", 3600), ("min", 60), ("s", 1)):
-        if ago >= seconds and ago < 100 * DAY:
-            return f"{int(ago // seconds)} {unit} ago"
-    return "now" if ago < 1 else time.strftime("%Y-%m-%d", time.localtime(moment))
+        if age >= seconds and age < 100 * DAY:
+            return f"{int(age // seconds)} {unit} ago"
+    return "now" if age < 1 else time.strftime("%Y-%m-%d", time.localtime(moment))

@@ -35,23 +35,23 @@ NodePath = tuple[str, ...]
 class RowsView(DocumentView):
     """Shows a ``TablePage``."""
 
-    _begun = False
+    _has_begun = False
 
     def resize(self, width: int, height: int) -> None:
         """The first time the cursor goes to the first row."""
         super().resize(width, height)
-        if not self._begun and self.window.gutter:
+        if not self._has_begun and self.window.gutter:
             self.to_first_row()
 
     def to_first_row(self) -> None:
         """Move the cursor to the first row, with as many lines above it visible as there is room for."""
         if not self.width:
             return
-        self._begun = True
+        self._has_begun = True
         if isinstance(self.document, TablePage):
             self.window.place.cursor = self.document.first_row_line
-            self.window.fit()
-            self.changed()
+            self.window.clamp()
+            self.request_redraw()
 
     def shift(self, step: int) -> None:
         """Sideways in a table is the next column to sort by, as in that of kernels."""
@@ -76,12 +76,12 @@ class GrowingView(RowsView):
 
     key_scope = ""  # the keys of the live screen, not those of drawings
 
-    def __init__(self, desk: Desk, name: str, empty: TablePage[Any]) -> None:
-        super().__init__(desk, name, empty, None)
-        self._empty = empty
+    def __init__(self, desk: Desk, name: str, empty_page: TablePage[Any]) -> None:
+        super().__init__(desk, name, empty_page, None)
+        self._empty_page = empty_page
         self._trace: Trace | None = None
         self._basis: tuple[object, ...] = ()
-        self._busy = False
+        self._is_busy = False
 
     @abstractmethod
     def page(self, trace: Trace) -> TablePage[Any]:
@@ -96,24 +96,24 @@ class GrowingView(RowsView):
         trace = process.trace if process else None
         if trace is not self._trace:
             self._trace, self._basis = trace, ()
-            self.put(self._empty)
+            self.show_page(self._empty_page)
         basis = () if trace is None or process is None else self.basis(trace, process)
-        if trace is None or self._busy or basis == self._basis:
+        if trace is None or self._is_busy or basis == self._basis:
             return
-        self._busy, self._basis = True, basis
+        self._is_busy, self._basis = True, basis
         self.desk.analyses.submit((self, "page"), partial(self.page, trace), partial(self._take, trace, process))
 
     def _take(self, trace: Trace, process: ProcessView | None, page: TablePage[Any]) -> None:
-        self._busy = False
+        self._is_busy = False
         if trace is self._trace:
             page.take_over(self.document)
-            self.put(page)
+            self.show_page(page)
         self.update(process)
 
-    def put(self, page: TablePage[Any]) -> None:
+    def show_page(self, page: TablePage[Any]) -> None:
         """Show a page instead of the one before."""
         self._show(page)
-        if not self._begun and self.window.gutter:
+        if not self._has_begun and self.window.gutter:
             self.to_first_row()
 
     def destination(self) -> tuple[str, int | None]:
@@ -133,39 +133,39 @@ class RangesView(GrowingView):
 
     def __init__(self, desk: Desk, name: str) -> None:
         super().__init__(desk, name, _unread_page("ranges", "NVTX ranges"))
-        self.together = False
-        self._only: RangeKey | None = None
-        self._left: object = None
+        self.merges_names = False
+        self._entered_range: RangeKey | None = None
+        self._list_state: object = None
         """Saved state of the list of ranges when one was entered."""
         self._process: ProcessView | None = None
 
     def update(self, process: ProcessView | None) -> None:
         """Show the ranges of the process; one that was entered is left if the process is another."""
         if process is None or self._process is None or process.directory != self._process.directory:
-            self._only = self._left = None
+            self._entered_range = self._list_state = None
         self._process = process
         super().update(process)
 
     def page(self, trace: Trace) -> TablePage[Any]:
         from tui_probe.pages.range_page import range_page, range_totals_page
 
-        if self._only is not None:
-            return range_totals_page(trace, self._only, merged_by_name=self.together)
-        return range_page(trace, merged_by_name=self.together)
+        if self._entered_range is not None:
+            return range_totals_page(trace, self._entered_range, merged_by_name=self.merges_names)
+        return range_page(trace, merged_by_name=self.merges_names)
 
     def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
-        return len(trace.ranges), process.launches, self.together, self._only
+        return len(trace.ranges), process.launches, self.merges_names, self._entered_range
 
-    def put(self, page: TablePage[Any]) -> None:
+    def show_page(self, page: TablePage[Any]) -> None:
         """The cursor on the first kernel of a range, and back on the range."""
         entered = isinstance(self.document, TablePage) and self.document.name != page.name
-        super().put(page)
-        if entered and self._only is not None:
+        super().show_page(page)
+        if entered and self._entered_range is not None:
             self.window.place.top = 0
             self.to_first_row()
-        elif entered and page.name == self.name and self._left is not None:
-            self.restore(self._left)
-            self._left = None
+        elif entered and page.name == self.name and self._list_state is not None:
+            self.restore(self._list_state)
+            self._list_state = None
 
     def enter(self) -> bool:
         """Show the kernels of the range at the cursor; False where there is none."""
@@ -174,7 +174,7 @@ class RangesView(GrowingView):
         row = self.document.row(self.cursor) if isinstance(self.document, TablePage) and self.count else None
         if not isinstance(row, RangeLine) or row.launches_of_kernel is not None:
             return False
-        self._left, self._only = self.state(), range_key(row.node)
+        self._list_state, self._entered_range = self.state(), range_key(row.node)
         self.lookup.clear_all()
         self.update(self._process)
         return True
@@ -183,26 +183,26 @@ class RangesView(GrowingView):
         """End the search or the filter; without one, show all ranges again."""
         if super().clear_search():
             return True
-        entered, self._only = self._only is not None, None
+        entered, self._entered_range = self._entered_range is not None, None
         if entered:
             self.update(self._process)
         return entered
 
     def destination(self) -> tuple[str, int | None]:
         """Return the page that Enter opens: the launches, for the kernels of a range."""
-        return ("launches" if self._only is not None else ""), None
+        return ("launches" if self._entered_range is not None else ""), None
 
     def toggle(self, process: ProcessView | None) -> None:
         """Ranges of one name together, or each by itself; all of them."""
-        self.together = not self.together
-        self._only = self._left = None
+        self.merges_names = not self.merges_names
+        self._entered_range = self._list_state = None
         self.update(process)
 
     def explanation(self) -> Sequence[str]:
         """Return how to read the page."""
         from tui_probe.pages.range_page import RANGES_EXPLANATION, TOTALS_EXPLANATION
 
-        return RANGES_EXPLANATION if self._only is None else TOTALS_EXPLANATION
+        return RANGES_EXPLANATION if self._entered_range is None else TOTALS_EXPLANATION
 
 
 class GraphsView(GrowingView):
@@ -309,26 +309,26 @@ class TreeView(GrowingView):
         if self._built is None or self._built[0] != basis:
             self._built = basis, program_tree(trace)
         root = self._built[1]
-        opened = self.open_paths if self.open_paths is not None else frozenset({root.path})
-        return page_of_tree(trace, root, opened)
+        open_paths = self.open_paths if self.open_paths is not None else frozenset({root.path})
+        return page_of_tree(trace, root, open_paths)
 
     def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
         return len(trace.results), process.launches, self.open_paths
 
-    def put(self, page: TablePage[TreeNode]) -> None:
+    def show_page(self, page: TablePage[TreeNode]) -> None:
         """Show a page, with the cursor on the node that was gone to."""
         if self.open_paths is None and page.rows:
             self.open_paths = frozenset({page.rows[0].path})
-        super().put(page)
+        super().show_page(page)
         target, self._target = self._target, None
         place = next((place for place, node in enumerate(page.rows) if node.path == target), None)
         if place is not None:
-            self.lines_made()
+            self.make_lines()
             self.window.place.cursor = page.first_row_line + place
-            self.window.fit()
-            self.changed()
+            self.window.clamp()
+            self.request_redraw()
 
-    def lines_made(self) -> None:
+    def make_lines(self) -> None:
         """Format the lines of the page, which determine where its rows begin."""
         if self.width:
             self.document.lines(self.width)
@@ -342,32 +342,32 @@ class TreeView(GrowingView):
     def enter(self) -> bool:
         """Descend into the node at the cursor; False where it has nothing inside it, or is a kernel that is open."""
         node = self.node
-        opened = self.open_paths or frozenset()
-        if node is None or (node.level == "kernel" and node.path in opened):
+        open_paths = self.open_paths or frozenset()
+        if node is None or (node.level == "kernel" and node.path in open_paths):
             return False
         return self._descend(node)
 
     def _descend(self, node: TreeNode) -> bool:
         if node.inner:
-            self._open((self.open_paths or frozenset()) | {node.path}, node.inner[0].path)
+            self._show_nodes((self.open_paths or frozenset()) | {node.path}, node.inner[0].path)
         return bool(node.inner)
 
     def shift(self, step: int) -> None:
         """Right descends; left closes the node at the cursor, or goes up."""
-        node, opened = self.node, self.open_paths or frozenset()
+        node, open_paths = self.node, self.open_paths or frozenset()
         if node is None:
             return
         if step > 0:
             self._descend(node)
-        elif node.inner and node.path in opened:
-            self._open(opened - {node.path}, node.path)
+        elif node.inner and node.path in open_paths:
+            self._show_nodes(open_paths - {node.path}, node.path)
         elif len(node.path) > 1:
-            self._open(opened, node.path[:-1])
+            self._show_nodes(open_paths, node.path[:-1])
 
-    def _open(self, opened: frozenset[NodePath], target: NodePath) -> None:
-        same, self.open_paths, self._target = opened == self.open_paths, opened, target
-        if same and isinstance(self.document, TablePage):
-            self.put(self.document)
+    def _show_nodes(self, open_paths: frozenset[NodePath], target: NodePath) -> None:
+        is_unchanged, self.open_paths, self._target = open_paths == self.open_paths, open_paths, target
+        if is_unchanged and isinstance(self.document, TablePage):
+            self.show_page(self.document)
         else:
             self.update(self._process)
 

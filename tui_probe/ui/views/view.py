@@ -39,7 +39,7 @@ def cursor_role(focused: bool) -> str:
 class Worker(Protocol):
     """Runs the newest job of each key outside the event loop."""
 
-    def submit(self, key: Hashable, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
+    def submit(self, key: Hashable, job: Callable[[], Any], on_result: Callable[[Any], None]) -> None:
         """Run ``job()`` in the background, then ``done(result)`` on the event loop."""
 
 
@@ -106,7 +106,7 @@ class PaneView:
         """The window has a new size."""
         self.width, self.height = width, height
 
-    def changed(self) -> None:
+    def request_redraw(self) -> None:
         """Request a redraw."""
         self.desk.redraw(self)
 
@@ -210,7 +210,7 @@ class PaneView:
         """Return the cursor's position in the launch; none of a cursor that was not moved."""
         return Spot()
 
-    def land(self, spot: Spot, *, exactly: bool = False) -> bool:
+    def go_to_spot(self, spot: Spot, *, exactly: bool = False) -> bool:
         """Move the cursor to a spot, unless it is there already. Return False if the spot is not shown.
 
         ``exactly``: to the first line of it, and what hides it is undone: a filter, another text.
@@ -223,7 +223,7 @@ class PaneView:
         del spot
         return ""
 
-    def land_on_marked(self) -> str:
+    def go_to_marked_line(self) -> str:
         """Move to the line that is marked as the most or fewest. Return its text, "" without one."""
         return ""
 
@@ -251,12 +251,12 @@ class PaneView:
 class TextView(PaneView):
     """Lines that someone else made. ``show`` replaces them and keeps the place."""
 
-    def __init__(self, desk: Desk, name: str, empty: str = "") -> None:
+    def __init__(self, desk: Desk, name: str, empty_text: str = "") -> None:
         super().__init__(desk, name)
-        self.empty = empty
+        self.empty_text = empty_text
         self.lines: Sequence[Line] = ()
         self.searched = ""
-        self.filtered = ""
+        self._filter = ""
         self.top = self._top_before = 0
         self.left = 0
         self.match: int | None = None
@@ -264,28 +264,28 @@ class TextView(PaneView):
     def show(self, lines: Sequence[Line]) -> None:
         """Show these lines."""
         self.lines = lines
-        self.changed()
+        self.request_redraw()
 
     def draw(self, width: int, height: int) -> list[Line]:
         """The lines in the window, searched words marked."""
-        shown = self.shown_lines()
-        if not shown:
-            why = f"no line contains “{self.filtered}”" if self.filtered else self.empty
-            return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
-        self.top = max(0, min(self.top, len(shown) - height))
-        window = shown[self.top : self.top + height]
-        return [self._marked(self.top + y, clip_line(line, width, skip=self.left)) for y, line in enumerate(window)]
+        lines = self.shown_lines()
+        if not lines:
+            message = f"no line contains “{self._filter}”" if self._filter else self.empty_text
+            return [((f" {part}", "dim"),) for part in wrap(message, width - 2)]
+        self.top = max(0, min(self.top, len(lines) - height))
+        window = lines[self.top : self.top + height]
+        return [self._mark_match(self.top + y, clip_line(line, width, skip=self.left)) for y, line in enumerate(window)]
 
     def shown_lines(self) -> Sequence[Line]:
         """All lines that pass the filter."""
-        if not self.filtered:
+        if not self._filter:
             return self.lines
-        return [line for line in self.lines if contains(plain(line), self.filtered)]
+        return [line for line in self.lines if contains(plain(line), self._filter)]
 
     def status(self) -> list[str]:
         """Return the range of visible lines."""
         total = len(self.shown_lines())
-        parts = [f"only “{self.filtered}”"] if self.filtered else []
+        parts = [f"only “{self._filter}”"] if self._filter else []
         if total > self.height:
             parts.append(units.position(self.top + 1, min(total, self.top + self.height), total))
         return parts
@@ -301,11 +301,11 @@ class TextView(PaneView):
     def shift(self, step: int) -> None:
         """Scroll sideways."""
         self.left = max(0, self.left + step * SIDE_STEP)
-        self.changed()
+        self.request_redraw()
 
     def _scroll(self, top: int) -> None:
         self.top = max(0, min(top, len(self.shown_lines()) - self.height))
-        self.changed()
+        self.request_redraw()
 
     def search(self, text: str) -> None:
         """Search from the first visible line on."""
@@ -324,30 +324,30 @@ class TextView(PaneView):
             self.desk.notice(f"“{self.searched}” is not on this page")
         elif not self.top <= self.match < self.top + self.height:
             self.top = max(0, self.match - self.height // 3)
-        self.changed()
+        self.request_redraw()
 
     @property
     def filter_text(self) -> str:
         """Text that shown lines must contain."""
-        return self.filtered
+        return self._filter
 
     def set_filter(self, text: str) -> None:
         """Only lines that contain ``text``."""
-        if not self.filtered:
+        if not self._filter:
             self._top_before = self.top
-        self.filtered, self.match = text, None
+        self._filter, self.match = text, None
         self.top = 0 if text else self._top_before
-        self.changed()
+        self.request_redraw()
 
     def clear_search(self) -> bool:
         """End the search, or without one the filter; what was not scrolled meanwhile is where it was before."""
-        if not self.searched and not self.filtered:
+        if not self.searched and not self._filter:
             return False
         if not self.searched:
             self.top = self.top or self._top_before
-            self.filtered = ""
+            self._filter = ""
         self.searched, self.match = "", None
-        self.changed()
+        self.request_redraw()
         return True
 
     def exported(self) -> Callable[[], Iterable[str]]:
@@ -355,36 +355,36 @@ class TextView(PaneView):
         lines = list(self.shown_lines())
         return lambda: (plain(line) for line in lines)
 
-    def _marked(self, index: int, line: Line) -> Line:
+    def _mark_match(self, index: int, line: Line) -> Line:
         if not self.searched:
             return line
         return mark(line, self.searched, "match" if index == self.match else "match_other")
 
 
-def contains(text: str, wanted: str) -> bool:
-    """Return whether ``wanted`` is in ``text``. Lower case in ``wanted`` matches both cases, as in less and vim."""
-    return wanted in (text if wanted != wanted.lower() else text.lower())
+def contains(text: str, search_text: str) -> bool:
+    """Return whether ``search_text`` is in ``text``. Lower case matches both cases, as in less and vim."""
+    return search_text in (text if search_text != search_text.lower() else text.lower())
 
 
-def mark(line: Line, wanted: str, role: str) -> Line:
-    """``line`` with every occurrence of ``wanted`` in ``role``."""
+def mark(line: Line, search_text: str, role: str) -> Line:
+    """``line`` with every occurrence of ``search_text`` in ``role``."""
     whole_text = plain(line)
-    hay = whole_text if wanted != wanted.lower() else whole_text.lower()
-    if len(hay) != len(whole_text) or wanted not in hay:
+    hay = whole_text if search_text != search_text.lower() else whole_text.lower()
+    if len(hay) != len(whole_text) or search_text not in hay:
         return line
-    marked = bytearray(len(whole_text))
-    start = hay.find(wanted)
+    match_flags = bytearray(len(whole_text))
+    start = hay.find(search_text)
     while start >= 0:
-        marked[start : start + len(wanted)] = b"\1" * len(wanted)
-        start = hay.find(wanted, start + len(wanted))
+        match_flags[start : start + len(search_text)] = b"\1" * len(search_text)
+        start = hay.find(search_text, start + len(search_text))
     spans: list[tuple[str, str]] = []
     position = 0
-    for text, own in line:
+    for text, own_role in line:
         for offset, character in enumerate(text):
-            now = role if marked[position + offset] else own
-            if spans and spans[-1][1] == now:
-                spans[-1] = (spans[-1][0] + character, now)
+            span_role = role if match_flags[position + offset] else own_role
+            if spans and spans[-1][1] == span_role:
+                spans[-1] = (spans[-1][0] + character, span_role)
             else:
-                spans.append((character, now))
+                spans.append((character, span_role))
         position += len(text)
     return tuple(spans)

@@ -36,7 +36,7 @@ class LinesWidget(Widget):
     """
 
     DEFAULT_CSS = "LinesWidget { width: 1fr; height: 1fr; overflow: hidden; }"
-    _drawn: list[Line] | None = None
+    _drawn_lines: list[Line] | None = None
     _drawn_size: tuple[int, int] = (-1, -1)
 
     def draw(self, width: int, height: int) -> Iterable[Line]:
@@ -55,32 +55,34 @@ class LinesWidget(Widget):
             return
         screen = self.screen
         if isinstance(screen, OpenScreen) and screen.held_back:
-            self._drawn = None  # its first frame holds all widgets
+            self._drawn_lines = None  # its first frame holds all widgets
             self.refresh()
             return
         if self.app.screen is not screen:
-            self._drawn = None  # Textual would send the whole screen in front of it; drawn when it is in front again
+            self._drawn_lines = (
+                None  # Textual would send the whole screen in front of it; drawn when it is in front again
+            )
             return
-        before, size = self._drawn, self._drawn_size
+        previous_lines, size = self._drawn_lines, self._drawn_size
         lines = self._draw_all()
-        if before is None or size != self._drawn_size:
+        if previous_lines is None or size != self._drawn_size:
             self.refresh()
             return
         regions = []
-        for y, (old, new) in enumerate(zip_longest(before, lines, fillvalue=())):
-            if old != new:
-                regions += [Region(start, y, end - start, 1) for start, end in changed_columns(old, new)]
+        for y, (old_line, new_line) in enumerate(zip_longest(previous_lines, lines, fillvalue=())):
+            if old_line != new_line:
+                regions += [Region(start, y, end - start, 1) for start, end in changed_columns(old_line, new_line)]
         if regions:
             self.refresh(*regions)
 
     def catch_up(self) -> None:
         """The screen is in front again: what has changed behind another one is drawn."""
-        if self._drawn is None:
+        if self._drawn_lines is None:
             self.refresh()
 
     def forget(self) -> None:
         """Draw everything anew: the colours or glyphs changed."""
-        self._drawn = None
+        self._drawn_lines = None
         self.refresh()
 
     def text(self) -> str:
@@ -102,86 +104,90 @@ class LinesWidget(Widget):
 
     def render_line(self, y: int) -> Strip:
         """One line of the widget, from what :meth:`redraw` drew last."""
-        if self._drawn is None or self._drawn_size != self.size:
+        if self._drawn_lines is None or self._drawn_size != self.size:
             self._draw_all()
         style = self.probe_app.palette.style
         cells, _ = self._drawn_size
-        line = self._drawn[y] if self._drawn is not None and y < len(self._drawn) else ((" " * cells, ""),)
+        line = (
+            self._drawn_lines[y]
+            if self._drawn_lines is not None and y < len(self._drawn_lines)
+            else ((" " * cells, ""),)
+        )
         return _strip(line, cells, style)
 
     def _draw_all(self) -> list[Line]:
         cells, rows = self.size
-        drawn = [self.finish(line, cells) for line, _ in zip(self.draw(cells, rows), range(rows), strict=False)]
-        drawn.extend([self.finish((), cells)] * (rows - len(drawn)))
-        self._drawn, self._drawn_size = drawn, (cells, rows)
-        return drawn
+        lines = [self.finish(line, cells) for line, _ in zip(self.draw(cells, rows), range(rows), strict=False)]
+        lines.extend([self.finish((), cells)] * (rows - len(lines)))
+        self._drawn_lines, self._drawn_size = lines, (cells, rows)
+        return lines
 
     def finish(self, line: Line, cells: int) -> Line:
         """Return a line of :meth:`draw` as it is shown."""
-        return _finished(line, cells, ascii_only=self.probe_app.ascii_only)
+        return _finish_line(line, cells, ascii_only=self.probe_app.ascii_only)
 
 
 @lru_cache(maxsize=2048)
 def _strip(line: Line, cells: int, style: Callable[[str], Style]) -> Strip:
     """A line as Textual needs it, with styles of a palette."""
-    return Strip(merged((text, style(role)) for text, role in line), cells)
+    return Strip(merge_segments((text, style(role)) for text, role in line), cells)
 
 
 @lru_cache(maxsize=2048)
-def _finished(line: Line, cells: int, *, ascii_only: bool) -> Line:
+def _finish_line(line: Line, cells: int, *, ascii_only: bool) -> Line:
     """``line`` in exactly ``cells`` cells, spans of one role joined, in ASCII if the application asks for it.
 
     Text comes from traces, so it may hold anything: what a terminal would obey is taken out here, for all widgets. Most
     lines of a redrawn widget are the same as before, so they are remembered.
     """
-    safely = ((printable(text), role) for text, role in line)
+    safe_spans = ((printable(text), role) for text, role in line)
     spans: list[tuple[str, str]] = []
-    used = 0
-    for shown, role in clip_line(tuple((to_ascii(t) if ascii_only else t, role) for t, role in safely), cells):
-        used += width(shown)
+    used_cells = 0
+    for piece, role in clip_line(tuple((to_ascii(t) if ascii_only else t, role) for t, role in safe_spans), cells):
+        used_cells += width(piece)
         if spans and spans[-1][1] == role:
-            spans[-1] = (spans[-1][0] + shown, role)
-        elif shown:
-            spans.append((shown, role))
-    if used < cells:
+            spans[-1] = (spans[-1][0] + piece, role)
+        elif piece:
+            spans.append((piece, role))
+    if used_cells < cells:
         ground = spans[-1][1] if spans and spans[-1][1].endswith(("select", "idle", "bar")) else ""
-        spans.append((" " * (cells - used), ground))
+        spans.append((" " * (cells - used_cells), ground))
     return tuple(spans)
 
 
-def merged(pieces: Iterable[tuple[str, Style]]) -> list[Segment]:
+def merge_segments(pieces: Iterable[tuple[str, Style]]) -> list[Segment]:
     """Segments of as few styles as look the same: blanks take the colours of what is next to them."""
     segments: list[tuple[str, Style]] = []
     for text, style in pieces:
         if segments:
-            before, last = segments[-1]
-            if last == style or (text.isspace() and _same_ground(last, style)):
-                segments[-1] = (before + text, last)
+            previous_text, previous_style = segments[-1]
+            if previous_style == style or (text.isspace() and _same_ground(previous_style, style)):
+                segments[-1] = (previous_text + text, previous_style)
                 continue
-            if before.isspace() and _same_ground(last, style):
-                segments[-1] = (before + text, style)
+            if previous_text.isspace() and _same_ground(previous_style, style):
+                segments[-1] = (previous_text + text, style)
                 continue
         segments.append((text, style))
     return [Segment(text, style) for text, style in segments]
 
 
-def _same_ground(one: Style, other: Style) -> bool:
+def _same_ground(style: Style, other_style: Style) -> bool:
     """Return whether blanks look the same in both styles."""
-    lines = one.underline or one.reverse or other.underline or other.reverse
-    return not lines and one.bgcolor == other.bgcolor
+    lines = style.underline or style.reverse or other_style.underline or other_style.reverse
+    return not lines and style.bgcolor == other_style.bgcolor
 
 
-def changed_columns(old: Line, new: Line) -> list[tuple[int, int]]:
+def changed_columns(old_line: Line, new_line: Line) -> list[tuple[int, int]]:
     """First and one past the last cell of each part in which two lines of equal width differ, from left to right.
 
     Parts with fewer than ``MAX_GAP_CELLS`` equal cells between them are one. A part may end with cells that are equal.
     """
-    first, last = _common_spans(old, new)
-    start = sum(width(text) for text, _ in old[:first])
-    old, new = old[first : len(old) - last], new[first : len(new) - last]
-    narrow = all(is_narrow(text) for text, _ in (*old, *new))
+    leading, trailing = _common_spans(old_line, new_line)
+    start = sum(width(text) for text, _ in old_line[:leading])
+    old_line, new_line = old_line[leading : len(old_line) - trailing], new_line[leading : len(new_line) - trailing]
+    all_narrow = all(is_narrow(text) for text, _ in (*old_line, *new_line))
     parts: list[tuple[int, int]] = []
-    for cell, end in (_changed_narrow if narrow else _changed)(old, new, start):
+    for cell, end in (_narrow_changes if all_narrow else _character_changes)(old_line, new_line, start):
         if parts and cell - parts[-1][1] < MAX_GAP_CELLS:
             parts[-1] = (parts[-1][0], max(end, parts[-1][1]))
         else:
@@ -189,62 +195,68 @@ def changed_columns(old: Line, new: Line) -> list[tuple[int, int]]:
     return parts
 
 
-def _changed_narrow(old: Line, new: Line, start: int) -> list[tuple[int, int]]:
+def _narrow_changes(old_line: Line, new_line: Line, start: int) -> list[tuple[int, int]]:
     """Return the first and one past the last cell of each changed character, where each takes one cell.
 
     A page that takes the place of another changes most characters of a screen.
     """
-    texts = ("".join(text for text, _ in line) for line in (old, new))
-    roles = ([role for text, role in line for _ in text] for line in (old, new))
+    texts = ("".join(text for text, _ in line) for line in (old_line, new_line))
+    roles = ([role for text, role in line for _ in text] for line in (old_line, new_line))
     cells = zip_longest(*texts, *roles)
     return [
         (cell, cell + 1)
-        for cell, (was, becomes, before, after) in enumerate(cells, start)
-        if was != becomes or before != after
+        for cell, (old_text, new_text, old_role, new_role) in enumerate(cells, start)
+        if old_text != new_text or old_role != new_role
     ]
 
 
-def _changed(old: Line, new: Line, start: int) -> list[tuple[int, int]]:
+def _character_changes(old_line: Line, new_line: Line, start: int) -> list[tuple[int, int]]:
     """Return the first and one past the last cell of each changed character."""
-    before, after = _placed(old, start), _placed(new, start)
-    same = before.keys() & after.keys()
-    changed = [cell for cell, shown in after.items() if cell not in same or before[cell] != shown]
-    changed += before.keys() - same
-    ends = []
-    for cell in sorted(changed):
-        was, becomes = before.get(cell, _NO_SPAN)[0], after.get(cell, _NO_SPAN)[0]
-        ends.append((cell, cell + max(width(was), width(becomes))))
-    return ends
+    old_characters, new_characters = _characters_by_cell(old_line, start), _characters_by_cell(new_line, start)
+    common_cells = old_characters.keys() & new_characters.keys()
+    changed_cells = [
+        cell
+        for cell, character in new_characters.items()
+        if cell not in common_cells or old_characters[cell] != character
+    ]
+    changed_cells += old_characters.keys() - common_cells
+    columns = []
+    for cell in sorted(changed_cells):
+        old_text, new_text = old_characters.get(cell, _NO_SPAN)[0], new_characters.get(cell, _NO_SPAN)[0]
+        columns.append((cell, cell + max(width(old_text), width(new_text))))
+    return columns
 
 
-def _common_spans(old: Line, new: Line) -> tuple[int, int]:
+def _common_spans(old_line: Line, new_line: Line) -> tuple[int, int]:
     """Return how many spans at the beginnings and at the ends of two lines of equal width are the same.
 
     The last of those at the beginning is not counted: a combining character may follow it.
     """
-    spans = min(len(old), len(new))
-    first = next((number for number in range(spans) if old[number] != new[number]), spans)
-    last = next((number for number in range(spans - first) if old[-1 - number] != new[-1 - number]), spans - first)
-    return max(first - 1, 0), last
+    spans = min(len(old_line), len(new_line))
+    leading = next((number for number in range(spans) if old_line[number] != new_line[number]), spans)
+    trailing = next(
+        (number for number in range(spans - leading) if old_line[-1 - number] != new_line[-1 - number]), spans - leading
+    )
+    return max(leading - 1, 0), trailing
 
 
-def _placed(line: Line, end: int) -> dict[int, tuple[str, str]]:
+def _characters_by_cell(line: Line, end: int) -> dict[int, tuple[str, str]]:
     """Each character of a line from cell ``end`` on with its role, by its first cell; a combining one goes with the one
     before.
     """
-    placed: dict[int, tuple[str, str]] = {}
+    characters: dict[int, tuple[str, str]] = {}
     start = end
     for text, role in line:
         if text and is_narrow(text):
-            placed.update(zip(range(end, end + len(text)), ((character, role) for character in text), strict=True))
+            characters.update(zip(range(end, end + len(text)), ((character, role) for character in text), strict=True))
             end += len(text)
             start = end - 1
             continue
         for character in text:
             cells = width(character)
-            if cells or not placed:
-                start, placed[end] = end, (character, role)
+            if cells or not characters:
+                start, characters[end] = end, (character, role)
                 end += cells
             else:
-                placed[start] = (placed[start][0] + character, placed[start][1])
-    return placed
+                characters[start] = (characters[start][0] + character, characters[start][1])
+    return characters

@@ -40,7 +40,7 @@ class _FrameSigns(NamedTuple):
 
 _THIN = _FrameSigns("─", "│", {"top": ("╭", "╮"), "middle": ("├", "┤"), "bottom": ("╰", "╯")})
 _HEAVY = _FrameSigns("━", "┃", {"top": ("┏", "┓"), "middle": ("┣", "┫"), "bottom": ("┗", "┛")})
-WHEEL = 3
+WHEEL_LINES = 3
 """Lines that the mouse wheel moves by."""
 
 
@@ -53,7 +53,7 @@ def _signs(focused: bool) -> _FrameSigns:
     return _HEAVY if focused else _THIN
 
 
-def side(focused: bool) -> Span:
+def side_span(focused: bool) -> Span:
     """Return the line at the left and at the right of a panel."""
     return _signs(focused).vertical, frame_role(focused)
 
@@ -65,7 +65,7 @@ def edge_line(left: Line, right: Line, cells: int, *, focused: bool, edge: Edge 
     """
     signs, role = _signs(focused), frame_role(focused)
     line = signs.horizontal
-    first, last = signs.corners[edge]
+    left_corner, right_corner = signs.corners[edge]
     end: Line = (*right, (line, role)) if right else ()
     room = cells - 2 - _cells(end)
     if room < 1:
@@ -73,7 +73,7 @@ def edge_line(left: Line, right: Line, cells: int, *, focused: bool, edge: Edge 
     begin: Line = ((line, role), *left) if left and room > 1 else ()
     if _cells(begin) > room:
         begin = (*clip_line(begin, max(0, room - 1)), ("…", begin[-1][1]))
-    return ((first, role), *begin, (line * (room - _cells(begin)), role), *end, (last, role))
+    return ((left_corner, role), *begin, (line * (room - _cells(begin)), role), *end, (right_corner, role))
 
 
 def _cells(line: Iterable[Span]) -> int:
@@ -128,7 +128,7 @@ class Pane(LinesWidget):
     def host(self, view: PaneView) -> None:
         """Show another view."""
         self.view = view
-        self._fit()
+        self._resize_view()
         self.redraw()
 
     def draw(self, width: int, height: int) -> list[Line]:
@@ -140,34 +140,34 @@ class Pane(LinesWidget):
 
     def finish(self, line: Line, cells: int) -> Line:
         """Put a line between the sides."""
-        sign, role = side(self.heavy and self.view.focused)
+        sign, role = side_span(self.heavy and self.view.focused)
         edge = (to_ascii(sign) if self.probe_app.ascii_only else sign, role)
         return (edge, *super().finish(line, max(0, cells - 2)), edge)
 
-    def _fit(self) -> None:
+    def _resize_view(self) -> None:
         if self.size and self.inner != (self.view.width, self.view.height):
             self.view.resize(*self.inner)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """The wheel moves by three lines."""
         event.stop()
-        self.view.move(WHEEL)
+        self.view.move(WHEEL_LINES)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """The wheel moves by three lines."""
         event.stop()
-        self.view.move(-WHEEL)
+        self.view.move(-WHEEL_LINES)
 
     def on_click(self, event: events.Click) -> None:
         """A click points at a cell."""
         self.view.click(event.y, max(0, event.x - 1))
 
 
-KEPT = frozenset({"help", "palette", "leave", "leave_home"})
+PRIORITY_KEYS = frozenset({"help", "palette", "leave", "leave_home"})
 """Keys by which one finds all others, and the way back: named on every terminal."""
 _NARROW_GAP, _WIDE_GAP = 2, 3
 """Cells between two keys, on narrow and on wide terminals."""
-_WIDE = 100
+_WIDE_COLUMNS = 100
 """Columns of a wide terminal."""
 
 
@@ -194,21 +194,21 @@ class Bar(LinesWidget):
         return [tuple((text, f"{role}+{self.role}" if self.role else role) for text, role in line)]
 
 
-def fitting(parts: Sequence[str], cells: int, leading: int = 0) -> str:
-    """The ``leading`` parts, and as many of the last ones as fit next to them in ``cells`` cells, joined by dots."""
-    for first in range(leading, len(parts) + 1):
-        text = " · ".join((*parts[:leading], *parts[first:]))
+def fit_parts(parts: Sequence[str], cells: int, leading_count: int = 0) -> str:
+    """Join the first ``leading_count`` parts, and as many of the last ones as fit in ``cells`` cells, with dots."""
+    for start in range(leading_count, len(parts) + 1):
+        text = " · ".join((*parts[:leading_count], *parts[start:]))
         if cells_of(text) <= cells:
             return text
-    return " · ".join(parts[:leading])
+    return " · ".join(parts[:leading_count])
 
 
 def key_line(keys: Sequence[Key], cells: int) -> Line:
     """Return the keys with their short texts, as many as fit, in the given order; ``KEPT`` ones always have room."""
     labels = [f"{key_sign(key.keys[0])} {key.footer}" if key.footer else "" for key in keys]
     fitting_places: list[int] = []
-    room, gap = cells, _WIDE_GAP if cells >= _WIDE else _NARROW_GAP
-    for place in sorted(range(len(keys)), key=lambda place: keys[place].id not in KEPT):
+    room, gap = cells, _WIDE_GAP if cells >= _WIDE_COLUMNS else _NARROW_GAP
+    for place in sorted(range(len(keys)), key=lambda place: keys[place].id not in PRIORITY_KEYS):
         size = cells_of(labels[place]) + (gap if fitting_places else 1)
         if not labels[place]:
             continue
@@ -223,7 +223,7 @@ def key_line(keys: Sequence[Key], cells: int) -> Line:
     return clip_line(tuple(spans), cells)
 
 
-NOTES = 22
+NOTE_CELLS = 22
 """Cells that long titles must leave for notes."""
 _FILTER = "only "
 """Start of the note of a filter."""
@@ -239,12 +239,12 @@ class Tab:
 
     id: str
     title: str
-    short: str
+    short_title: str
     key: str = ""
-    empty: bool = False
+    is_empty: bool = False
     option: str = ""
-    about: str = ""
-    lack: str = "nothing recorded"
+    description: str = ""
+    missing_reason: str = "nothing recorded"
 
     @property
     def is_further(self) -> bool:
@@ -265,8 +265,8 @@ class TabBar(FrameEdge):
         self.tabs = tabs
         self.current = tabs[0].id
         self.notes: Sequence[str] = ()
-        self._shown: Sequence[Tab] = ()
-        self._ends: list[int] = []
+        self._shown_tabs: Sequence[Tab] = ()
+        self._title_ends: list[int] = []
 
     def show_tabs(self, tabs: Sequence[Tab], current: str, notes: Sequence[str], *, focused: bool) -> None:
         """Mark the page ``current``; as many of the ``notes`` as fit stand at the right, the last ones first."""
@@ -277,25 +277,25 @@ class TabBar(FrameEdge):
     def draw(self, width: int, height: int) -> list[Line]:
         """The titles, as long as the width allows."""
         del height
-        self._shown = shown_tabs(self.tabs, self.current)
-        room, wide = width - 4, width - 4 - (NOTES if self.notes else 0)
+        self._shown_tabs = shown_tabs(self.tabs, self.current)
+        room, wide_room = width - 4, width - 4 - (NOTE_CELLS if self.notes else 0)
         if any(note.startswith(_FILTER) for note in self.notes):  # that something is left out must be seen
-            room = wide = width - 7 - cells_of(" · ".join(self.notes))
-        titles = _titles(self._shown, self.current, room, wide)
-        self._ends = [2 + end for end in accumulate(map(len, titles))]
-        spans: list[Span] = [(title, self._role(tab)) for tab, title in zip(self._shown, titles, strict=True)]
-        note = fitting(self.notes, width - self._ends[-1] - 6)
+            room = wide_room = width - 7 - cells_of(" · ".join(self.notes))
+        titles = _titles(self._shown_tabs, self.current, room, wide_room)
+        self._title_ends = [2 + end for end in accumulate(map(len, titles))]
+        spans: list[Span] = [(title, self._role(tab)) for tab, title in zip(self._shown_tabs, titles, strict=True)]
+        note = fit_parts(self.notes, width - self._title_ends[-1] - 6)
         right: Line = ((f" {note} ", "dim"),) if note else ()
         return [edge_line((*spans, (" ", "")), right, width, focused=self.focused, edge=self.edge)]
 
     def _role(self, tab: Tab) -> str:
         if tab.id == self.current:
             return "tab" if self.focused else "tab_idle"
-        return "rule" if tab.empty else "dim"
+        return "rule" if tab.is_empty else "dim"
 
     async def on_click(self, event: events.Click) -> None:
         """A click on a title shows its page."""
-        for tab, end in zip(self._shown, self._ends, strict=True):
+        for tab, end in zip(self._shown_tabs, self._title_ends, strict=True):
             if event.x < end:
                 await self.run_action("screen.more_pages" if tab.key == MORE_PAGES_KEY else f"screen.page({tab.id!r})")
                 return
@@ -311,27 +311,32 @@ def shown_tabs(tabs: Sequence[Tab], current: str) -> list[Tab]:
     return [*digits, Tab("", "more", "more", MORE_PAGES_KEY)] if further else digits
 
 
-def _titles(tabs: Sequence[Tab], current: str, room: int, wide: int) -> list[str]:
-    """Return full titles if they fit in ``wide`` cells, else short ones, the digits alone, or the title of the page."""
-    for form, limit in ((_full, wide), (_short_named, room), (_short, room), (_digit, room)):
+def _titles(tabs: Sequence[Tab], current: str, room: int, wide_room: int) -> list[str]:
+    """Return full titles if they fit in ``wide_room`` cells, else short ones, the digits, or the title of the page."""
+    for form, limit in (
+        (_full_title, wide_room),
+        (_short_named_title, room),
+        (_short_title, room),
+        (_digit_title, room),
+    ):
         titles = [form(tab, tab.id == current) for tab in tabs]
         if sum(map(len, titles)) <= limit:
             return titles
-    return [_short(tab, True) if tab.id == current else "" for tab in tabs]
+    return [_short_title(tab, True) if tab.id == current else "" for tab in tabs]
 
 
-def _full(tab: Tab, _: bool) -> str:
-    return f" {key_text(tab.key)} {f'({tab.title})' if tab.empty else tab.title} "
+def _full_title(tab: Tab, _: bool) -> str:
+    return f" {key_text(tab.key)} {f'({tab.title})' if tab.is_empty else tab.title} "
 
 
-def _short_named(tab: Tab, _: bool) -> str:
-    return f" {key_text(tab.key)} {f'({tab.short})' if tab.empty else tab.short}"
+def _short_named_title(tab: Tab, _: bool) -> str:
+    return f" {key_text(tab.key)} {f'({tab.short_title})' if tab.is_empty else tab.short_title}"
 
 
-def _short(tab: Tab, is_current: bool) -> str:
-    word = "" if tab.empty and not is_current else f" {tab.short}"
+def _short_title(tab: Tab, is_current: bool) -> str:
+    word = "" if tab.is_empty and not is_current else f" {tab.short_title}"
     return f" {key_text(tab.key)}{word}"
 
 
-def _digit(tab: Tab, is_current: bool) -> str:
-    return _short(tab, is_current) if is_current else f" {key_text(tab.key)}"
+def _digit_title(tab: Tab, is_current: bool) -> str:
+    return _short_title(tab, is_current) if is_current else f" {key_text(tab.key)}"
