@@ -52,8 +52,8 @@ def test_sweep_findings() -> None:
     assert findings[1] == "few blocks: 1 block reaches 164 GB/s, 3.9% of the best"
     assert findings[2] == "one block per SM: 132 blocks reach 4.23 TB/s, 100% of the best"
     assert "contention costs up to 6% (" in findings[4]
-    assert sweep.enough.bytes_per_second >= 0.9 * best
-    fewer = [rate for rate in sweep.rates if bytes_on_card(rate) < bytes_on_card(sweep.enough)]
+    assert sweep.sufficient_rate.bytes_per_second >= 0.9 * best
+    fewer = [rate for rate in sweep.rates if bytes_on_card(rate) < bytes_on_card(sweep.sufficient_rate)]
     assert fewer
     assert all(rate.bytes_per_second < 0.9 * best for rate in fewer)
     assert sweep.at(1, FLIGHTS[0]) is not None
