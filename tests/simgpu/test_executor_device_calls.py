@@ -12,7 +12,7 @@ from tests.simgpu.device import BASE, Device
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import HEAP_BYTES, KernelAssertionError, MemoryFaultError, TrapError, compile_kernel
-from tui_probe.simgpu.executor.device_calls import count_of_arguments, format_text
+from tui_probe.simgpu.executor.device_calls import argument_count, format_text
 from tui_probe.simgpu.executor.scalars import U64
 from tui_probe.simgpu.modules import with_runtime
 
@@ -51,7 +51,7 @@ def test_formats(format_: bytes, code: str, arguments: tuple[float, ...], expect
     packed = struct.pack(f"<{code}", *arguments)
     given = format_text(format_, lambda offset, size: packed[offset : offset + size], STRINGS.__getitem__)
     assert given == expected
-    assert count_of_arguments(format_) == len(arguments) - format_.count(b"*")
+    assert argument_count(format_) == len(arguments) - format_.count(b"*")
 
 
 def launch(source: str, threads: int, *arguments: np.ndarray) -> bytes:

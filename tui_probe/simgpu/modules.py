@@ -35,7 +35,7 @@ ARCHIVE: Final = b"!<arch>\n"
 """Magic of an archive of objects. The runtime's device libraries have SASS only, which no program here uses."""
 
 
-_NEWEST: Final = 90
+_NEWEST_CAPABILITY: Final = 90
 """Compute capability of the newest simulated GPU, that of ``run --sim-arch sm_90``."""
 _PTX_ONLY_TEXT: Final = (
     "the simulated GPU executes PTX only. Load PTX from nvcc -ptx or NVRTC, and link PTX with cuLinkAddData"
@@ -56,14 +56,14 @@ def ptx_of(image: bytes, compute_capability: int) -> str:
         if error.reason.code == "no-ptx":
             raise ImageError(f"{error}: {_PTX_ONLY_TEXT}") from None
         if error.reason.code == "ptx-for-other-gpu" and _has_ptx_for_newest(image):
-            raise ImageError(f"{error}; run with --sim-arch sm_{_NEWEST}") from None
+            raise ImageError(f"{error}; run with --sim-arch sm_{_NEWEST_CAPABILITY}") from None
         raise
 
 
 def _has_ptx_for_newest(image: bytes) -> bool:
     """Return whether the newest simulated GPU can run the PTX of an image."""
     try:
-        find_ptx(image, arch=_NEWEST)
+        find_ptx(image, arch=_NEWEST_CAPABILITY)
     except ImageError:
         return False
     return True
@@ -303,7 +303,7 @@ class LoadedModule:
     variables: tuple[ModuleVariable, ...]
     registers: dict[str, int]
     addresses: dict[str, int] = field(default_factory=dict)
-    compiled: dict[int, Kernel] = field(default_factory=dict)
+    kernels: dict[int, Kernel] = field(default_factory=dict)
 
     @classmethod
     def from_image(cls, image: bytes, compute_capability: int) -> LoadedModule:
@@ -323,7 +323,7 @@ class LoadedModule:
         match = re.search(r"sm_(\d+)", self.tree.target)
         return int(match[1]) if match else 0
 
-    def place(self, addresses: tuple[int, ...], memory: DeviceMemory) -> None:
+    def place_variables(self, addresses: tuple[int, ...], memory: DeviceMemory) -> None:
         """Give each variable its address. Where its initial value holds an address, that is written to ``memory``."""
         if len(addresses) != len(self.variables):
             raise SimulationError(f"{len(addresses)} addresses for {len(self.variables)} variables")
@@ -347,6 +347,6 @@ class LoadedModule:
         """The kernel at ``index`` of ``names``. Raises SimulationError for PTX that the GPU does not execute."""
         if index >= len(self.names):
             raise SimulationError(f"kernel {index} of {len(self.names)}")
-        if index not in self.compiled:
-            self.compiled[index] = compile_kernel(self.tree, self.names[index])
-        return self.compiled[index]
+        if index not in self.kernels:
+            self.kernels[index] = compile_kernel(self.tree, self.names[index])
+        return self.kernels[index]

@@ -81,8 +81,8 @@ class Server:
         self._machine = machine
         self._modules: dict[int, LoadedModule] = {}
         self._last_module = 0
-        self._launched: tuple[str, Module] | None = None
-        self._runs = threading.Event()
+        self._last_launch: tuple[str, Module] | None = None
+        self._is_running = threading.Event()
         self._send_lock = threading.Lock()
 
     def serve(self, requests: BinaryIO, replies: BinaryIO) -> None:
@@ -98,20 +98,20 @@ class Server:
                 return
             status, answer = self.answer(kind, body)
             with self._send_lock:
-                self._runs.clear()
+                self._is_running.clear()
                 _send(replies, status, answer)
 
     def _report_running(self, checker: executor.Checker, replies: BinaryIO) -> None:
         """Send the findings of the launch that runs whenever there are others: it may never end."""
         sent_faults: list[Fault] = []
-        while self._runs.wait():
+        while self._is_running.wait():
             time.sleep(_REPORT_SECONDS)
             with self._send_lock:
                 faults = checker.faults_so_far()
-                if self._launched is not None and self._runs.is_set() and faults != sent_faults:
+                if self._last_launch is not None and self._is_running.is_set() and faults != sent_faults:
                     sent_faults = faults
                     try:
-                        _send(replies, Status.RUNNING, RunningFindings(fault_texts(faults, *self._launched)))
+                        _send(replies, Status.RUNNING, RunningFindings(fault_texts(faults, *self._last_launch)))
                     except OSError:
                         return  # the program has ended; so does this process
 
@@ -131,7 +131,7 @@ class Server:
             case LoadRequest():
                 return self._load(request.image)
             case PlaceRequest():
-                self._module(request.module).place(request.addresses, self._memory)
+                self._module(request.module).place_variables(request.addresses, self._memory)
                 return EmptyReply()
             case DescribeRequest():
                 return self._describe(request)
@@ -182,8 +182,8 @@ class Server:
         kernel = module.kernel(request.kernel)
         if self._checker is not None:
             self._checker.apply_changes((change.kind, change.address, change.size) for change in request.changes)
-            self._launched = (kernel.name, module.tree)
-            self._runs.set()
+            self._last_launch = (kernel.name, module.tree)
+            self._is_running.set()
         execution = executor.execute(
             kernel,
             memory=self._memory,
@@ -202,9 +202,9 @@ class Server:
 
     def _take_findings(self) -> tuple[str, ...]:
         """The findings of the last launch, as JSON."""
-        if self._checker is None or self._launched is None:
+        if self._checker is None or self._last_launch is None:
             return ()
-        return self._checker.take_texts(*self._launched)
+        return self._checker.take_texts(*self._last_launch)
 
 
 def _send(replies: BinaryIO, status: Status, message: object) -> None:

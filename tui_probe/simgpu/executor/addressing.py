@@ -124,7 +124,7 @@ class PointerAccess:
             space.check(offset, self._size)
         except AccessFault as fault:
             place = int(lanes.places[fault.position])
-            raise fault.at(self._line, group.batch.describe(lanes, fault.position), place) from None
+            raise fault.as_error(self._line, group.batch.describe(lanes, fault.position), place) from None
         return _Location(offset, space.indices(lanes, offset, self._size))
 
 
@@ -136,7 +136,7 @@ class Access(PointerAccess):
         space = space or bind.named_space(operand)
         super().__init__(size, bind.line, space, kind)
         self._key = (space, size, self._source.index)
-        bind.layout.least_access = min(bind.layout.least_access, size)
+        bind.layout.min_access_bytes = min(bind.layout.min_access_bytes, size)
 
     def address(self, group: ThreadGroup) -> Value:
         """Return the unsigned address of each lane; a scalar if all lanes have the same."""
@@ -156,7 +156,7 @@ class Access(PointerAccess):
         register = group.registers[self._source.index]
         known = group.batch.located_addresses.get(self._key)
         if known is not None and known.register is register and known.lanes is group.lanes:
-            steps = known.steps(self._added, self._size)
+            steps = known.element_distance(self._added, self._size)
             if steps is not None:
                 return LaneAccess(known.space, known.index, steps)
         address = self.address(group)

@@ -16,7 +16,7 @@ from tui_probe.ptx.tree import Immediate, Memory, Vector
 from tui_probe.simgpu.executor import loads_and_stores
 from tui_probe.simgpu.executor.addressing import Access, LaneAccess
 from tui_probe.simgpu.executor.async_state import MAX_TRACKED_GROUPS, WORD_BYTES, MBarrierEvent
-from tui_probe.simgpu.executor.barrier_instructions import apply_events, build_tracking, words_of
+from tui_probe.simgpu.executor.barrier_instructions import apply_events, build_tracking, mbarrier_words
 from tui_probe.simgpu.executor.checks.accesses import (
     BULK_LOAD,
     BULK_STORE,
@@ -160,7 +160,7 @@ def _build_copy_to_shared(
             issue_cycle + COPY_LATENCY + copy_cycles(size)
             for issue_cycle, size in zip(issue_cycles, sizes, strict=True)
         ]
-        mbarriers = words_of(access, group, line)
+        mbarriers = mbarrier_words(access, group, line)
         if group.batch.checks is not None:
             group.batch.checks.order.copies.counted(mbarriers)
         apply_events(group, line, mbarriers, [MBarrierEvent(transfer=-size) for size in sizes], end_cycles)
@@ -187,7 +187,7 @@ def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
             for rank in (rank for rank in range(MAX_BLOCKS) if masks[lane] >> rank & 1):
                 (place,) = targets_run.places_at(one_lane, at_rank(targets[lane : lane + 1], rank, one_lane), [size])
                 _copy_units(place, origin, size)
-                target_mbarrier = words_of(
+                target_mbarrier = mbarrier_words(
                     access, one_lane, line, at_rank(mbarrier_addresses[lane : lane + 1], rank, one_lane)
                 )
                 if one_lane.batch.checks is not None:
@@ -419,6 +419,6 @@ def build_any_store(instruction: Instruction, bind: Binder) -> Operation:
         lanes = group.lanes
         times = (group.batch.counters[lanes.warp] + COPY_LATENCY + copy_cycles(size)).tolist()
         events = [MBarrierEvent(transfer=-size)] * lanes.count
-        apply_events(group, line, words_of(access, group, line), events, times)
+        apply_events(group, line, mbarrier_words(access, group, line), events, times)
 
     return run

@@ -112,8 +112,8 @@ def _build_vector(instruction: Instruction, kind: ScalarType, name: str, bind: B
     has_result = instruction.opcode == "atom"
     min_operands = 3 if has_result else 2
     operands = list(operands_of(instruction, min_operands, min_operands + 1))
-    targets = [bind.target(element, kind) for element in _elements(operands.pop(0), bind)] if has_result else []
-    sources = [bind.source(element, kind) for element in _elements(operands[1], bind)]
+    targets = [bind.target(element, kind) for element in _vector_elements(operands.pop(0), bind)] if has_result else []
+    sources = [bind.source(element, kind) for element in _vector_elements(operands[1], bind)]
     space = state_space(instruction)
     vector = Access(operands[0], space, kind.bytes * len(sources), bind)
     access_kind = atomic_kind(instruction.opcode, instruction.modifiers)
@@ -139,7 +139,7 @@ def _build_vector(instruction: Instruction, kind: ScalarType, name: str, bind: B
     return run
 
 
-def _elements(operand: Operand, bind: Binder) -> tuple[Operand, ...]:
+def _vector_elements(operand: Operand, bind: Binder) -> tuple[Operand, ...]:
     return operand.elements if isinstance(operand, Vector) else bind.unsupported()
 
 

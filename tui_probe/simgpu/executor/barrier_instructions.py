@@ -88,15 +88,15 @@ def _build_cluster_barrier(instruction: Instruction, bind: Binder) -> Control:
     line = bind.line
 
     def wait(barriers: Barriers, group: ThreadGroup) -> ThreadGroup | None:
-        barriers.of_clusters.wait(group, line)
+        barriers.cluster_barriers.wait(group, line)
         return None
 
     if instruction.modifiers[1:2] == ("arrive",):
-        return BarrierArrival(lambda barriers, group: barriers.of_clusters.arrive(group))
+        return BarrierArrival(lambda barriers, group: barriers.cluster_barriers.arrive(group))
     return BarrierArrival(wait) if instruction.modifiers[1:2] == ("wait",) else bind.unsupported()
 
 
-def words_of(access: Access, group: ThreadGroup, line: int, address: Value | None = None) -> Places:
+def mbarrier_words(access: Access, group: ThreadGroup, line: int, address: Value | None = None) -> Places:
     """The index of each lane's mbarrier among the words of shared memory, or of that at ``address``.
 
     Raises MBarrierError.
@@ -147,7 +147,7 @@ def _build_mbarrier(instruction: Instruction, bind: Binder) -> Operation:
     return bind.unsupported()
 
 
-def word_access(operand: Operand, instruction: Instruction, bind: Binder, kind: AccessKind = LOAD) -> Access:
+def mbarrier_access(operand: Operand, instruction: Instruction, bind: Binder, kind: AccessKind = LOAD) -> Access:
     """The access to the mbarrier that ``operand`` names, which may be that of another block of the cluster."""
     return Access(operand, state_space(instruction), WORD_BYTES, bind, kind)
 
@@ -160,7 +160,7 @@ def _build_initialisation(instruction: Instruction, bind: Binder) -> Operation:
 
     def run(group: ThreadGroup) -> None:
         counts = group.lanes.spread(count.read(group.registers)).tolist()
-        mbarriers = words_of(access, group, line)
+        mbarriers = mbarrier_words(access, group, line)
         access.check(group, LaneAccess(group.batch.shared, mbarriers))
         for position, word in enumerate(mbarriers.tolist()):
             if problem := group.batch.mbarriers.initialise(word, counts[position]):
@@ -173,10 +173,10 @@ def _build_initialisation(instruction: Instruction, bind: Binder) -> Operation:
 def _build_invalidation(instruction: Instruction, bind: Binder) -> Operation:
     """``mbarrier.inval{.shared}.b64 [address]``."""
     (address,) = operands_of(instruction, 1)
-    access, line = word_access(address, instruction, bind), bind.line
+    access, line = mbarrier_access(address, instruction, bind), bind.line
 
     def run(group: ThreadGroup) -> None:
-        for word in words_of(access, group, line).tolist():
+        for word in mbarrier_words(access, group, line).tolist():
             group.batch.mbarriers.invalidate(word)
 
     return run
@@ -185,7 +185,7 @@ def _build_invalidation(instruction: Instruction, bind: Binder) -> Operation:
 def _build_arrival(instruction: Instruction, bind: Binder) -> Operation:
     """``mbarrier.arrive{_drop}{.noComplete|.expect_tx}….b64 state, [address]{, count}``; of expect_tx a tx-count."""
     state, address, *count_operands = operands_of(instruction, 2, 3)
-    access, target = word_access(address, instruction, bind, ARRIVAL), bind.target(state, TYPES["b64"])
+    access, target = mbarrier_access(address, instruction, bind, ARRIVAL), bind.target(state, TYPES["b64"])
     count = bind.source(count_operands[0], TYPES["u32"]) if count_operands else None
     drops_count = instruction.modifiers[0] == "arrive_drop"
     expects_bytes, may_end = "expect_tx" in instruction.modifiers, "noComplete" not in instruction.modifiers
@@ -208,7 +208,7 @@ def _build_transaction(instruction: Instruction, bind: Binder) -> Operation:
     """``mbarrier.expect_tx|complete_tx….b64 [address], bytes``."""
     address, size = operands_of(instruction, 2)
     sign = 1 if instruction.modifiers[0] == "expect_tx" else -1
-    access = word_access(address, instruction, bind, ARRIVAL)
+    access = mbarrier_access(address, instruction, bind, ARRIVAL)
     count = bind.source(size, TYPES["u32"])
     run = _build_events(instruction, bind, access, count, lambda number: MBarrierEvent(transfer=sign * number))
 
@@ -232,7 +232,7 @@ def _build_events(
         lanes = group.lanes
         numbers = [1] * lanes.count if count is None else lanes.spread(count.read(group.registers)).tolist()
         times = (group.batch.counters[lanes.warp] + cycles).tolist()
-        mbarriers = words_of(access, group, line)
+        mbarriers = mbarrier_words(access, group, line)
         access.check(group, LaneAccess(group.batch.shared, mbarriers))
         return apply_events(group, line, mbarriers, [event(number) for number in numbers], times)
 
@@ -256,7 +256,7 @@ def build_tracking(instruction: Instruction, bind: Binder) -> Operation:
     Without ``noinc`` the phase expects one arrival more, so that only its end is put off.
     """
     (address,) = operands_of(instruction, 1)
-    access, line = word_access(address, instruction, bind), bind.line
+    access, line = mbarrier_access(address, instruction, bind), bind.line
     event = MBarrierEvent(arrivals=1 if "noinc" in instruction.modifiers else 0)
     bind.effects.starts_block = True
 
@@ -265,7 +265,7 @@ def build_tracking(instruction: Instruction, bind: Binder) -> Operation:
         end = np.maximum(group.batch.copies.end_of_all(lanes), group.batch.counters[lanes.warp])
         if group.batch.checks is not None:
             group.batch.checks.order.copies.tracked(lanes)
-        apply_events(group, line, words_of(access, group, line), [event] * lanes.count, end.tolist())
+        apply_events(group, line, mbarrier_words(access, group, line), [event] * lanes.count, end.tolist())
 
     return run
 
@@ -283,12 +283,15 @@ _NANOSECONDS_PER_MILLISECOND: Final = 1_000_000
 
 @dataclass(slots=True)
 class TryWait:
-    """The instruction. ``phase`` is a state or, with ``by_parity``, a parity; ``nanoseconds`` how long it may wait."""
+    """The instruction.
+
+    ``phase`` is a state or, with ``is_by_parity``, a parity; ``nanoseconds`` is the longest time to wait.
+    """
 
     access: Access
     phase: SourceOperand
-    by_parity: bool
-    waits: bool
+    is_by_parity: bool
+    may_wait: bool
     nanoseconds: SourceOperand | None
     target: ResultOperand
     line: int
@@ -299,27 +302,27 @@ class TryWait:
 
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
         def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:
-            phase_wait = self._trying(group)
+            phase_wait = self._phase_wait(group)
             group.block = following
             return scheduler.tries.begin(phase_wait)
 
         return finish
 
-    def _trying(self, group: ThreadGroup) -> PhaseWait:
-        barriers = words_of(self.access, group, self.line)
-        parity, limit = self._parity(group), self._limit(group)
+    def _phase_wait(self, group: ThreadGroup) -> PhaseWait:
+        barriers = mbarrier_words(self.access, group, self.line)
+        parity, limit = self._parity(group), self._max_wait_cycles(group)
         has_ended = group.batch.mbarriers.ended(barriers, parity)
         return PhaseWait(self.target, self.line, group, barriers, parity, limit, has_ended)
 
     def _parity(self, group: ThreadGroup) -> NDArray[np.bool_]:
         phase = group.lanes.spread(self.phase.read(group.registers))
-        bit = phase & np.uint32(1) if self.by_parity else phase >> np.uint64(PARITY_BIT)
+        bit = phase & np.uint32(1) if self.is_by_parity else phase >> np.uint64(PARITY_BIT)
         return bit.astype(np.bool_)
 
-    def _limit(self, group: ThreadGroup) -> NDArray[np.int64]:
+    def _max_wait_cycles(self, group: ThreadGroup) -> NDArray[np.int64]:
         """Return for how many cycles each lane may wait."""
         if self.nanoseconds is None:
-            return np.full(group.lanes.count, TRY_WAIT_CYCLES if self.waits else 0, np.int64)
+            return np.full(group.lanes.count, TRY_WAIT_CYCLES if self.may_wait else 0, np.int64)
         time = group.lanes.spread(self.nanoseconds.read(group.registers)).astype(np.int64)
         return time * group.batch.machine.clock_khz // _NANOSECONDS_PER_MILLISECOND
 
@@ -332,10 +335,10 @@ def build_try_wait(instruction: Instruction, bind: Binder) -> TryWait | None:
     may_wait, is_by_parity = kind == "try_wait", "parity" in instruction.modifiers
     destination, address, phase, *limit_operands = operands_of(instruction, 3, 4 if may_wait else 3)
     return TryWait(
-        access=word_access(address, instruction, bind),
+        access=mbarrier_access(address, instruction, bind),
         phase=bind.source(phase, TYPES["u32" if is_by_parity else "b64"]),
-        by_parity=is_by_parity,
-        waits=may_wait,
+        is_by_parity=is_by_parity,
+        may_wait=may_wait,
         nanoseconds=bind.source(limit_operands[0], TYPES["u32"]) if limit_operands else None,
         target=bind.target(destination, PREDICATE),
         line=bind.line,

@@ -99,7 +99,7 @@ INSTRUCTION_BUILDERS: Final[dict[str, Build]] = {
 def guard_operation(operation: Operation, predicate: SourceOperand, effects: Effects) -> Operation:
     """Return ``operation`` under a guard. Its targets count as read too: other lanes keep their values."""
     writes = tuple(sorted(effects.writes))
-    if effects.pure:
+    if effects.is_pure:
         return _guard_pure(operation, predicate, writes)
     return _guard_by_subset(operation, predicate, tuple(sorted(effects.reads)), writes)
 
@@ -279,7 +279,7 @@ def _branch_around(step: BoundStep, guard: SourceOperand, binder: Binder) -> lis
 
     The branch has its cost, so that a warp pays for it, whether its guard holds or not, and once.
     """
-    skip_label = binder.layout.label()
+    skip_label = binder.layout.new_label()
     branch_step = BoundStep(
         None, Branch(skip_label, guard.inverted()), Effects(reads={guard.index}), step.line, step.cycles
     )

@@ -64,14 +64,14 @@ def _logic_builder(function: Callable[..., Value], count: int = 3) -> Callable[[
     def build(instruction: Instruction, bind: Binder) -> Operation:
         target, *sources = operands_of(instruction, count)
         kind = integer_storage(target, last_type(instruction), bind)
-        return bind.pure(function, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
+        return bind.build_pure(function, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
 
     return build
 
 
 def integer_storage(target: Operand, kind: ScalarType, bind: Binder) -> ScalarType:
     """``kind`` as ``target`` is kept, unless that is a float."""
-    storage = bind.kept_as(target, kind)
+    storage = bind.stored_kind(target, kind)
     return storage if storage.dtype.kind in "iu" else kind
 
 
@@ -99,8 +99,8 @@ def _shift_builder(
         if isinstance(count, Immediate) and 0 <= integer_literal(count.text) < kind.bits:
             # A fixed count needs no check.
             amount = bind.source(Immediate(count.text), ScalarType("", kind.kind, kind.bits, kind.dtype))
-            return bind.pure(ufunc, bind.target(target, kind), bind.source(a, kind), amount)
-        return bind.pure(function, bind.target(target, kind), bind.source(a, kind), bind.source(count, _U32))
+            return bind.build_pure(ufunc, bind.target(target, kind), bind.source(a, kind), amount)
+        return bind.build_pure(function, bind.target(target, kind), bind.source(a, kind), bind.source(count, _U32))
 
     return build
 
@@ -121,7 +121,7 @@ def _build_funnel_shift(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_u32(function: Callable[..., Value], instruction: Instruction, bind: Binder, count: int = 4) -> Operation:
     target, *sources = operands_of(instruction, count)
-    return bind.pure(function, bind.target(target, _U32), *(bind.source(source, _U32) for source in sources))
+    return bind.build_pure(function, bind.target(target, _U32), *(bind.source(source, _U32) for source in sources))
 
 
 def _build_lop3(instruction: Instruction, bind: Binder) -> Operation:
@@ -133,7 +133,7 @@ def _build_lop3(instruction: Instruction, bind: Binder) -> Operation:
         bind.unsupported()
     function = logic_function(integer_literal(table.text))
     sources = (bind.source(a, _U32), bind.source(b, _U32), bind.source(c, _U32))
-    return bind.pure(function, bind.target(target, _U32), *sources)
+    return bind.build_pure(function, bind.target(target, _U32), *sources)
 
 
 def _build_lop3_predicate(instruction: Instruction, bind: Binder) -> Operation:
@@ -145,7 +145,7 @@ def _build_lop3_predicate(instruction: Instruction, bind: Binder) -> Operation:
     sources = (bind.source(a, _U32), bind.source(b, _U32), bind.source(c, _U32))
     condition = bind.predicate(q)
     combine = np.logical_or if instruction.modifiers[0] == "or" else np.logical_and
-    bind.effects.pure = True
+    bind.effects.is_pure = True
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
@@ -233,7 +233,7 @@ def _build_field(instruction: Instruction, bind: Binder) -> Operation:
     sources = [bind.source(operand, kind) for operand in operands[:-2]]
     sources += [bind.source(operand, _U32) for operand in operands[-2:]]
     function = extract_field if instruction.opcode == "bfe" else insert_field
-    return bind.pure(function, bind.target(target, kind), *sources)
+    return bind.build_pure(function, bind.target(target, kind), *sources)
 
 
 def bit_length(value: Value) -> Value:
@@ -291,7 +291,7 @@ def _count_builder(function: Callable[[Value], Value]) -> Callable[[Instruction,
     def build(instruction: Instruction, bind: Binder) -> Operation:
         target, source = operands_of(instruction, 2)
         kind = last_type(instruction)
-        return bind.pure(function, bind.target(target, _U32), bind.source(source, kind))
+        return bind.build_pure(function, bind.target(target, _U32), bind.source(source, kind))
 
     return build
 
@@ -322,7 +322,7 @@ def find_nth_set(mask: Value, base: Value, offset: Value) -> Value:
 def _build_find_nth(instruction: Instruction, bind: Binder) -> Operation:
     target, mask, base, offset = operands_of(instruction, 4)
     sources = (bind.source(mask, _U32), bind.source(base, _U32), bind.source(offset, TYPES["s32"]))
-    return bind.pure(find_nth_set, bind.target(target, _U32), *sources)
+    return bind.build_pure(find_nth_set, bind.target(target, _U32), *sources)
 
 
 def _build_mask(instruction: Instruction, bind: Binder) -> Operation:
@@ -355,13 +355,13 @@ def _build_dot(instruction: Instruction, bind: Binder) -> Operation:
         return np.asarray(exact_sum).astype(result.dtype)
 
     sources = (bind.source(a, _U32), bind.source(b, _U32), bind.source(c, result))
-    return bind.pure(dot, bind.target(target, result), *sources)
+    return bind.build_pure(dot, bind.target(target, result), *sources)
 
 
 def _build_cnot(instruction: Instruction, bind: Binder) -> Operation:
     target, source = operands_of(instruction, 2)
     kind = last_type(instruction)
-    return bind.pure(lambda a: (a == 0).astype(kind.dtype), bind.target(target, kind), bind.source(source, kind))
+    return bind.build_pure(lambda a: (a == 0).astype(kind.dtype), bind.target(target, kind), bind.source(source, kind))
 
 
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {

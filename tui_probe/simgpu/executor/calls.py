@@ -87,7 +87,7 @@ class Call:
             group.block = following
             distinct = np.unique(addresses)
             for address in distinct[1:]:
-                part = self._split(group, addresses == address)
+                part = self._split_group(group, addresses == address)
                 addresses = addresses[addresses != address]
                 self._enter(part, self._target(program, int(address)), following)
                 scheduler.keep_ready(part)
@@ -105,7 +105,9 @@ class Call:
     def _result_registers(self) -> set[int]:
         return {result.target.index for result in self.results}
 
-    def _split(self, group: ThreadGroup, condition: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> ThreadGroup:
+    def _split_group(
+        self, group: ThreadGroup, condition: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    ) -> ThreadGroup:
         # The arguments are needed once more, though no instruction of the caller reads them again.
         argument_registers = {argument.source.index for argument in self.arguments}
         live = ({*group.batch.live[group.block]} - self._result_registers()) | argument_registers
@@ -157,11 +159,11 @@ def build_call(instruction: Instruction, bind: Binder, caller: FunctionCode) -> 
     result_operands = results.elements if isinstance(results, Parenthesised) else ()
     arguments = tuple(
         _bind_argument(operand, kind, bind)
-        for operand, kind in _matched(argument_operands, function.parameters if function else None, bind)
+        for operand, kind in _match_parameters(argument_operands, function.parameters if function else None, bind)
     )
     call_results = tuple(
         _bind_result(operand, kind, bind)
-        for operand, kind in _matched(result_operands, function.returns if function else None, bind)
+        for operand, kind in _match_parameters(result_operands, function.returns if function else None, bind)
     )
     return Call(name, pointer, arguments, call_results, caller, instruction.span.line)
 
@@ -174,7 +176,7 @@ def called_function(operand: Operand, bind: Binder) -> Function:
     return entity.function
 
 
-def _matched(
+def _match_parameters(
     operands: Sequence[Operand], formals: Sequence[Variable] | None, bind: Binder
 ) -> list[tuple[Operand, Variable | None]]:
     """Return each operand with the parameter that it is passed for, None for a call through a pointer."""

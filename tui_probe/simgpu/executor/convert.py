@@ -52,18 +52,18 @@ _ROUNDINGS: Final = frozenset({"rn", "rz", "rm", "rp", "rna"})
 class Fp8Format:
     """A format of ``fraction`` bits behind the point, whose smallest normal number is 2 to the ``min_exponent``."""
 
-    def __init__(self, fraction: int, min_exponent: int, max_code: int, above: float) -> None:
-        """``max_code`` is the code of the largest number, ``above`` what the code behind it stands for."""
+    def __init__(self, fraction: int, min_exponent: int, max_code: int, value_above: float) -> None:
+        """``max_code`` is the code of the largest number, ``value_above`` what the code behind it stands for."""
         self._fraction = fraction
         self._min_exponent = min_exponent
         code = np.arange(max_code + 1)
         exponent = np.maximum(code >> fraction, 1) + min_exponent - 1
         leading_bit = np.where(code >> fraction, 1 << fraction, 0)
         self._numbers = np.ldexp(leading_bit + (code & (1 << fraction) - 1), exponent - fraction)
-        self._decoded = np.full(128, np.nan)
-        self._decoded[: max_code + 2] = np.append(self._numbers, above)
+        self._values = np.full(128, np.nan)
+        self._values[: max_code + 2] = np.append(self._numbers, value_above)
 
-    def encoded(self, value: Value) -> Value:
+    def encode(self, value: Value) -> Value:
         """The code nearest to each number, of two the even one."""
         doubles = value.astype(F64)
         size = np.minimum(np.abs(doubles), self._numbers[-1])
@@ -76,7 +76,7 @@ class Fp8Format:
 
     def decoded(self, codes: Value) -> Value:
         """The half-precision number of each code, which is exact."""
-        size = self._decoded[(codes & U8.type(0x7F)).astype(np.intp)]
+        size = self._values[(codes & U8.type(0x7F)).astype(np.intp)]
         numbers = np.where(codes >> U8.type(7), -size, size).astype(F16)
         return np.where(np.isnan(numbers), _HALF_NAN, numbers.view(U16)).view(F16)
 
@@ -97,11 +97,11 @@ def build_to_fp8(instruction: Instruction, result_kind: ScalarType, source_kind:
     prepare: Callable[[Value], Value] = _relu if "relu" in instruction.modifiers else lambda value: value
 
     def encode_pair(low: Value, high: Value) -> Value:
-        return join_words([fp8_format.encoded(prepare(low)), fp8_format.encoded(prepare(high))], U16)
+        return join_words([fp8_format.encode(prepare(low)), fp8_format.encode(prepare(high))], U16)
 
     if source_kind.name == "f16x2":
         target, source = operands_of(instruction, 2)
-        return bind.pure(
+        return bind.build_pure(
             lambda pair: encode_pair(*split_words(pair, F16)),
             bind.target(target, result_kind),
             bind.source(source, source_kind),
@@ -110,7 +110,7 @@ def build_to_fp8(instruction: Instruction, result_kind: ScalarType, source_kind:
         return bind.unsupported()
     target, upper, lower = operands_of(instruction, 3)
     sources = (bind.source(upper, source_kind), bind.source(lower, source_kind))
-    return bind.pure(lambda high, low: encode_pair(low, high), bind.target(target, result_kind), *sources)
+    return bind.build_pure(lambda high, low: encode_pair(low, high), bind.target(target, result_kind), *sources)
 
 
 def build_from_fp8(
@@ -126,7 +126,7 @@ def build_from_fp8(
     def convert(pair: Value) -> Value:
         return join_words([finish(fp8_format.decoded(codes)) for codes in split_words(pair, U8)], U32)
 
-    return bind.pure(convert, bind.target(target, result_kind), bind.source(source, source_kind))
+    return bind.build_pure(convert, bind.target(target, result_kind), bind.source(source, source_kind))
 
 
 def conversion(
@@ -151,23 +151,23 @@ def conversion(
     if (
         "ftz" in modifiers and source_kind.name == "f32" and result_kind.name != "f16"
     ):  # there, a GPU rounds subnormal numbers
-        function = _after(flushed, function)
+        function = _compose(flushed, function)
     if result_kind.name == "f32" and "ftz" in modifiers:
-        function = _after(function, flushed)
+        function = _compose(function, flushed)
     if "satfinite" in modifiers:
-        function = _after(function, _FINITE_SATURATIONS[result_kind.name])
+        function = _compose(function, _FINITE_SATURATIONS[result_kind.name])
     if "sat" in modifiers and result_kind.kind == "f":
-        function = _after(function, saturated)
+        function = _compose(function, saturated)
     if "relu" in modifiers:
         if source_kind.kind != "f":
             raise KeyError("relu")
-        function = _after(_relu, function)
+        function = _compose(_relu, function)
     return function
 
 
-def _after(first: Callable[[Value], Value], outer: Callable[[Value], Value]) -> Callable[[Value], Value]:
+def _compose(inner: Callable[[Value], Value], outer: Callable[[Value], Value]) -> Callable[[Value], Value]:
     def compute(value: Value) -> Value:
-        return outer(first(value))
+        return outer(inner(value))
 
     return compute
 
@@ -194,16 +194,16 @@ def _from_integer(result_kind: ScalarType, mode: str) -> Callable[[Value], Value
             return lambda value: value.astype(F64).astype(F16)
         return lambda value: value.astype(result_kind.dtype)
     if result_kind.dtype == F64:
-        return lambda value: directed_sum(*_parts(value), mode)
+        return lambda value: directed_sum(*_two_doubles(value), mode)
     return lambda value: shortened(_as_double(value), result_kind.dtype, mode)
 
 
 def _as_double(value: Value) -> Value:
     """An integer as a double, rounded to odd if it has too many digits."""
-    return value.astype(F64) if value.dtype.itemsize < 8 else odd_sum(*_parts(value))
+    return value.astype(F64) if value.dtype.itemsize < 8 else odd_sum(*_two_doubles(value))
 
 
-def _parts(value: Value) -> tuple[Value, Value]:
+def _two_doubles(value: Value) -> tuple[Value, Value]:
     """Two doubles whose exact sum is the integer."""
     if value.dtype.itemsize < 8:
         return value.astype(F64), np.zeros(value.shape, F64)
@@ -294,7 +294,7 @@ _FINITE_SATURATIONS: Final = {
 }
 
 
-def _build(instruction: Instruction, bind: Binder) -> Operation:
+def _build_conversion(instruction: Instruction, bind: Binder) -> Operation:
     if instruction.modifiers[0] == "pack":
         return _build_pack(instruction, bind)
     result_kind, source_kind = types_of(instruction, 2)
@@ -308,7 +308,7 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
         return _build_to_pair(instruction, result_kind, source_kind, bind)
     target, source = operands_of(instruction, 2)
     function = conversion(result_kind, source_kind, instruction.modifiers)
-    return bind.pure(function, bind.target(target, result_kind), bind.source(source, source_kind))
+    return bind.build_pure(function, bind.target(target, result_kind), bind.source(source, source_kind))
 
 
 def _build_to_pair(
@@ -322,7 +322,7 @@ def _build_to_pair(
     def convert(a: Value, b: Value) -> Value:
         return join_words([function(b), function(a)], U32)
 
-    return bind.pure(
+    return bind.build_pure(
         convert, bind.target(target, result_kind), bind.source(upper, source_kind), bind.source(lower, source_kind)
     )
 
@@ -336,12 +336,12 @@ def _build_pack(instruction: Instruction, bind: Binder) -> Operation:
     bits = np.uint32(element.bits)
     mask = np.uint32((1 << element.bits) - 1)
 
-    def pack(x: Value, y: Value, *above: Value) -> Value:
+    def pack(x: Value, y: Value, *upper_bits: Value) -> Value:
         pair = (saturate(y).astype(S64).astype(U32) & mask) | ((saturate(x).astype(S64).astype(U32) & mask) << bits)
-        return pair if not above else pair | (above[0] << (bits + bits))
+        return pair if not upper_bits else pair | (upper_bits[0] << (bits + bits))
 
     sources = [bind.source(a, s32), bind.source(b, s32), *(bind.source(c, u32) for c in low_operands)]
-    return bind.pure(pack, bind.target(target, u32), *sources)
+    return bind.build_pure(pack, bind.target(target, u32), *sources)
 
 
-BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"cvt": _build}
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"cvt": _build_conversion}

@@ -30,7 +30,7 @@ _SPECIFIER: Final = re.compile(
     rb"%(?P<flags>[-+ #0]*)(?P<width>\*|\d*)(?:\.(?P<precision>\*|\d*))?(?P<length>hh|h|ll|l|j|z|t|L|)(?P<kind>.)",
     re.DOTALL,
 )
-_WIDE: Final = frozenset({b"l", b"ll", b"j", b"z", b"t"})
+_WIDE_LENGTHS: Final = frozenset({b"l", b"ll", b"j", b"z", b"t"})
 _INTEGERS: Final = b"diuoxXc"
 _FLOATS: Final = b"aAeEfFgG"
 
@@ -40,12 +40,12 @@ class _Arguments:
 
     def __init__(self, read: Callable[[int, int], bytes]) -> None:
         self._read = read
-        self._next = 0
+        self._offset = 0
 
-    def take(self, code: str) -> int | float:
+    def read_next(self, code: str) -> int | float:
         size = struct.calcsize(code)
-        start = -(-self._next // size) * size
-        self._next = start + size
+        start = -(-self._offset // size) * size
+        self._offset = start + size
         value: int | float = struct.unpack(f"<{code}", self._read(start, size))[0]
         return value
 
@@ -64,7 +64,7 @@ def format_text(text: bytes, read: Callable[[int, int], bytes], string_at: Calla
     return _SPECIFIER.sub(replace, text)
 
 
-def count_of_arguments(text: bytes) -> int:
+def argument_count(text: bytes) -> int:
     """Count the arguments of a format, which is the return value of ``printf`` in a kernel."""
     return sum(match["kind"] in _INTEGERS + _FLOATS + b"ps" for match in _SPECIFIER.finditer(text))
 
@@ -75,19 +75,19 @@ def _format_argument(match: re.Match[bytes], arguments: _Arguments, string_at: C
         return b"%"
     if kind not in _INTEGERS + _FLOATS + b"ps":
         return match[0]
-    width = _number(width, arguments)
-    specifier = b"%" + flags + width + (b"" if precision is None else b"." + _number(precision, arguments))
+    width = _number_text(width, arguments)
+    specifier = b"%" + flags + width + (b"" if precision is None else b"." + _number_text(precision, arguments))
     if kind == b"s":
-        return (specifier + b"s") % string_at(int(arguments.take("Q")))
+        return (specifier + b"s") % string_at(int(arguments.read_next("Q")))
     if kind == b"p":
-        return (b"%" + flags + width + b"s") % (b"0x%x" % int(arguments.take("Q")))
+        return (b"%" + flags + width + b"s") % (b"0x%x" % int(arguments.read_next("Q")))
     if kind in _FLOATS:
-        return _float_text(specifier, kind, float(arguments.take("d")))
-    return _integer(specifier, kind, length, arguments)
+        return _float_text(specifier, kind, float(arguments.read_next("d")))
+    return _integer_text(specifier, kind, length, arguments)
 
 
-def _number(text: bytes, arguments: _Arguments) -> bytes:
-    return b"%d" % int(arguments.take("i")) if text == b"*" else text
+def _number_text(text: bytes, arguments: _Arguments) -> bytes:
+    return b"%d" % int(arguments.read_next("i")) if text == b"*" else text
 
 
 def _float_text(shape: bytes, kind: bytes, value: float) -> bytes:
@@ -96,10 +96,10 @@ def _float_text(shape: bytes, kind: bytes, value: float) -> bytes:
     return (shape + kind) % value
 
 
-def _integer(shape: bytes, kind: bytes, length: bytes, arguments: _Arguments) -> bytes:
+def _integer_text(shape: bytes, kind: bytes, length: bytes, arguments: _Arguments) -> bytes:
     signed = kind in b"di"
-    code = ("q" if signed else "Q") if length in _WIDE else ("i" if signed else "I")
-    value = int(arguments.take(code))
+    code = ("q" if signed else "Q") if length in _WIDE_LENGTHS else ("i" if signed else "I")
+    value = int(arguments.read_next(code))
     if length in (b"h", b"hh"):
         bits = 16 if length == b"h" else 8
         value &= (1 << bits) - 1
@@ -119,7 +119,7 @@ HEAP: Final = "tui_probe_heap"
 """The name of that variable."""
 HEAP_BYTES: Final = 8 << 20
 """Default heap size of the driver."""
-HEADER: Final = 16
+HEADER_BYTES: Final = 16
 
 
 class Heap:
@@ -132,9 +132,9 @@ class Heap:
         if not self._words[0]:
             self._words[0] = HEAP_BYTES
 
-    def take(self, size: int) -> int:
+    def allocate(self, size: int) -> int:
         """The address of ``size`` bytes at a multiple of 16, 0 where there is no such room."""
-        needed_bytes = HEADER + -(-max(size, 1) // 16) * 16
+        needed_bytes = HEADER_BYTES + -(-max(size, 1) // 16) * 16
         offset = 0
         while offset < HEAP_BYTES:
             word = offset // 8
@@ -142,13 +142,13 @@ class Heap:
                 self._join_free(word)
                 if self._words[word] >= needed_bytes:
                     self._split(word, needed_bytes)
-                    return self._address + offset + HEADER
-            offset = 8 * self._after(word)
+                    return self._address + offset + HEADER_BYTES
+            offset = 8 * self._next_piece(word)
         return 0
 
-    def give(self, address: int) -> None:
-        """The reverse of ``take``. Raises TrapError for what was not taken."""
-        offset = address - HEADER - self._address
+    def free(self, address: int) -> None:
+        """Free a piece that ``allocate`` returned. Raises TrapError for any other address."""
+        offset = address - HEADER_BYTES - self._address
         if not 0 <= offset < HEAP_BYTES or offset % 16 or self._words[offset // 8 + 1] != 1:
             text = (
                 f"free of {address:#x}: malloc of this module did not return this address, or a store out of bounds"
@@ -159,23 +159,23 @@ class Heap:
 
     def _join_free(self, piece: int) -> None:
         """Make one of a free piece and the free ones right behind it."""
-        next_piece = self._after(piece)
+        next_piece = self._next_piece(piece)
         while next_piece < len(self._words) and not self._words[next_piece + 1]:
-            self._words[piece] = 8 * (self._after(next_piece) - piece)
-            next_piece = self._after(piece)
+            self._words[piece] = 8 * (self._next_piece(next_piece) - piece)
+            next_piece = self._next_piece(piece)
 
-    def _after(self, piece: int) -> int:
+    def _next_piece(self, piece: int) -> int:
         """The piece behind one, as the number of its first word. Raises TrapError if the header has no valid size."""
         size = int(self._words[piece])
-        if size < HEADER or size % 16 or piece + size // 8 > len(self._words):
-            address = self._address + 8 * piece + HEADER
+        if size < HEADER_BYTES or size % 16 or piece + size // 8 > len(self._words):
+            address = self._address + 8 * piece + HEADER_BYTES
             text = f"a store out of bounds overwrote the malloc header of the memory at {address:#x}"
             raise TrapError(text, text)
         return piece + size // 8
 
     def _split(self, piece: int, needed_bytes: int) -> None:
         rest_bytes = int(self._words[piece]) - needed_bytes
-        if rest_bytes > HEADER:
+        if rest_bytes > HEADER_BYTES:
             self._words[piece] = needed_bytes
             self._words[piece + needed_bytes // 8 : piece + needed_bytes // 8 + 2] = rest_bytes, 0
         self._words[piece + 1] = 1
@@ -226,15 +226,15 @@ def build_device_call(instruction: Instruction, bind: Binder) -> Operation | Non
         return None
     groups = [operand for operand in instruction.operands if isinstance(operand, Parenthesised)]
     has_result = isinstance(instruction.operands[0], Parenthesised)
-    arguments = [_bytes(element, bind) for group in groups[has_result:] for element in group.elements]
-    result = _bytes(groups[0].elements[0], bind) if has_result else None
+    arguments = [_bytes_name(element, bind) for group in groups[has_result:] for element in group.elements]
+    result = _bytes_name(groups[0].elements[0], bind) if has_result else None
     bind.effects.reads.update(entity.index for entity in arguments)
     if result is not None:
         bind.effects.writes.add(result.index)
     return _call_operation(FUNCTIONS[callee.name], arguments, result, bind.line)
 
 
-def _bytes(operand: Operand, bind: Binder) -> BytesName:
+def _bytes_name(operand: Operand, bind: Binder) -> BytesName:
     entity = bind.names.find(operand.name) if isinstance(operand, Symbol) else None
     return entity if isinstance(entity, BytesName) else bind.unsupported()
 
@@ -258,7 +258,7 @@ def _call_operation(
     return run
 
 
-def _print(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value:
+def _print_texts(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value:
     """``vprintf(format, arguments)``: what each thread prints, lane after lane."""
     formats, lists = values
     texts: dict[int, bytes] = {}
@@ -274,7 +274,7 @@ def _print(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Va
             return memory.string_at(group, lane, address)
 
         group.batch.printf_output.append(format_text(texts[format_address], read, string_at))
-    return np.array([count_of_arguments(texts[int(format_address)]) for format_address in formats], U32)
+    return np.array([argument_count(texts[int(format_address)]) for format_address in formats], U32)
 
 
 def _fail_assertion(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value | None:
@@ -294,7 +294,7 @@ def _fail_assertion(group: ThreadGroup, memory: _ThreadMemory, values: list[Valu
 def _allocate(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value:  # noqa: ARG001
     """``malloc(size)``: lane after lane."""
     heap = Heap(group.batch.memory, group.batch.launch.address(HEAP))
-    return np.array([heap.take(int(size)) for size in values[0]], U64)
+    return np.array([heap.allocate(int(size)) for size in values[0]], U64)
 
 
 def _free(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value | None:  # noqa: ARG001
@@ -302,12 +302,12 @@ def _free(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Val
     heap = Heap(group.batch.memory, group.batch.launch.address(HEAP))
     for address in values[0]:
         if address:
-            heap.give(int(address))
+            heap.free(int(address))
     return None
 
 
 FUNCTIONS: Final[dict[str, DeviceFunction]] = {
-    "vprintf": _print,
+    "vprintf": _print_texts,
     "__assertfail": _fail_assertion,
     "malloc": _allocate,
     "free": _free,

@@ -86,7 +86,7 @@ class Scheduler:
 
     def give_way(self, group: ThreadGroup) -> ThreadGroup | None:
         """Let all others go before ``group``, which waits for something in a loop."""
-        if not (self._ready or self._incomplete_warps or self.barriers.any_waiting or self.tries.any_waiting):
+        if not (self._ready or self._incomplete_warps or self.barriers.has_waiting or self.tries.any_waiting):
             return group
         self.keep_ready(group, gives_way=True)
         return None
@@ -150,7 +150,7 @@ class Scheduler:
     def _other_wait_location(self, error: DeadlockError) -> str:
         """Return line, block and thread of a thread that waits in the same block at another line; "" for none."""
         exchanges = ((self.program.blocks[group.block].line, group.lanes) for group in self._incomplete_warps.values())
-        for line, lanes in (*self.barriers.waits(), *self.tries.waits(), *exchanges):
+        for line, lanes in (*self.barriers.waiting_lanes(), *self.tries.waits(), *exchanges):
             for position in (0, lanes.count - 1):
                 location = self.batch.describe(lanes, position)
                 if line != error.line and location.partition(", thread")[0] == error.where.partition(", thread")[0]:
@@ -167,7 +167,7 @@ class Scheduler:
                 group = self._complete_warps(group, block)
                 if group is None:
                     return
-            if block.members is not None and block.orders and batch.checks is not None:
+            if block.members is not None and block.orders_accesses and batch.checks is not None:
                 members = block.members.read(group.registers)
                 batch.checks.check_mask(block.line, group.lanes, members)
                 batch.checks.order.sync_warps(group.lanes, members)
@@ -294,7 +294,7 @@ def execute(
     checks = (
         None
         if checker is None
-        else checker.begin_launch(kernel.name, launch, kernel.layout.least_access, _checked_code(kernel.program))
+        else checker.begin_launch(kernel.name, launch, kernel.layout.min_access_bytes, _checked_code(kernel.program))
     )
     launch_run = _LaunchRun(kernel, launch, machine, memory, start_cycle, checks)
     try:
@@ -353,7 +353,7 @@ class _LaunchRun:
         self._template = kernel.layout.template.copy()
         for index, value in kernel.layout.launch_values:
             self._template[index] = value(launch)
-        self._live_registers = kernel.program.live()
+        self._live_registers = kernel.program.live_registers()
         self._block_order = blocks_in_order(launch.grid, launch.cluster) if any(launch.cluster) else None
         self._instructions = 0
         self._printf_output: list[bytes] = []
@@ -364,7 +364,7 @@ class _LaunchRun:
         resident = slots * self._machine.sm_count // cluster * cluster
         if not resident:
             raise SimulationError(f"a cluster of {cluster} blocks does not fit into the GPU")
-        schedule = Schedule(self._machine, slots, count, self._kernel.program.shortest, cluster)
+        schedule = Schedule(self._machine, slots, count, self._kernel.program.min_cycles, cluster)
         if self._kernel.program.reads_placement:
             while placements := schedule.certain(count):
                 self._finish_blocks(schedule, placements, self._run_blocks(placements))

@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 DIRECTED: Final = frozenset({"rz", "rm", "rp"})
 # How many operands an instruction has, the target included, if not three.
-_OPERANDS: Final = dict.fromkeys(("neg", "abs", "sqrt", "rcp", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh"), 2) | {
-    "fma": 4
-}
+_OPERAND_COUNTS: Final = dict.fromkeys(
+    ("neg", "abs", "sqrt", "rcp", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh"), 2
+) | {"fma": 4}
 _TESTS: Final[dict[str, Callable[[Value], Any]]] = {
     "finite": np.isfinite,
     "infinite": np.isinf,
@@ -132,7 +132,7 @@ def _relu_bits(bits: Value) -> Value:
     return np.where(from_bfloat16(bits) <= 0, np.uint16(0), bits)
 
 
-def _summed(a: Value, b: Value, mode: str) -> Value:
+def _round_sum(a: Value, b: Value, mode: str) -> Value:
     """a + b as float32; terms that cancel give -0 when rounding down."""
     total = to_single(odd_sum(a, b), mode)
     is_cancelled = (total == 0) & (np.signbit(a) != np.signbit(b)) & (a + b == 0)
@@ -151,8 +151,8 @@ def _directed_function(opcode: str, kind: str, mode: str) -> Callable[..., Value
         if opcode == "mul":
             return to_single(x * y, mode)
         if opcode == "fma":
-            return _summed(x * y, addend[0].astype(F64), mode)
-        return _summed(x, y if opcode == "add" else -y, mode)
+            return _round_sum(x * y, addend[0].astype(F64), mode)
+        return _round_sum(x, y if opcode == "add" else -y, mode)
 
     if kind != "f32":
         raise KeyError(kind)
@@ -178,7 +178,7 @@ def _bfloat16_function(opcode: str, modifiers: tuple[str, ...]) -> Callable[...,
 _FMA: Final[dict[str, Callable[..., Value]]] = {"f32": fma32, "f64": fma64, "f16": _fma16}
 
 
-def _plain(opcode: str, kind: str, modifiers: tuple[str, ...]) -> Callable[..., Value]:
+def _scalar_function(opcode: str, kind: str, modifiers: tuple[str, ...]) -> Callable[..., Value]:
     """The function for scalars of type ``kind``, rounding included."""
     mode = next((modifier for modifier in modifiers if modifier in DIRECTED), "")
     if mode:
@@ -216,7 +216,7 @@ def arithmetic(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Cal
     """The function of an instruction, with all its modifiers. Raises KeyError for a form that does not exist here."""
     if kind.kind == "x2":
         return _pair_function(opcode, kind, modifiers)
-    function = _plain(opcode, kind.name, modifiers)
+    function = _scalar_function(opcode, kind.name, modifiers)
     if "oob" in modifiers:
         raise KeyError("oob")
     if "ftz" in modifiers and kind.name in ("f32", "f16"):
@@ -256,16 +256,16 @@ def build(instruction: Instruction, bind: Binder) -> Operation:
     """``add|sub|mul|fma|…{.rounding}{.ftz}{.sat}.type d, a, …``."""
     kind = last_type(instruction)
     opcode = "fma" if instruction.opcode == "mad" else instruction.opcode
-    target, *sources = operands_of(instruction, _OPERANDS.get(opcode, 3))
+    target, *sources = operands_of(instruction, _OPERAND_COUNTS.get(opcode, 3))
     function = arithmetic(opcode, kind, instruction.modifiers)
-    return bind.pure(function, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
+    return bind.build_pure(function, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
 
 
 def _build_test(instruction: Instruction, bind: Binder) -> Operation:
     """``testp.property.type p, a``."""
     kind = last_type(instruction)
     target, source = operands_of(instruction, 2)
-    return bind.pure(_TESTS[instruction.modifiers[0]], bind.target(target, PREDICATE), bind.source(source, kind))
+    return bind.build_pure(_TESTS[instruction.modifiers[0]], bind.target(target, PREDICATE), bind.source(source, kind))
 
 
 OPCODES: Final = frozenset({*_FUNCTIONS, "fma", "mad"})

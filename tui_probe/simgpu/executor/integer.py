@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.operations import Operation, ResultOperand, SourceOperand
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
-_HALF: Final = np.uint64(32)
+_HALF_BITS: Final = np.uint64(32)
 _LOW_MASK: Final = np.uint64(0xFFFFFFFF)
 
 
@@ -55,10 +55,10 @@ def high_product(a: Value, b: Value) -> Value:
 
 
 def _upper_product_half(a: Value, b: Value) -> Value:
-    a_low, a_high, b_low, b_high = a & _LOW_MASK, a >> _HALF, b & _LOW_MASK, b >> _HALF
-    middle = a_high * b_low + ((a_low * b_low) >> _HALF)
+    a_low, a_high, b_low, b_high = a & _LOW_MASK, a >> _HALF_BITS, b & _LOW_MASK, b >> _HALF_BITS
+    middle = a_high * b_low + ((a_low * b_low) >> _HALF_BITS)
     lower_middle = a_low * b_high + (middle & _LOW_MASK)
-    result: Value = a_high * b_high + (middle >> _HALF) + (lower_middle >> _HALF)
+    result: Value = a_high * b_high + (middle >> _HALF_BITS) + (lower_middle >> _HALF_BITS)
     return result
 
 
@@ -118,7 +118,7 @@ def _multiplication_24(part: str) -> Callable[[Value, Value], Value]:
     return multiply
 
 
-def product(part: str, kind: ScalarType) -> Callable[[Value, Value], Value]:
+def multiplication(part: str, kind: ScalarType) -> Callable[[Value, Value], Value]:
     """Multiplication that keeps the ``lo``, ``hi`` or ``wide`` part of the product."""
     if part == "lo":
         return np.multiply
@@ -135,7 +135,7 @@ def _halfword_function(function: Callable[..., Value], kind: ScalarType) -> Call
     return apply_to_halves
 
 
-def simple(function: Callable[..., Any], count: int = 3) -> Callable[[Instruction, Binder], Operation]:
+def simple_builder(function: Callable[..., Any], count: int = 3) -> Callable[[Instruction, Binder], Operation]:
     """A builder for ``function`` of all sources, in the instruction's type. ``count`` is that of its operands."""
 
     def build(instruction: Instruction, bind: Binder) -> Operation:
@@ -146,7 +146,9 @@ def simple(function: Callable[..., Any], count: int = 3) -> Callable[[Instructio
         if kind.kind == "x2":
             typed_function = _halfword_function(function, kind)
         target, *sources = operands_of(instruction, count)
-        return bind.pure(typed_function, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
+        return bind.build_pure(
+            typed_function, bind.target(target, kind), *(bind.source(source, kind) for source in sources)
+        )
 
     return build
 
@@ -156,17 +158,19 @@ def build_multiply(instruction: Instruction, bind: Binder) -> Operation:
     part, kind = instruction.modifiers[0], last_type(instruction)
     target, a, b = operands_of(instruction, 3)
     result_kind = wide_type(kind) if part == "wide" else kind
-    return bind.pure(product(part, kind), bind.target(target, result_kind), bind.source(a, kind), bind.source(b, kind))
+    return bind.build_pure(
+        multiplication(part, kind), bind.target(target, result_kind), bind.source(a, kind), bind.source(b, kind)
+    )
 
 
 def build_multiply_add(instruction: Instruction, bind: Binder) -> Operation:
     """``mad.lo|hi|wide.type d, a, b, c``."""
     part, kind = instruction.modifiers[0], last_type(instruction)
     if "cc" in instruction.modifiers:
-        return _build_carry_product(instruction, bind, takes=False)
+        return _build_carry_product(instruction, bind, takes_carry=False)
     target, a, b, c = operands_of(instruction, 4)
     result_kind = wide_type(kind) if part == "wide" else kind
-    multiply = product(part, kind)
+    multiply = multiplication(part, kind)
 
     def multiply_add(x: Value, y: Value, z: Value) -> Value:
         total: Value = multiply(x, y) + z
@@ -176,7 +180,7 @@ def build_multiply_add(instruction: Instruction, bind: Binder) -> Operation:
         _saturated_function(lambda x, y, z: ((x * y) >> 32) + z) if "sat" in instruction.modifiers else multiply_add
     )
     sources = (bind.source(a, kind), bind.source(b, kind), bind.source(c, result_kind))
-    return bind.pure(typed_function, bind.target(target, result_kind), *sources)
+    return bind.build_pure(typed_function, bind.target(target, result_kind), *sources)
 
 
 def _build_product24(instruction: Instruction, bind: Binder) -> Operation:
@@ -186,8 +190,8 @@ def _build_product24(instruction: Instruction, bind: Binder) -> Operation:
     target, *operands = operands_of(instruction, 3 if instruction.opcode == "mul24" else 4)
     sources = [bind.source(operand, kind) for operand in operands]
     if instruction.opcode == "mul24":
-        return bind.pure(multiply, bind.target(target, kind), *sources)
-    return bind.pure(lambda a, b, c: multiply(a, b) + c, bind.target(target, kind), *sources)
+        return bind.build_pure(multiply, bind.target(target, kind), *sources)
+    return bind.build_pure(lambda a, b, c: multiply(a, b) + c, bind.target(target, kind), *sources)
 
 
 def _absolute_difference(a: Value, b: Value, c: Value) -> Value:
@@ -197,25 +201,25 @@ def _absolute_difference(a: Value, b: Value, c: Value) -> Value:
 
 def _carry_register(bind: Binder) -> int:
     """The register that holds the carry of ``.cc`` instructions."""
-    return bind.layout.flag("carry")
+    return bind.layout.flag_index("carry")
 
 
-def build_carry_sum(*, subtracts: bool, takes: bool) -> Callable[[Instruction, Binder], Operation]:
-    """``add.cc``, ``addc{.cc}``, ``sub.cc``, ``subc{.cc}``: ``takes`` adds the carry of an earlier one."""
+def carry_sum_builder(*, subtracts: bool, takes_carry: bool) -> Callable[[Instruction, Binder], Operation]:
+    """``add.cc``, ``addc{.cc}``, ``sub.cc``, ``subc{.cc}``: ``takes_carry`` adds the carry of an earlier one."""
 
     def build(instruction: Instruction, bind: Binder) -> Operation:
         kind = TYPES[f"u{last_type(instruction).bits}"]
         target, a, b = operands_of(instruction, 3)
         sources = [bind.source(a, kind), bind.source(b, kind)]
-        carry_in = None if takes else subtracts
+        carry_in = None if takes_carry else subtracts
         return _build_with_carry(
-            bind, bind.target(target, kind), sources, _sum(subtracts=subtracts), instruction, carry_in
+            bind, bind.target(target, kind), sources, _carry_sum(subtracts=subtracts), instruction, carry_in
         )
 
     return build
 
 
-def _sum(*, subtracts: bool) -> Callable[[Value, Value, Value], tuple[Value, Value]]:
+def _carry_sum(*, subtracts: bool) -> Callable[[Value, Value, Value], tuple[Value, Value]]:
     """The sum or difference with a carry (0 or 1) coming in, and the one going out.
 
     A difference is a + ~b + carry, as the machine computes it: a carry of 0 is a borrow. Nothing else tells what
@@ -233,20 +237,20 @@ def _sum(*, subtracts: bool) -> Callable[[Value, Value, Value], tuple[Value, Val
     return subtract if subtracts else add
 
 
-def _build_carry_product(instruction: Instruction, bind: Binder, *, takes: bool) -> Operation:
-    """``mad.lo|hi.cc``, ``madc.lo|hi{.cc}``: ``takes`` adds the carry of an earlier instruction."""
+def _build_carry_product(instruction: Instruction, bind: Binder, *, takes_carry: bool) -> Operation:
+    """``mad.lo|hi.cc``, ``madc.lo|hi{.cc}``: ``takes_carry`` adds the carry of an earlier instruction."""
     kind = last_type(instruction)
     unsigned = TYPES[f"u{kind.bits}"]
     target, a, b, c = operands_of(instruction, 4)
-    multiply = product(instruction.modifiers[0], kind)
-    add = _sum(subtracts=False)
+    multiply = multiplication(instruction.modifiers[0], kind)
+    add = _carry_sum(subtracts=False)
 
     def multiply_add(x: Value, y: Value, z: Value, carry: Value) -> tuple[Value, Value]:
         return add(multiply(x, y).view(unsigned.dtype), z, carry)
 
     sources = [bind.source(a, kind), bind.source(b, kind), bind.source(c, unsigned)]
     return _build_with_carry(
-        bind, bind.target(target, unsigned), sources, multiply_add, instruction, None if takes else False
+        bind, bind.target(target, unsigned), sources, multiply_add, instruction, None if takes_carry else False
     )
 
 
@@ -267,7 +271,7 @@ def _build_with_carry(
         bind.effects.reads.add(flag)
     if writes_carry:
         bind.effects.writes.add(flag)
-    bind.effects.pure = True
+    bind.effects.is_pure = True
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
@@ -282,26 +286,26 @@ def _build_with_carry(
 
 
 def _build_carry_multiply(instruction: Instruction, bind: Binder) -> Operation:
-    return _build_carry_product(instruction, bind, takes=True)
+    return _build_carry_product(instruction, bind, takes_carry=True)
 
 
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
-    "div": simple(divide),
-    "rem": simple(remainder),
-    "neg": simple(np.negative, 2),
-    "abs": simple(np.abs, 2),
-    "min": simple(np.minimum),
-    "max": simple(np.maximum),
-    "add": simple(np.add),
-    "sub": simple(np.subtract),
-    "sad": simple(_absolute_difference, 4),
+    "div": simple_builder(divide),
+    "rem": simple_builder(remainder),
+    "neg": simple_builder(np.negative, 2),
+    "abs": simple_builder(np.abs, 2),
+    "min": simple_builder(np.minimum),
+    "max": simple_builder(np.maximum),
+    "add": simple_builder(np.add),
+    "sub": simple_builder(np.subtract),
+    "sad": simple_builder(_absolute_difference, 4),
     "mul": build_multiply,
     "mad": build_multiply_add,
     "mul24": _build_product24,
     "mad24": _build_product24,
-    "add.cc": build_carry_sum(subtracts=False, takes=False),
-    "addc": build_carry_sum(subtracts=False, takes=True),
-    "sub.cc": build_carry_sum(subtracts=True, takes=False),
-    "subc": build_carry_sum(subtracts=True, takes=True),
+    "add.cc": carry_sum_builder(subtracts=False, takes_carry=False),
+    "addc": carry_sum_builder(subtracts=False, takes_carry=True),
+    "sub.cc": carry_sum_builder(subtracts=True, takes_carry=False),
+    "subc": carry_sum_builder(subtracts=True, takes_carry=True),
     "madc": _build_carry_multiply,
 }

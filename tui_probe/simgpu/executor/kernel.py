@@ -35,7 +35,7 @@ from tui_probe.simgpu.executor.program import (
     IndexedBranch,
     Program,
     compute_liveness,
-    shortest_path,
+    min_exit_cycles,
 )
 from tui_probe.simgpu.executor.scalars import UnsupportedFormError
 from tui_probe.simgpu.executor.scope import (
@@ -68,7 +68,7 @@ class _FunctionUnit:
     code: FunctionCode
     formals: list[BytesName | RegisterName]
     results: list[BytesName | RegisterName]
-    parts: list[BoundItem] = field(default_factory=list)
+    bound_items: list[BoundItem] = field(default_factory=list)
 
 
 def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
@@ -76,18 +76,22 @@ def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
     units = _reachable_functions(entry, layout, names)
     binder = Binder(layout, common_types(item for unit in units for item in unit.items))
     for unit in units:
-        unit.parts = bind_function(unit.items, unit.code, binder)
+        unit.bound_items = bind_function(unit.items, unit.code, binder)
         unit.code.formals = tuple(binder.argument_target(entity) for entity in unit.formals)
         unit.code.results = tuple(binder.result_source(entity) for entity in unit.results)
     results = [frozenset(entity.index for entity in unit.results) for unit in units]
-    blocks, entries = _split_blocks([(unit.parts, registers) for unit, registers in zip(units, results, strict=True)])
+    blocks, entries = _split_blocks(
+        [(unit.bound_items, registers) for unit, registers in zip(units, results, strict=True)]
+    )
     compute_liveness(blocks)
     functions = {}
     for unit, first_block in zip(units, entries, strict=True):
         unit.code.entry = first_block
         formal_indices = {entity.index for entity in unit.formals}
         unit.code.undefined = tuple(
-            (index, binder.zero(index)) for index in blocks[first_block].live if index not in formal_indices
+            (index, binder.initial_value(index))
+            for index in blocks[first_block].live_registers
+            if index not in formal_indices
         )
         functions[unit.function.name] = unit.code
     return Program(
@@ -95,7 +99,7 @@ def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
         functions=functions,
         addresses={address: name for name, address in layout.functions.items() if name in functions},
         reads_placement=any(_reads_placement(item) for unit in units for item in unit.items),
-        shortest=shortest_path(blocks, entries[0]),
+        min_cycles=min_exit_cycles(blocks, entries[0]),
     )
 
 
@@ -129,7 +133,7 @@ def _flatten_scopes(
     body: Iterable[Statement], scope: FunctionScope, names: Names
 ) -> Iterator[LabelMark | NamedInstruction]:
     body = list(body)
-    scope.declare_all(body, names)
+    scope.declare_body(body, names)
     for statement in body:
         if isinstance(statement, Scope):
             yield from _flatten_scopes(statement.body, scope, Names(names))
@@ -214,7 +218,7 @@ def compile_kernel(module: Module, entry: str) -> Kernel:
     program = compile_program(function, layout, module_names(module))
     inserted = inserted_lines(module.source)
     for block in program.blocks:
-        block.orders = block.line not in inserted
+        block.orders_accesses = block.line not in inserted
         block.own_line = next((line for line in block.lines if line not in inserted), 0)
     parameters = tuple(
         Parameter(offset, variable.size_bytes, max(variable.align, natural_align(variable)))
@@ -222,11 +226,11 @@ def compile_kernel(module: Module, entry: str) -> Kernel:
     )
     # Each function once: what recursion needs on top is made room for when it happens.
     local_bytes = sum(-(-code.local_bytes // 16) * 16 for code in program.functions.values())
-    threads, cluster = _max_threads(function), _cluster(function)
+    threads, cluster = _max_threads(function), _cluster_shape(function)
     return Kernel(entry, parameters, layout.shared_bytes, local_bytes, threads, program, layout, cluster)
 
 
-def _cluster(function: Function) -> tuple[int, int, int]:
+def _cluster_shape(function: Function) -> tuple[int, int, int]:
     text = function.attributes.get("reqnctapercluster")
     if text is None:
         return 0, 0, 0
@@ -274,7 +278,7 @@ def _split_blocks(
         for draft in drafts[entries[-1] :]:
             draft.results = results
     may_poll = [any(step.effects.polls for step in draft.steps) for draft in drafts]
-    return [_block(index, draft, labels, may_poll) for index, draft in enumerate(drafts)], entries
+    return [_basic_block(index, draft, labels, may_poll) for index, draft in enumerate(drafts)], entries
 
 
 def _split_at_controls(parts: Sequence[BoundItem], drafts: list[_BlockDraft], labels: dict[int, int]) -> None:
@@ -301,7 +305,7 @@ def _split_at_controls(parts: Sequence[BoundItem], drafts: list[_BlockDraft], la
     draft.control = FunctionEnd(returns=True)
 
 
-def _block(index: int, draft: _BlockDraft, labels: dict[int, int], may_poll: Sequence[bool]) -> BasicBlock:
+def _basic_block(index: int, draft: _BlockDraft, labels: dict[int, int], may_poll: Sequence[bool]) -> BasicBlock:
     reads: set[int] = set()
     writes: set[int] = set()
     for step in draft.steps:

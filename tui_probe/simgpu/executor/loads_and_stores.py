@@ -37,7 +37,7 @@ _MODIFIERS: Final = STATE_SPACES | {
     "weak", "volatile", "relaxed", "acquire", "release", "mmio", "cta", "cluster", "gpu", "sys", "ca", "cg", "cs", "lu",
     "cv", "wb", "wt", "nc", "unified", "v2", "v4", "v8",
 }  # fmt: skip
-_POLLING: Final = frozenset({"volatile", "relaxed", "acquire", "mmio"})
+_POLLING_MODIFIERS: Final = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 """Modifiers of loads that may wait for the store of another thread."""
 
 
@@ -55,7 +55,7 @@ def whole_type(size: int) -> DType:
     return UNSIGNED[8 * size] if size <= 8 else np.dtype(f"V{size}")
 
 
-def _elements(operand: Operand) -> tuple[Operand, ...]:
+def _vector_elements(operand: Operand) -> tuple[Operand, ...]:
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
@@ -64,8 +64,8 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
     kind = last_type(instruction)
     space = state_space(instruction)
     destination, address = operands_of(instruction, 2, 4)[:2]
-    elements = _elements(destination)
-    bind.effects.polls = not _POLLING.isdisjoint(instruction.modifiers)
+    elements = _vector_elements(destination)
+    bind.effects.polls = not _POLLING_MODIFIERS.isdisjoint(instruction.modifiers)
     access = load_kind(instruction.modifiers)
     if space == "param" and isinstance(address, Memory) and isinstance(address.base, Symbol):
         return _build_parameter_load(elements, kind, address.base, address.offset, bind)
@@ -76,7 +76,7 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
 
 
 def _build_single_load(destination: Operand, kind: ScalarType, access: Access, bind: Binder) -> Operation:
-    kind = bind.kept_as(destination, kind)
+    kind = bind.stored_kind(destination, kind)
     target, dtype = bind.target(destination, kind), kind.dtype
 
     def run(group: ThreadGroup) -> None:
@@ -124,7 +124,7 @@ def _build_parameter_load(
         bind.unsupported()
     first_offset = entity.offset + offset
     sources = [_launch_parameter(first_offset + number * kind.bytes, kind, bind) for number in range(len(elements))]
-    bind.effects.pure = True
+    bind.effects.is_pure = True
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
@@ -146,7 +146,7 @@ def _launch_parameter(offset: int, kind: ScalarType, bind: Binder) -> int:
         result: Value = np.frombuffer(launch.parameters, kind.dtype, 1, offset)[0]
         return result
 
-    return bind.layout.launch_value(("parameter", offset, kind.dtype), value)
+    return bind.layout.launch_value_index(("parameter", offset, kind.dtype), value)
 
 
 def _build_bytes_load(
@@ -187,14 +187,14 @@ def build_store(instruction: Instruction, bind: Binder) -> Operation:
 
 
 def build_store_of(
-    address: Operand, stored: Operand, kind: ScalarType, space: str, bind: Binder, access_kind: AccessKind = STORE
+    address: Operand, value: Operand, kind: ScalarType, space: str, bind: Binder, access_kind: AccessKind = STORE
 ) -> Operation:
-    """Build a store of ``stored``, a number or a vector of numbers of type ``kind``."""
-    elements = _elements(stored)
+    """Build a store of ``value``, a number or a vector of numbers of type ``kind``."""
+    elements = _vector_elements(value)
     if space == "param":
         return _build_bytes_store(address, elements, kind, bind)
     if len(elements) == 1:
-        kind = bind.kept_as(elements[0], kind)
+        kind = bind.stored_kind(elements[0], kind)
     sources = [bind.source(element, kind) for element in elements]
     size = kind.bytes * len(elements)
     access = Access(address, space, size, bind, access_kind)
@@ -211,7 +211,7 @@ def build_store_of(
 def store(access: Access, group: ThreadGroup, value: Value) -> None:
     """Write ``value``. If lanes write to the same address, the last lane's value stays. Raises MemoryFaultError."""
     try:
-        _store(access, group, value)
+        _store_values(access, group, value)
     except MemoryFaultError as error:
         note_value(error, group, value)
         raise
@@ -224,7 +224,7 @@ def note_value(error: MemoryFaultError, group: ThreadGroup, value: Value) -> Non
         error.value = hexadecimal(value[position] if value.ndim else value)
 
 
-def _store(access: Access, group: ThreadGroup, value: Value) -> None:
+def _store_values(access: Access, group: ThreadGroup, value: Value) -> None:
     common_access = access.single(group)
     if common_access is not None:
         access.check(group, common_access, value)

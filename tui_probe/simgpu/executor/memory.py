@@ -35,15 +35,15 @@ GLOBAL_START: Final = 8 * WINDOW_BYTES
 class AccessFault(Exception):  # noqa: N818 - becomes a MemoryFaultError as soon as the line is known
     """An access that failed, before it is known which instruction made it."""
 
-    def __init__(self, space: str, address: int, size: int, position: int, limit: int, *, misaligned: bool) -> None:
+    def __init__(self, space: str, address: int, size: int, position: int, limit: int, *, is_misaligned: bool) -> None:
         super().__init__(space, address, size)
         self.space, self.address, self.size, self.limit = space, address, size, limit
         self.position = position
-        self.misaligned = misaligned
+        self.is_misaligned = is_misaligned
 
-    def at(self, line: int, location: str, place: int | None = None) -> MemoryFaultError:
+    def as_error(self, line: int, location: str, place: int | None = None) -> MemoryFaultError:
         """The error to tell a user, ``location`` naming the thread, whose place (see ``lanes``) is ``place``."""
-        kind = MisalignedAddressError if self.misaligned else MemoryFaultError
+        kind = MisalignedAddressError if self.is_misaligned else MemoryFaultError
         return kind(self.space, self.address, self.size, line, location, place, self.limit)
 
 
@@ -85,7 +85,7 @@ def check_offsets(space: str, offset: Value, size: int, limit: int, origin: int 
     """
     # One pass: the union of all bits has a low bit if any offset is misaligned, and is at least the largest.
     union = int(np.bitwise_or.reduce(offset)) if offset.ndim else int(offset)
-    if union & (size - 1) or (union + size > limit and _largest(offset) + size > limit):
+    if union & (size - 1) or (union + size > limit and _max_offset(offset) + size > limit):
         raise _fault(space, offset, size, limit, origin)
 
 
@@ -95,7 +95,7 @@ def element_indices(offset: Value, size: int) -> Value:
     return index.view(S64) if index.dtype == U64 else index.astype(S64)
 
 
-def _largest(offset: Value) -> int:
+def _max_offset(offset: Value) -> int:
     return int(offset.max(initial=0)) if offset.ndim else int(offset)
 
 
@@ -104,7 +104,7 @@ def _fault(space: str, offset: Value, size: int, limit: int, origin: int) -> Acc
     is_outside = (offsets > max(limit - size, 0)) | (limit < size)
     position = int(np.argmax(is_outside | ((offsets & offsets.dtype.type(size - 1)) != 0)))
     address = (int(offsets[position]) + origin) & ((1 << 64) - 1)
-    return AccessFault(space, address, size, position, limit, misaligned=not is_outside[position])
+    return AccessFault(space, address, size, position, limit, is_misaligned=not is_outside[position])
 
 
 class _Bytes:
@@ -170,12 +170,12 @@ class DeviceMemory(_Bytes):
     def _check_allocated(self, offset: Value, size: int, bounds: NDArray[np.uint64]) -> None:
         allocation_index = np.searchsorted(bounds[:, 0], offset, side="right") - 1
         ends = np.append(bounds[:, 1], np.uint64(0))
-        # Before the first allocation, `which` is -1: the end that was appended.
+        # Before the first allocation, the index is -1: the end that was appended.
         is_outside = offset + np.uint64(size) > ends[allocation_index]
         if is_outside.any():
             position = int(np.argmax(is_outside))
             address = int(offset[position]) + self.base
-            raise AccessFault(self.name, address, size, position, self.limit, misaligned=False)
+            raise AccessFault(self.name, address, size, position, self.limit, is_misaligned=False)
 
     def scatter(self, address: NDArray[np.uint64], values: Value) -> None:
         """Store ``values`` at absolute addresses; of equal addresses the last one wins. Raises MemoryFaultError."""
@@ -186,7 +186,7 @@ class DeviceMemory(_Bytes):
         try:
             self.check(offset, size)
         except AccessFault as fault:
-            raise fault.at(0, f"element {fault.position}") from None
+            raise fault.as_error(0, f"element {fault.position}") from None
         return element_indices(offset, size)
 
 
@@ -275,7 +275,7 @@ class LocalMemory(_Window):
         self._place_count = place_count
         super().__init__(np.zeros(place_count * self.limit, np.uint8))
 
-    def grown(self, limit: int) -> LocalMemory:
+    def grow(self, limit: int) -> LocalMemory:
         """A larger one with the same contents, for a stack that recursion makes deeper."""
         larger_memory = LocalMemory(self._place_count, max(limit, 2 * self.limit))
         rows = larger_memory.buffer.reshape(self._place_count, larger_memory.limit)
@@ -315,27 +315,27 @@ def _origin(lanes: Lanes, owner: Value, stride: int) -> Value:
 class LocatedAddress:
     """Location found for the value ``register`` of a register plus ``displacement``, for ``lanes``.
 
-    ``lowest`` and ``highest`` are the extremes of ``offset``, -1 until they are needed.
+    ``min_offset`` and ``max_offset`` are the extremes of ``offset``, -1 until they are needed.
     """
 
     register: Value
     lanes: Lanes
-    added: int
+    displacement: int
     space: Space
     offset: Value
     index: Value
-    lowest: int = -1
-    highest: int = -1
+    min_offset: int = -1
+    max_offset: int = -1
 
-    def steps(self, displacement: int, size: int) -> int | None:
+    def element_distance(self, displacement: int, size: int) -> int | None:
         """Return the element offset of an access at ``displacement``; None if it must be located again."""
-        if displacement == self.added:
+        if displacement == self.displacement:
             return 0
-        steps, remainder = divmod(displacement - self.added, size)
+        steps, remainder = divmod(displacement - self.displacement, size)
         if remainder or steps < 0:
             return None
-        if self.lowest < 0:
-            self.lowest = int(self.offset.min())
-            self.highest = int(self.offset.max())
-        is_inside = self.highest + displacement - self.added + size <= self.space.limit
+        if self.min_offset < 0:
+            self.min_offset = int(self.offset.min())
+            self.max_offset = int(self.offset.max())
+        is_inside = self.max_offset + displacement - self.displacement + size <= self.space.limit
         return steps if is_inside else None

@@ -38,7 +38,7 @@ from tui_probe.simgpu.executor.scalars import (
     scalar,
 )
 from tui_probe.simgpu.executor.scope import (
-    DYNAMIC,
+    DYNAMIC_OFFSET,
     AddressName,
     BytesName,
     Entity,
@@ -68,7 +68,7 @@ class Effects:
     """Indices of the registers that it writes."""
     prelude: list[Operation] = field(default_factory=list)
     """Operations before it that compute its operands."""
-    pure: bool = False
+    is_pure: bool = False
     """True if it only computes registers, so that a guard may compute it for all lanes and keep some."""
     starts_block: bool = False
     """True if it must be the first of its basic block: it reads the clock, or waits for other lanes of its warp."""
@@ -87,7 +87,7 @@ class Binder:
         self.line = 0
         self.effects = Effects()
         self._storage = storage or {}
-        self._sink = layout.temporary("_")
+        self._sink = layout.temporary_index("_")
 
     def begin(self, names: Names, line: int) -> None:
         """Start a new instruction."""
@@ -95,7 +95,7 @@ class Binder:
         self.line = line
         self.effects = Effects()
 
-    def zero(self, index: int) -> Value | None:
+    def initial_value(self, index: int) -> Value | None:
         """Initial value of a register; None for parameters of calls."""
         kind = self.layout.types.get(index)
         return None if kind is None else scalar(0, self._storage_of(RegisterName(index, kind)))
@@ -115,7 +115,7 @@ class Binder:
         """Return the source of ``operand`` as a ``kind``."""
         match operand:
             case Immediate():
-                return SourceOperand(self.layout.constant(literal(operand.text, kind)))
+                return SourceOperand(self.layout.constant_index(literal(operand.text, kind)))
             case Register():
                 return self._register_source(operand, kind)
             case Symbol():
@@ -157,7 +157,7 @@ class Binder:
         """Return the source of a predicate, with or without ``!``."""
         return self.source(operand, PREDICATE)
 
-    def kept_as(self, operand: Operand, kind: ScalarType) -> ScalarType:
+    def stored_kind(self, operand: Operand, kind: ScalarType) -> ScalarType:
         """``kind`` with the type that register ``operand`` is kept as, if both have the same width.
 
         For instructions that only move bits: they then need no view.
@@ -197,9 +197,9 @@ class Binder:
         self.effects.starts_block |= special.is_clock
         return special.read, TYPES[special.type]
 
-    def pure(self, function: Callable[..., Value], target: ResultOperand, *sources: SourceOperand) -> Operation:
+    def build_pure(self, function: Callable[..., Value], target: ResultOperand, *sources: SourceOperand) -> Operation:
         """An operation that sets ``target`` to ``function`` of ``sources``, elementwise."""
-        self.effects.pure = True
+        self.effects.is_pure = True
         return lift(function, target, sources)
 
     def _register(self, operand: Register) -> RegisterName | None:
@@ -230,7 +230,7 @@ class Binder:
         if special is None:
             raise PtxError(f"{operand} is not declared", self.line)
         read, type_ = special
-        index = self.layout.temporary(str(operand))
+        index = self.layout.temporary_index(str(operand))
 
         def run(group: ThreadGroup) -> None:
             group.registers[index] = read(group)
@@ -277,7 +277,7 @@ class Binder:
         dtype = UNSIGNED[kind.bits]
         match entity:
             case SharedName():
-                return self._shared_source(self.layout.module_shared(entity.variable), symbol.offset, dtype)
+                return self._shared_source(self.layout.module_shared_offset(entity.variable), symbol.offset, dtype)
             case AddressName("shared"):
                 return self._shared_source(entity.offset, symbol.offset, dtype)
             case AddressName("local"):
@@ -286,7 +286,7 @@ class Binder:
                 return self._constant_source(entity.offset + symbol.offset, dtype)
             case GlobalName():
                 name, offset = entity.name, symbol.offset
-                index = self.layout.launch_value(
+                index = self.layout.launch_value_index(
                     (name, offset, dtype), lambda launch: wrapped(launch.address(name) + offset, dtype)
                 )
                 return SourceOperand(index)
@@ -310,7 +310,7 @@ class Binder:
             return self._symbol_source(Symbol(operand.name, offset), kind)
         kind = TYPES[f"u{kind.bits}"]
         start, number = self._symbol_source(Symbol(operand.name), kind), self.source(operand.index, kind)
-        index = self.layout.temporary(f"element {operand.name} {kind.dtype}")
+        index = self.layout.temporary_index(f"element {operand.name} {kind.dtype}")
 
         def run(group: ThreadGroup) -> None:
             registers = group.registers
@@ -320,18 +320,18 @@ class Binder:
         return SourceOperand(index)
 
     def _constant_source(self, value: int, dtype: DType) -> SourceOperand:
-        return SourceOperand(self.layout.constant(wrapped(value, dtype)))
+        return SourceOperand(self.layout.constant_index(wrapped(value, dtype)))
 
     def _shared_source(self, base: int, offset: int, dtype: DType) -> SourceOperand:
-        if base != DYNAMIC:
+        if base != DYNAMIC_OFFSET:
             return self._constant_source(base + offset, dtype)
-        index = self.layout.launch_value(
+        index = self.layout.launch_value_index(
             ("dynamic shared memory", offset, dtype), lambda launch: wrapped(launch.dynamic_start + offset, dtype)
         )
         return SourceOperand(index)
 
     def _local_source(self, offset: int, dtype: DType) -> SourceOperand:
-        index = self.layout.temporary(f"local {offset} {dtype}")
+        index = self.layout.temporary_index(f"local {offset} {dtype}")
 
         def run(group: ThreadGroup) -> None:
             group.registers[index] = wrapped(group.local_base + offset, dtype)

@@ -51,8 +51,8 @@ class Scheduling(Protocol):
 class BasicBlock:
     """A basic block. ``cycles`` is what a warp pays for it, ``length`` how many instructions it has.
 
-    ``live`` are the registers that the block or what follows it reads. ``members`` is the member mask of a
-    warp-level operation at its start, for which lanes wait for each other; it ``orders`` their accesses if it
+    ``live_registers`` are the registers that the block or what follows it reads. ``members`` is the member mask of a
+    warp-level operation at its start, for which lanes wait for each other; it ``orders_accesses`` their accesses if it
     is the kernel's own, not a probe's. ``successors`` are the blocks that may follow within the function. ``may_end``
     tells that threads may exit here, ``meets_block`` that threads wait for all others of their block at its end.
     ``lines`` are those of its operations, ``own_line`` the first one of the kernel's own, 0 for none.
@@ -64,7 +64,7 @@ class BasicBlock:
     length: int
     finish: Finish
     members: SourceOperand | None = None
-    orders: bool = True
+    orders_accesses: bool = True
     may_end: bool = False
     meets_block: bool = False
     lines: tuple[int, ...] = ()
@@ -72,7 +72,7 @@ class BasicBlock:
     successors: tuple[int, ...] = ()
     reads: frozenset[int] = frozenset()
     writes: frozenset[int] = frozenset()
-    live: tuple[int, ...] = ()
+    live_registers: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class FunctionCode:
 class Program:
     """All blocks of a kernel and of the functions that it calls.
 
-    ``reads_placement`` tells whether anything reads the clock or where a block runs. ``shortest`` is the fewest
+    ``reads_placement`` tells whether anything reads the clock or where a block runs. ``min_cycles`` is the fewest
     cycles in which a warp can get from the entry to an exit.
     """
 
@@ -102,11 +102,11 @@ class Program:
     functions: dict[str, FunctionCode]
     addresses: dict[int, str] = field(default_factory=dict)
     reads_placement: bool = False
-    shortest: int = 0
+    min_cycles: int = 0
 
-    def live(self) -> list[tuple[int, ...]]:
+    def live_registers(self) -> list[tuple[int, ...]]:
         """The registers that live at the start of each block, by its number."""
-        return [block.live for block in self.blocks]
+        return [block.live_registers for block in self.blocks]
 
     def first_group(self, batch: Batch, entry: str) -> ThreadGroup:
         """All threads of a batch, at the start of the kernel."""
@@ -118,7 +118,7 @@ class Program:
 
 
 def compute_liveness(blocks: Sequence[BasicBlock]) -> None:
-    """Set ``live`` of each block, from ``reads``, ``writes`` and ``successors``."""
+    """Set ``live_registers`` of each block, from ``reads``, ``writes`` and ``successors``."""
     reads = [_bits(block.reads) for block in blocks]
     kept_bits = [~_bits(block.writes) for block in blocks]
     live = [0] * len(blocks)
@@ -134,7 +134,7 @@ def compute_liveness(blocks: Sequence[BasicBlock]) -> None:
                 live[index] = live_before
                 has_changed = True
     for block, bits in zip(blocks, live, strict=True):
-        block.live = tuple(_indices(bits))
+        block.live_registers = tuple(_indices(bits))
 
 
 def _bits(indices: Iterable[int]) -> int:
@@ -151,7 +151,7 @@ def _indices(bits: int) -> Iterable[int]:
         bits ^= lowest_bit
 
 
-def shortest_path(blocks: Sequence[BasicBlock], entry: int) -> int:
+def min_exit_cycles(blocks: Sequence[BasicBlock], entry: int) -> int:
     """The fewest cycles from ``entry`` to the end of a block where threads may exit."""
     distance = {entry: blocks[entry].cycles}
     open_blocks = [entry]
@@ -304,18 +304,18 @@ def _return_to_caller(group: ThreadGroup) -> None:
 
 def build_branch(instruction: Instruction, bind: Binder) -> Branch:
     """``bra LABEL``."""
-    return Branch(_label(instruction.operands[0], bind).key)
+    return Branch(_label_name(instruction.operands[0], bind).key)
 
 
 def build_indexed_branch(instruction: Instruction, bind: Binder) -> Control:
     """``brx.idx %r, TARGETS``."""
     index, targets = operands_of(instruction, 2)
-    names = re.findall(r"[\w$%]+", _label(targets, bind).declaration.replace(".branchtargets", ""))
-    labels = tuple(_label(Symbol(name), bind).key for name in names)
+    names = re.findall(r"[\w$%]+", _label_name(targets, bind).declaration.replace(".branchtargets", ""))
+    labels = tuple(_label_name(Symbol(name), bind).key for name in names)
     return IndexedBranch(labels, bind.source(index, TYPES["u32"]))
 
 
-def _label(operand: Operand, bind: Binder) -> LabelName:
+def _label_name(operand: Operand, bind: Binder) -> LabelName:
     if isinstance(operand, Symbol):
         entity = bind.entity(operand.name)
         if isinstance(entity, LabelName):

@@ -209,7 +209,7 @@ def _divides_by_zero(opcode: str, operands: list[Any]) -> bool:
 
 
 def _round_exactly(opcode: str, mode: str, operands: list[Any], near: Any) -> Any:
-    side = _side(opcode, operands, near)
+    side = _error_sign(opcode, operands, near)
     if not side:
         is_cancelled = (
             near == 0 and mode == "rm" and opcode in ("add", "sub", "fma") and _terms_cancel(opcode, operands)
@@ -221,11 +221,11 @@ def _round_exactly(opcode: str, mode: str, operands: list[Any], near: Any) -> An
     return np.nextafter(near, near.dtype.type(-wrong_side * np.inf)) if side == wrong_side else near
 
 
-def _side(opcode: str, operands: list[Any], near: Any) -> int:
-    """1 where ``near`` is above the exact result, -1 below it, 0 where it is exact."""
-    if np.isinf(near):
-        return 1 if near > 0 else -1
-    rounded_value = Fraction(float(near))
+def _error_sign(opcode: str, operands: list[Any], nearest_value: Any) -> int:
+    """1 where ``nearest_value`` is above the exact result, -1 below it, 0 where it is exact."""
+    if np.isinf(nearest_value):
+        return 1 if nearest_value > 0 else -1
+    rounded_value = Fraction(float(nearest_value))
     if opcode == "sqrt":
         exact_result, rounded_value = Fraction(float(operands[0])), rounded_value * rounded_value
     else:

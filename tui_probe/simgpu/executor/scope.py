@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.tree import Module, Statement
 
-DYNAMIC: Final = -1
+DYNAMIC_OFFSET: Final = -1
 """Offset of a shared variable without extent: where the static ones end, which is known at the end."""
 
 
@@ -85,21 +85,21 @@ class Names:
     """Names visible in one ``{ … }``, and those of the scopes around it."""
 
     def __init__(self, outer: Names | None = None) -> None:
-        self._own: dict[str, Entity] = {}
-        self._outer = outer
+        self._entities: dict[str, Entity] = {}
+        self._outer_names = outer
 
     def declare(self, name: str, entity: Entity) -> None:
         """Make ``name`` mean ``entity`` here and in inner scopes."""
-        self._own[name] = entity
+        self._entities[name] = entity
 
     def find(self, name: str) -> Entity | None:
         """Look up ``name`` in this scope."""
         names: Names | None = self
         while names is not None:
-            entity = names._own.get(name)
+            entity = names._entities.get(name)
             if entity is not None:
                 return entity
-            names = names._outer
+            names = names._outer_names
         return None
 
 
@@ -149,7 +149,7 @@ class Layout:
     types: dict[int, ScalarType] = field(default_factory=dict)
     shared_bytes: int = 0
     shared_align: int = 16
-    least_access: int = 16
+    min_access_bytes: int = 16
     """The fewest bytes that an instruction accesses."""
     _constants: dict[object, int] = field(default_factory=dict)
     _module_shared: dict[str, int] = field(default_factory=dict)
@@ -160,63 +160,63 @@ class Layout:
         """Start of dynamic shared memory."""
         return -(-self.shared_bytes // self.shared_align) * self.shared_align
 
-    def register(self, value: Value | None = None) -> int:
+    def add_register(self, value: Value | None = None) -> int:
         """A new register index."""
         self.template.append(value)  # type: ignore[arg-type]
         return len(self.template) - 1
 
-    def typed_register(self, kind: ScalarType) -> int:
+    def add_typed_register(self, kind: ScalarType) -> int:
         """A new register index for a declared register."""
-        index = self.register()
+        index = self.add_register()
         self.types[index] = kind
         return index
 
-    def constant(self, value: Value) -> int:
+    def constant_index(self, value: Value) -> int:
         """The index that holds the scalar ``value``."""
         key = (value.dtype, value.tobytes())
         index = self._constants.get(key)
         if index is None:
-            index = self._constants[key] = self.register(value)
+            index = self._constants[key] = self.add_register(value)
         return index
 
-    def launch_value(self, key: tuple[str, str | int, DType], value: Callable[[Launch], Value]) -> int:
+    def launch_value_index(self, key: tuple[str, str | int, DType], value: Callable[[Launch], Value]) -> int:
         """The index that holds what ``value`` gives for the launch; equal keys share it."""
         index = self._constants.get(key)
         if index is None:
-            index = self._constants[key] = self.register()
+            index = self._constants[key] = self.add_register()
             self.launch_values.append((index, value))
         return index
 
-    def temporary(self, key: str) -> int:
+    def temporary_index(self, key: str) -> int:
         """An index for a value that an operation computes for itself; equal keys share it."""
         index = self._constants.get(key)
         if index is None:
-            index = self._constants[key] = self.register()
+            index = self._constants[key] = self.add_register()
         return index
 
-    def flag(self, name: str) -> int:
+    def flag_index(self, name: str) -> int:
         """The index of a predicate that instructions set and read without naming it."""
-        index = self.temporary(name)
+        index = self.temporary_index(name)
         self.types[index] = PREDICATE
         return index
 
-    def label(self) -> int:
+    def new_label(self) -> int:
         """A new label key."""
         self._labels += 1
         return self._labels
 
-    def module_shared(self, variable: Variable) -> int:
+    def module_shared_offset(self, variable: Variable) -> int:
         """The offset of a module-scope shared variable, which takes room at its first use."""
         if variable.name not in self._module_shared:
-            self._module_shared[variable.name] = self.shared(variable)
+            self._module_shared[variable.name] = self.add_shared(variable)
         return self._module_shared[variable.name]
 
-    def shared(self, variable: Variable) -> int:
-        """The offset of a new shared variable; ``DYNAMIC`` for one without extent."""
+    def add_shared(self, variable: Variable) -> int:
+        """The offset of a new shared variable; ``DYNAMIC_OFFSET`` for one without extent."""
         align = max(variable.align, natural_align(variable))
         if variable.linkage == "extern" or not variable.size_bytes:
             self.shared_align = max(self.shared_align, align)
-            return DYNAMIC
+            return DYNAMIC_OFFSET
         offset = -(-self.shared_bytes // align) * align
         self.shared_bytes = offset + variable.size_bytes
         return offset
@@ -272,27 +272,29 @@ class FunctionScope:
         variables = [self.names.find(part) for part in parts]
         return [entity for entity in variables if isinstance(entity, BytesName | RegisterName)]
 
-    def declare_all(self, body: Iterable[Statement], names: Names) -> None:
+    def declare_body(self, body: Iterable[Statement], names: Names) -> None:
         """The declarations and labels of a ``{ … }``, not those of scopes inside it."""
         for statement in body:
             if isinstance(statement, Variable):
                 self.declare(statement, names)
             elif isinstance(statement, Label):
-                names.declare(statement.name, LabelName(self.layout.label(), statement.declaration))
+                names.declare(statement.name, LabelName(self.layout.new_label(), statement.declaration))
 
     def declare(self, variable: Variable, names: Names) -> None:
         """Give a variable of a body its place."""
         if variable.space == "reg":
             self._declare_registers(variable, names)
         elif variable.space == "shared":
-            names.declare(variable.name, AddressName("shared", self.layout.shared(variable), natural_align(variable)))
+            names.declare(
+                variable.name, AddressName("shared", self.layout.add_shared(variable), natural_align(variable))
+            )
         elif variable.space == "local":
             align = max(variable.align, natural_align(variable))
             offset = -(-self.local_bytes // align) * align
             self.local_bytes = offset + variable.size_bytes
             names.declare(variable.name, AddressName("local", offset, natural_align(variable)))
         elif variable.space == "param":
-            names.declare(variable.name, BytesName(self.layout.register(), variable.size_bytes))
+            names.declare(variable.name, BytesName(self.layout.add_register(), variable.size_bytes))
         elif variable.space in ("global", "const"):
             names.declare(variable.name, GlobalName(name_inside(variable), natural_align(variable)))
         else:
@@ -304,7 +306,7 @@ class FunctionScope:
         if kind is None:
             raise PtxError(f"a register of unknown type .{variable.type}", variable.span.line)
         for part in register_parts(variable):
-            names.declare(part, RegisterName(self.layout.typed_register(kind), kind))
+            names.declare(part, RegisterName(self.layout.add_typed_register(kind), kind))
 
 
 def name_inside(variable: Variable) -> str:

@@ -110,11 +110,11 @@ def _build_set_predicate(instruction: Instruction, bind: Binder) -> Operation:
     sources = (bind.source(a, kind), bind.source(b, kind))
     combine = _combination(instruction)
     if not isinstance(destination, Pair) and combine is None:
-        return bind.pure(compare, bind.target(destination, PREDICATE), *sources)
+        return bind.build_pure(compare, bind.target(destination, PREDICATE), *sources)
     third = bind.predicate(predicate_operands[0]) if combine is not None else None
     operands = (destination.first, destination.second) if isinstance(destination, Pair) else (destination,)
     targets = [bind.target(operand, PREDICATE) for operand in operands]
-    bind.effects.pure = True
+    bind.effects.is_pure = True
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
@@ -137,7 +137,7 @@ def _build_set_predicates_of_pairs(instruction: Instruction, kind: ScalarType, b
     sources = (bind.source(a, kind), bind.source(b, kind))
     combine = _combination(instruction)
     third = bind.predicate(predicate_operands[0]) if combine is not None else None
-    bind.effects.pure = True
+    bind.effects.is_pure = True
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
@@ -168,7 +168,7 @@ def _build_set(instruction: Instruction, bind: Binder) -> Operation:
             is_true = compare(x, y)
             return _truth_as_number(is_true if combine is None else combine(is_true, *predicates), result_kind)
 
-    return bind.pure(function, bind.target(target, result_kind), *sources)
+    return bind.build_pure(function, bind.target(target, result_kind), *sources)
 
 
 def _truth_as_number(is_true: Value, kind: ScalarType) -> Value:
@@ -225,15 +225,15 @@ def _build_move(instruction: Instruction, bind: Binder) -> Operation:
     if special is not None:
         read, type_ = special
         destination = bind.target(target, type_)
-        bind.effects.pure = True
+        bind.effects.is_pure = True
 
         def run(group: ThreadGroup) -> None:
             destination.write(group.registers, read(group))
 
         return run
     # The address of a variable is an integer, no matter what the register that takes it is kept as.
-    kind = TYPES[f"u{kind.bits}"] if isinstance(source, Symbol) else bind.kept_as(target, kind)
-    return bind.pure(_identity, bind.target(target, kind), bind.source(source, kind))
+    kind = TYPES[f"u{kind.bits}"] if isinstance(source, Symbol) else bind.stored_kind(target, kind)
+    return bind.build_pure(_identity, bind.target(target, kind), bind.source(source, kind))
 
 
 def _build_vector_move(target: Operand, source: Operand, kind: ScalarType, bind: Binder) -> Operation:
@@ -242,7 +242,7 @@ def _build_vector_move(target: Operand, source: Operand, kind: ScalarType, bind:
         return bind.unsupported()
     sources = [bind.source(element, kind) for element in source.elements]
     targets = [bind.target(element, kind) for element in target.elements]
-    bind.effects.pure = True
+    bind.effects.is_pure = True
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
@@ -259,7 +259,7 @@ def _build_pack(instruction: Instruction, kind: ScalarType, bind: Binder) -> Ope
     sources = [bind.source(element, part) for element in vector.elements]
     dtype = UNSIGNED[kind.bits]
     storage = TYPES[f"b{kind.bits}"]
-    return bind.pure(lambda *parts: join_words(parts, dtype), bind.target(target, storage), *sources)
+    return bind.build_pure(lambda *parts: join_words(parts, dtype), bind.target(target, storage), *sources)
 
 
 def _build_unpack(instruction: Instruction, kind: ScalarType, bind: Binder) -> Operation:
@@ -268,7 +268,7 @@ def _build_unpack(instruction: Instruction, kind: ScalarType, bind: Binder) -> O
     part = TYPES[f"b{kind.bits // len(vector.elements)}"]
     packed = bind.source(source, TYPES[f"b{kind.bits}"])
     targets = [bind.target(element, part) for element in vector.elements]
-    bind.effects.pure = True
+    bind.effects.is_pure = True
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
@@ -281,9 +281,9 @@ def _build_unpack(instruction: Instruction, kind: ScalarType, bind: Binder) -> O
 def _build_select(instruction: Instruction, bind: Binder) -> Operation:
     """``selp.type d, a, b, c``: a where predicate c holds, else b."""
     target, a, b, condition = operands_of(instruction, 4)
-    kind = bind.kept_as(target, last_type(instruction))
+    kind = bind.stored_kind(target, last_type(instruction))
     sources = (bind.source(a, kind), bind.source(b, kind), bind.predicate(condition))
-    return bind.pure(_select, bind.target(target, kind), *sources)
+    return bind.build_pure(_select, bind.target(target, kind), *sources)
 
 
 def _build_slct(instruction: Instruction, bind: Binder) -> Operation:
@@ -291,7 +291,7 @@ def _build_slct(instruction: Instruction, bind: Binder) -> Operation:
     target, a, b, condition = operands_of(instruction, 4)
     kind, condition_kind = types_of(instruction, 2)
     sources = (bind.source(a, kind), bind.source(b, kind), bind.source(condition, condition_kind))
-    return bind.pure(lambda x, y, c: _select(x, y, c >= 0), bind.target(target, kind), *sources)
+    return bind.build_pure(lambda x, y, c: _select(x, y, c >= 0), bind.target(target, kind), *sources)
 
 
 def _build_convert_address(instruction: Instruction, bind: Binder) -> Operation:
@@ -304,7 +304,7 @@ def _build_convert_address(instruction: Instruction, bind: Binder) -> Operation:
     move: Callable[[Value], Value] = _identity
     if window:
         move = (lambda a: a - shift) if modifiers[0] == "to" else (lambda a: a + shift)
-    return bind.pure(move, bind.target(target, kind), bind.source(source, kind))
+    return bind.build_pure(move, bind.target(target, kind), bind.source(source, kind))
 
 
 def _build_is_in_space(instruction: Instruction, bind: Binder) -> Operation:
@@ -318,7 +318,7 @@ def _build_is_in_space(instruction: Instruction, bind: Binder) -> Operation:
     def is_inside(address: Value) -> Value:
         return (address >= window_start) & (address - window_start < size) if window else address >= window_start
 
-    return bind.pure(is_inside, bind.target(target, PREDICATE), bind.source(source, TYPES["u64"]))
+    return bind.build_pure(is_inside, bind.target(target, PREDICATE), bind.source(source, TYPES["u64"]))
 
 
 def _build_no_operation(instruction: Instruction, bind: Binder) -> Operation:  # noqa: ARG001
@@ -352,7 +352,7 @@ def _build_sleep(instruction: Instruction, bind: Binder) -> Operation:
 def _build_policy(instruction: Instruction, bind: Binder) -> Operation:
     """``createpolicy``: a cache policy, which means nothing here."""
     zero = bind.source(Immediate("0"), TYPES["b64"])
-    return bind.pure(_identity, bind.target(instruction.operands[0], TYPES["b64"]), zero)
+    return bind.build_pure(_identity, bind.target(instruction.operands[0], TYPES["b64"]), zero)
 
 
 MOVE_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {

@@ -34,7 +34,7 @@ class SpecialRegister:
     is_placed: bool = False
 
 
-def _kept(read: RegisterReader) -> RegisterReader:
+def _cached_reader(read: RegisterReader) -> RegisterReader:
     """``read``, asked once for each set of lanes."""
 
     def read_cached(group: ThreadGroup) -> Value:
@@ -58,7 +58,7 @@ def _component(linear: Value, size: tuple[int, int, int], axis: int) -> Value:
 
 
 def _thread_index(axis: int) -> RegisterReader:
-    return _kept(lambda group: _component(group.lanes.thread, group.batch.launch.block, axis))
+    return _cached_reader(lambda group: _component(group.lanes.thread, group.batch.launch.block, axis))
 
 
 def _block_index(axis: int) -> RegisterReader:
@@ -66,7 +66,7 @@ def _block_index(axis: int) -> RegisterReader:
         blocks = _component(group.batch.block_indices, group.batch.launch.grid, axis)
         return _spread_blocks(group, blocks)
 
-    return _kept(read)
+    return _cached_reader(read)
 
 
 def _spread_blocks(group: ThreadGroup, values: Value) -> Value:
@@ -77,11 +77,11 @@ def _spread_blocks(group: ThreadGroup, values: Value) -> Value:
     return result
 
 
-def _extent(read_extent: Callable[[ThreadGroup], tuple[int, int, int]], axis: int) -> RegisterReader:
+def _extent_reader(read_extent: Callable[[ThreadGroup], tuple[int, int, int]], axis: int) -> RegisterReader:
     return lambda group: scalar(read_extent(group)[axis], U32)
 
 
-def _constant(value: int) -> RegisterReader:
+def _constant_reader(value: int) -> RegisterReader:
     constant = scalar(value, U32)
     return lambda _: constant
 
@@ -130,7 +130,7 @@ def _lane_mask_reader(mask: Callable[[Any], Any]) -> RegisterReader:
         result: Value = table[group.lanes.lane]
         return result
 
-    return _kept(read)
+    return _cached_reader(read)
 
 
 def _warp_slots(group: ThreadGroup) -> Value:
@@ -175,7 +175,7 @@ def _cluster_reader(axis: int, function: np.ufunc) -> RegisterReader:
         result: Value = function(index(group), scalar(_cluster(group)[axis], U32))
         return result
 
-    return _kept(read)
+    return _cached_reader(read)
 
 
 def _rank_in_cluster(group: ThreadGroup) -> Value:
@@ -198,26 +198,26 @@ def _vector_registers() -> dict[str, SpecialRegister]:
         "%cluster_ctaid",
         "%cluster_nctaid",
     ):
-        registers[f"{register}.w"] = SpecialRegister("u32", _constant(0))
+        registers[f"{register}.w"] = SpecialRegister("u32", _constant_reader(0))
     for axis, name in enumerate("xyz"):
         registers[f"%tid.{name}"] = SpecialRegister("u32", _thread_index(axis))
-        registers[f"%ntid.{name}"] = SpecialRegister("u32", _extent(_block, axis))
+        registers[f"%ntid.{name}"] = SpecialRegister("u32", _extent_reader(_block, axis))
         registers[f"%ctaid.{name}"] = SpecialRegister("u32", _block_index(axis))
-        registers[f"%nctaid.{name}"] = SpecialRegister("u32", _extent(_grid, axis))
+        registers[f"%nctaid.{name}"] = SpecialRegister("u32", _extent_reader(_grid, axis))
         registers[f"%clusterid.{name}"] = SpecialRegister("u32", _cluster_reader(axis, np.floor_divide))
         registers[f"%cluster_ctaid.{name}"] = SpecialRegister("u32", _cluster_reader(axis, np.remainder))
-        registers[f"%nclusterid.{name}"] = SpecialRegister("u32", _extent(_grid_of_clusters, axis))
-        registers[f"%cluster_nctaid.{name}"] = SpecialRegister("u32", _extent(_cluster, axis))
+        registers[f"%nclusterid.{name}"] = SpecialRegister("u32", _extent_reader(_grid_of_clusters, axis))
+        registers[f"%cluster_nctaid.{name}"] = SpecialRegister("u32", _extent_reader(_cluster, axis))
     return registers
 
 
-def _constants() -> dict[str, SpecialRegister]:
+def _constant_registers() -> dict[str, SpecialRegister]:
     zeros = ["%gridid", *(f"%envreg{number}" for number in range(32))]
-    return {name: SpecialRegister("u32", _constant(0)) for name in zeros} | {
+    return {name: SpecialRegister("u32", _constant_reader(0)) for name in zeros} | {
         # Where cooperative groups look for the memory of the grid's barrier.
         "%envreg1": SpecialRegister("u32", lambda group: scalar(group.batch.launch.workspace >> 32, U32)),
         "%envreg2": SpecialRegister("u32", lambda group: scalar(group.batch.launch.workspace & 0xFFFFFFFF, U32)),
-        "%cluster_ctarank": SpecialRegister("u32", _kept(_rank_in_cluster)),
+        "%cluster_ctarank": SpecialRegister("u32", _cached_reader(_rank_in_cluster)),
         "%cluster_nctarank": SpecialRegister("u32", lambda group: scalar(group.batch.launch.cluster_size, U32)),
         "%is_explicit_cluster": SpecialRegister("pred", lambda group: scalar(any(group.batch.launch.cluster), BOOL)),
     }
@@ -225,11 +225,11 @@ def _constants() -> dict[str, SpecialRegister]:
 
 SPECIAL_REGISTERS: Final[dict[str, SpecialRegister]] = {
     **_vector_registers(),
-    **_constants(),
-    "%laneid": SpecialRegister("u32", _kept(lambda group: group.lanes.lane.astype(np.uint32))),
-    "%warpid": SpecialRegister("u32", _kept(_warp_slot), is_placed=True),
+    **_constant_registers(),
+    "%laneid": SpecialRegister("u32", _cached_reader(lambda group: group.lanes.lane.astype(np.uint32))),
+    "%warpid": SpecialRegister("u32", _cached_reader(_warp_slot), is_placed=True),
     "%nwarpid": SpecialRegister("u32", _warp_slots),
-    "%smid": SpecialRegister("u32", _kept(_sm), is_placed=True),
+    "%smid": SpecialRegister("u32", _cached_reader(_sm), is_placed=True),
     "%nsmid": SpecialRegister("u32", _sm_count),
     "%lanemask_eq": SpecialRegister("u32", _lane_mask_reader(lambda lane: 1 << lane)),
     "%lanemask_le": SpecialRegister("u32", _lane_mask_reader(lambda lane: (2 << lane) - 1)),

@@ -16,7 +16,7 @@ from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Memory
 from tui_probe.simgpu.executor.addressing import Access, state_space
 from tui_probe.simgpu.executor.async_state import WORD_BYTES, MBarrierEvent
-from tui_probe.simgpu.executor.barrier_instructions import apply_events, words_of
+from tui_probe.simgpu.executor.barrier_instructions import apply_events, mbarrier_words
 from tui_probe.simgpu.executor.checks.accesses import (
     BULK_LOAD,
     BULK_STORE,
@@ -78,7 +78,7 @@ bf16, tf32, tf32.ftz.
 """
 _SWIZZLE_SPANS: Final = (0, 32, 64, 128)
 """Bytes of a row that a swizzle mode exchanges pieces of."""
-_PIECE: Final = 16
+_SWIZZLE_PIECE: Final = 16
 _MAX_TILE_BYTES: Final = 256 << 10
 """Bytes: more than there is shared memory."""
 _IGNORED_MODIFIERS: Final = ("tile", CACHE_HINT)
@@ -100,7 +100,7 @@ class Tile:
 
     element_bytes: int
     addresses: NDArray[np.uint64]
-    inside: NDArray[np.bool_]
+    is_inside: NDArray[np.bool_]
     offsets: NDArray[np.uint64]
     span: int
 
@@ -112,7 +112,7 @@ class Tile:
         """Return the shared addresses of the elements of a tile that begins at ``start``."""
         address = self.offsets + np.uint64(start)
         if self.span:
-            address ^= (address >> np.uint64(7) & np.uint64(self.span // _PIECE - 1)) << np.uint64(4)
+            address ^= (address >> np.uint64(7) & np.uint64(self.span // _SWIZZLE_PIECE - 1)) << np.uint64(4)
         return address
 
 
@@ -120,7 +120,7 @@ class TensorMap:
     """A map out of its bytes. Raises SimulationError for one that is not executed, or was not encoded."""
 
     def __init__(self, raw: bytes) -> None:
-        fields = {name: _entries(raw, *place) for name, place in FIELDS.items()}
+        fields = {name: _field_entries(raw, *place) for name, place in FIELDS.items()}
         self.rank = fields["rank"][0] + 1
         self._address = fields["global_address"][0]
         kind, mode = fields["elemtype"][0], fields["swizzle_mode"][0]
@@ -162,7 +162,7 @@ class TensorMap:
         return Tile(self.element_bytes, address.astype(np.uint64), is_inside, offsets, self._span)
 
 
-def _entries(raw: bytes, start: int, size: int, count: int) -> list[int]:
+def _field_entries(raw: bytes, start: int, size: int, count: int) -> list[int]:
     return [int.from_bytes(raw[start + size * n : start + size * (n + 1)], "little") for n in range(count)]
 
 
@@ -173,7 +173,7 @@ def build_tensor_copy(instruction: Instruction, bind: Binder) -> Operation:
     form = tuple(part for part in instruction.modifiers[4:] if part not in _IGNORED_MODIFIERS)
     if form in _GLOBAL_TO_SHARED:
         destination, tensor, mbarrier = operands_before_hint(instruction, 3)
-        return _build_load(destination, _TensorOperand(tensor, bind), mbarrier, bind)
+        return _build_tile_load(destination, _TensorOperand(tensor, bind), mbarrier, bind)
     if form == _SHARED_TO_GLOBAL:
         tensor, source = operands_before_hint(instruction, 2)
         return _build_tile_store(_TensorOperand(tensor, bind), source, bind)
@@ -188,7 +188,7 @@ class _TensorOperand:
             bind.unsupported()
         self._coordinates = [bind.source(coordinate, TYPES["s32"]) for coordinate in operand.coordinates]
         self._map = Access(replace(operand, coordinates=()), "", _CHUNK_BYTES, bind)
-        bind.layout.least_access = 1  # only the map has the size of its elements
+        bind.layout.min_access_bytes = 1  # only the map has the size of its elements
         bind.effects.starts_block = True
 
     def tile(self, one_lane: ThreadGroup) -> Tile:
@@ -205,10 +205,10 @@ class _TensorOperand:
         return tensor.tile(coordinates)
 
 
-def _build_load(destination: Operand, box: _TensorOperand, word: Operand, bind: Binder) -> Operation:
+def _build_tile_load(destination: Operand, box: _TensorOperand, mbarrier: Operand, bind: Binder) -> Operation:
     target, barrier, line = (
         Access(destination, "shared", _CHUNK_BYTES, bind),
-        Access(word, "shared", WORD_BYTES, bind),
+        Access(mbarrier, "shared", WORD_BYTES, bind),
         bind.line,
     )
     reads = tuple(bind.effects.reads)
@@ -218,14 +218,14 @@ def _build_load(destination: Operand, box: _TensorOperand, word: Operand, bind: 
         kind = UNSIGNED[8 * tile.element_bytes]
         values = np.zeros(len(tile.addresses), kind)
         source = one_lane.batch.memory
-        source_indices = _element_indices(source, tile.addresses[tile.inside], tile, one_lane, line, LOAD)
-        values[tile.inside] = source.view(kind)[source_indices]
+        source_indices = _element_indices(source, tile.addresses[tile.is_inside], tile, one_lane, line, LOAD)
+        values[tile.is_inside] = source.view(kind)[source_indices]
         start = int(one_lane.lanes.spread(target.address(one_lane))[0])
         shared = one_lane.batch.shared
         target_indices = _element_indices(shared, tile.shared_addresses(start), tile, one_lane, line, TRACKED_COPY)
         shared.view(kind)[target_indices] = values
         end_cycle = int(one_lane.batch.counters[one_lane.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
-        mbarriers = words_of(barrier, one_lane, line)
+        mbarriers = mbarrier_words(barrier, one_lane, line)
         if one_lane.batch.checks is not None:
             one_lane.batch.checks.order.copies.counted(mbarriers)
         apply_events(one_lane, line, mbarriers, [MBarrierEvent(transfer=-tile.bytes)], [end_cycle])
@@ -245,8 +245,8 @@ def _build_tile_store(box: _TensorOperand, operand: Operand, bind: Binder) -> Op
         values = shared.view(kind)[
             _element_indices(shared, tile.shared_addresses(start), tile, one_lane, line, BULK_LOAD)
         ]
-        target_indices = _element_indices(target, tile.addresses[tile.inside], tile, one_lane, line, BULK_STORE)
-        target.view(kind)[target_indices] = values[tile.inside]
+        target_indices = _element_indices(target, tile.addresses[tile.is_inside], tile, one_lane, line, BULK_STORE)
+        target.view(kind)[target_indices] = values[tile.is_inside]
         end_cycles = one_lane.batch.counters[one_lane.lanes.warp] + copy_cycles(tile.bytes)
         one_lane.batch.bulk_reads.add(one_lane.lanes, end_cycles)
         one_lane.batch.bulk_writes.add(one_lane.lanes, end_cycles + COPY_LATENCY)
@@ -272,7 +272,7 @@ def _element_indices(
     try:
         space.check(offset, tile.element_bytes)
     except AccessFault as fault:
-        raise fault.at(line, one_lane.batch.describe(one_lane.lanes, 0)) from None
+        raise fault.as_error(line, one_lane.batch.describe(one_lane.lanes, 0)) from None
     index = space.indices(one_lane.lanes, offset, tile.element_bytes)
     if one_lane.batch.checks is not None:
         lanes = np.zeros(len(index), np.intp)
@@ -280,7 +280,7 @@ def _element_indices(
     return index
 
 
-def _build_map(instruction: Instruction, bind: Binder) -> Operation:
+def _build_tensormap(instruction: Instruction, bind: Binder) -> Operation:
     if instruction.modifiers[0] == "replace":
         return _build_replacement(instruction, bind)
     return _build_map_copy(instruction, bind)
@@ -321,4 +321,4 @@ def _build_map_copy(instruction: Instruction, bind: Binder) -> Operation:
     return run
 
 
-BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"tensormap": _build_map}
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"tensormap": _build_tensormap}

@@ -113,7 +113,7 @@ class Batch:
     def reserve_local(self, limit: int) -> None:
         """Make room for ``limit`` bytes of local memory per thread."""
         if limit > self.local.limit:
-            self.local = self.local.grown(limit)
+            self.local = self.local.grow(limit)
             self.located_addresses.clear()
 
     def charge_cycles(self, lanes: Lanes, cycles: int, instructions: int) -> None:

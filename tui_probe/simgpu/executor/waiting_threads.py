@@ -70,27 +70,27 @@ class WarpBarrier:
 class _BarrierWait:
     """Lanes at a barrier.
 
-    One per lane: ``slot`` is block × 16 + barrier number, ``holds`` the predicate for a reduction, ``count`` how many
-    threads must arrive, None for all threads of the block.
+    One per lane: ``slot`` is block × 16 + barrier number, ``predicate`` is the operand of a reduction, ``count`` the
+    threads that must arrive, None for all threads of the block.
     """
 
     barrier: Barrier
     group: ThreadGroup
     slot: Places
-    holds: NDArray[np.bool_]
+    predicate: NDArray[np.bool_]
     count: NDArray[np.int64] | None
 
-    def needed(self) -> NDArray[np.int64]:
+    def needed_count(self) -> NDArray[np.int64]:
         """Return the number of threads that must arrive, for each lane."""
         if self.count is not None:
             return self.count
         alive_count: NDArray[np.int64] = self.group.batch.alive_in_block[self.group.lanes.block]
         return alive_count
 
-    def without(self, has_left: NDArray[np.bool_]) -> _BarrierWait:
+    def remove_lanes(self, has_left: NDArray[np.bool_]) -> _BarrierWait:
         """Return the group without the lanes ``has_left``."""
         count = None if self.count is None else self.count[~has_left]
-        return _BarrierWait(self.barrier, self.group, self.slot[~has_left], self.holds[~has_left], count)
+        return _BarrierWait(self.barrier, self.group, self.slot[~has_left], self.predicate[~has_left], count)
 
     def waiting_lanes(self) -> WaitingLanes:
         """The lanes, as the search for split barriers takes them."""
@@ -102,8 +102,8 @@ class _Arrivals(NamedTuple):
     """Arrivals at each barrier, by slot: threads, those with a true predicate, the latest counter of their warps."""
 
     threads: NDArray[np.int64]
-    holding: NDArray[np.int64]
-    latest: NDArray[np.int64]
+    true_count: NDArray[np.int64]
+    latest_counter: NDArray[np.int64]
 
 
 class Barriers:
@@ -111,19 +111,19 @@ class Barriers:
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
-        self._waiting: list[_BarrierWait] = []
+        self._block_waits: list[_BarrierWait] = []
         self._warp_waits: list[tuple[WarpBarrier, ThreadGroup]] = []
         slots = batch.block_count * BARRIER_COUNT
         # Threads that arrived without waiting (`bar.arrive`), and the latest of their warps' counters.
-        self._arrived = np.zeros(slots, np.int64)
-        self._latest = np.zeros(slots, np.int64)
+        self._arrived_count = np.zeros(slots, np.int64)
+        self._latest_counter = np.zeros(slots, np.int64)
         self._has_arrivals = False
-        self.of_clusters = ClusterBarriers(batch)
+        self.cluster_barriers = ClusterBarriers(batch)
 
     @property
-    def any_waiting(self) -> bool:
+    def has_waiting(self) -> bool:
         """True if threads wait at a barrier."""
-        return bool(self._waiting or self._warp_waits or self.of_clusters.any_waiting)
+        return bool(self._block_waits or self._warp_waits or self.cluster_barriers.any_waiting)
 
     def arrive(self, barrier: Barrier, group: ThreadGroup) -> ThreadGroup | None:
         """``group`` comes to ``barrier``; it is given back if it continues immediately."""
@@ -141,15 +141,15 @@ class Barriers:
         if checks is not None:
             checks.order.arrive("bar", slot, lanes)
         if barrier.arrives_only:
-            np.add.at(self._arrived, slot, 1)
-            self._arrived += self._threadless_lanes([(slot, lanes)])
-            np.maximum.at(self._latest, slot, self._batch.counters[lanes.warp])
+            np.add.at(self._arrived_count, slot, 1)
+            self._arrived_count += self._threadless_lanes([(slot, lanes)])
+            np.maximum.at(self._latest_counter, slot, self._batch.counters[lanes.warp])
             self._has_arrivals = True
             return group
         reduction = barrier.reduction
         predicate = lanes.spread(reduction.predicate.read(group.registers) if reduction else scalar(0, BOOL))
         count = None if barrier.count is None else lanes.spread(barrier.count.read(group.registers)).astype(np.int64)
-        self._waiting.append(_BarrierWait(barrier, group, slot, predicate, count))
+        self._block_waits.append(_BarrierWait(barrier, group, slot, predicate, count))
         return None
 
     def _is_complete(self, barrier: Barrier, group: ThreadGroup) -> bool:
@@ -173,63 +173,63 @@ class Barriers:
 
     def release(self) -> list[ThreadGroup]:
         """Open every barrier that all it waits for have reached, and return the groups that continue."""
-        block_groups = self._release_blocks() if self._waiting else []
-        return self._release_warps() + block_groups + self.of_clusters.release()
+        block_groups = self._release_blocks() if self._block_waits else []
+        return self._release_warps() + block_groups + self.cluster_barriers.release()
 
     def _leave(self, barrier: Barrier, group: ThreadGroup, slot: Places, arrivals: _Arrivals) -> None:
         """Let threads leave their barriers, at the time of the last arrival and with the result of the reduction."""
-        self._batch.counters[group.lanes.warp] = arrivals.latest[slot]
+        self._batch.counters[group.lanes.warp] = arrivals.latest_counter[slot]
         if barrier.reduction is not None:
-            result = barrier.reduction.result(arrivals.threads[slot], arrivals.holding[slot])
+            result = barrier.reduction.result(arrivals.threads[slot], arrivals.true_count[slot])
             barrier.reduction.target.write(group.registers, result)
         if self._batch.checks is not None:
             self._batch.checks.order.leave("bar", slot, group.lanes)
 
     def _release_blocks(self) -> list[ThreadGroup]:
         """Open the barriers of blocks that all threads they wait for have reached."""
-        arrivals = self._arrivals()
+        arrivals = self._count_arrivals()
         is_opening = np.zeros(len(arrivals.threads), np.bool_)
         complete_lanes = []
-        for wait in self._waiting:
-            is_complete = arrivals.threads[wait.slot] >= wait.needed()
+        for wait in self._block_waits:
+            is_complete = arrivals.threads[wait.slot] >= wait.needed_count()
             is_opening[wait.slot[is_complete]] = True
             complete_lanes.append(is_complete)
         if not is_opening.any():
             return []
         if self._batch.checks is not None:
-            aligned_lanes = [wait.waiting_lanes() for wait in self._waiting if wait.barrier.is_aligned]
+            aligned_lanes = [wait.waiting_lanes() for wait in self._block_waits if wait.barrier.is_aligned]
             self._batch.checks.open_barriers(aligned_lanes, is_opening)
         released_groups = []
         remaining_waits = []
-        for wait, is_complete in zip(self._waiting, complete_lanes, strict=True):
+        for wait, is_complete in zip(self._block_waits, complete_lanes, strict=True):
             if not is_complete.any():
                 remaining_waits.append(wait)
                 continue
             group, slot = wait.group, wait.slot[is_complete]
             if not is_complete.all():
                 group = wait.group.split(is_complete, wait.group.block)
-                remaining_waits.append(wait.without(is_complete))
+                remaining_waits.append(wait.remove_lanes(is_complete))
             self._leave(wait.barrier, group, slot, arrivals)
             released_groups.append(group)
-        self._waiting = remaining_waits
-        self._arrived[is_opening] = 0
-        self._latest[is_opening] = 0
-        self._has_arrivals = bool(self._arrived.any())
+        self._block_waits = remaining_waits
+        self._arrived_count[is_opening] = 0
+        self._latest_counter[is_opening] = 0
+        self._has_arrivals = bool(self._arrived_count.any())
         return released_groups
 
-    def _arrivals(self) -> _Arrivals:
-        arrived_count, latest_counter = self._arrived.copy(), self._latest.copy()
+    def _count_arrivals(self) -> _Arrivals:
+        arrived_count, latest_counter = self._arrived_count.copy(), self._latest_counter.copy()
         true_count = np.zeros_like(arrived_count)
         counters = self._batch.counters
         block_ends = counters.reshape(self._batch.block_count, -1).max(axis=1)
-        for wait in self._waiting:
+        for wait in self._block_waits:
             lanes = wait.group.lanes
             arrived_count += np.bincount(wait.slot, minlength=len(arrived_count))
-            true_count += np.bincount(wait.slot, wait.holds, len(arrived_count)).astype(np.int64)
+            true_count += np.bincount(wait.slot, wait.predicate, len(arrived_count)).astype(np.int64)
             # A barrier of the whole block waits for warps that exit, too.
             times = counters[lanes.warp] if wait.barrier.count is not None else block_ends[lanes.block]
             np.maximum.at(latest_counter, wait.slot, times)
-        counted_lanes = [(wait.slot, wait.group.lanes) for wait in self._waiting if wait.count is not None]
+        counted_lanes = [(wait.slot, wait.group.lanes) for wait in self._block_waits if wait.count is not None]
         return _Arrivals(arrived_count + self._threadless_lanes(counted_lanes), true_count, latest_counter)
 
     def _threadless_lanes(self, arrivals: Sequence[tuple[Places, Lanes]]) -> NDArray[np.int64]:
@@ -237,7 +237,7 @@ class Barriers:
 
         Barriers count whole warps: a warp arrives when all of its threads that have not ended have (PTX ISA, barrier).
         """
-        result = np.zeros(len(self._arrived), np.int64)
+        result = np.zeros(len(self._arrived_count), np.int64)
         if not arrivals:
             return result
         alive_threads = self._batch.is_alive.reshape(-1, WARP_SIZE).sum(axis=1)
@@ -294,14 +294,14 @@ class Barriers:
 
     def check_deadlock(self) -> None:
         """Raise DeadlockError if threads wait."""
-        self.of_clusters.check_deadlock()
-        for wait in self._waiting:
-            lanes, slot, needed_count = wait.group.lanes, int(wait.slot[0]), int(wait.needed()[0])
+        self.cluster_barriers.check_deadlock()
+        for wait in self._block_waits:
+            lanes, slot, needed_count = wait.group.lanes, int(wait.slot[0]), int(wait.needed_count()[0])
             ended_threads = self._batch.threads - int(self._batch.alive_in_block[lanes.block[0]])
             ended_text = (
                 f"; {ended_threads} threads of the block have ended" if ended_threads and wait.count is not None else ""
             )
-            detail = f"{self._arrivals().threads[slot]} threads of {needed_count} arrived{ended_text}"
+            detail = f"{self._count_arrivals().threads[slot]} threads of {needed_count} arrived{ended_text}"
             location = self._batch.describe(lanes, 0)
             raise DeadlockError(f"barrier {slot % BARRIER_COUNT}", wait.barrier.line, location, detail)
         for barrier, group in self._warp_waits:
@@ -314,7 +314,7 @@ class Barriers:
             detail = missing_lanes(members, int(self._batch.alive_bits[group.lanes.warp[0]]) & ~arrived_bits)
             raise DeadlockError("bar.warp.sync", barrier.line, self._batch.describe(group.lanes, 0), detail)
 
-    def waits(self) -> Iterator[tuple[int, Lanes]]:
+    def waiting_lanes(self) -> Iterator[tuple[int, Lanes]]:
         """The line and the lanes of each group that waits at a barrier of its block or warp."""
-        yield from ((wait.barrier.line, wait.group.lanes) for wait in self._waiting)
+        yield from ((wait.barrier.line, wait.group.lanes) for wait in self._block_waits)
         yield from ((barrier.line, group.lanes) for barrier, group in self._warp_waits)

@@ -36,7 +36,7 @@ _REDUCTIONS: Final[dict[str, tuple[Any, Callable[[np.dtype[Any]], int]]]] = {
 }
 
 
-def _members(operand: Operand, bind: Binder) -> SourceOperand:
+def _bind_members(operand: Operand, bind: Binder) -> SourceOperand:
     """Return the source of the member mask. Lanes wait at the start of the block until all members have come."""
     source = bind.source(operand, _U32)
     bind.effects.members = source
@@ -49,12 +49,12 @@ def _build_shuffle(instruction: Instruction, bind: Binder) -> Operation:
     destination, a, b, c, *member_operands = operands_of(instruction, 4, 5)
     kind = TYPES[modifiers[1]]
     value_operand = destination.first if isinstance(destination, Pair) else destination
-    kind = bind.kept_as(value_operand, kind)
+    kind = bind.stored_kind(value_operand, kind)
     target = bind.target(value_operand, kind)
     flag = bind.target(destination.second, PREDICATE) if isinstance(destination, Pair) else None
     value, lane, clamp = bind.source(a, kind), bind.source(b, _U32), bind.source(c, _U32)
     if member_operands:
-        _members(member_operands[0], bind)
+        _bind_members(member_operands[0], bind)
     mode = modifiers[0]
 
     def run(group: ThreadGroup) -> None:
@@ -108,7 +108,7 @@ def _build_vote(instruction: Instruction, bind: Binder) -> Operation:
     mode = modifiers[0]
     target = bind.target(destination, _U32 if mode == "ballot" else PREDICATE)
     predicate = bind.predicate(a)
-    members = _members(member_operands[0], bind) if member_operands else None
+    members = _bind_members(member_operands[0], bind) if member_operands else None
 
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
@@ -116,12 +116,12 @@ def _build_vote(instruction: Instruction, bind: Binder) -> Operation:
         if members is not None:
             participants = participants & members.read(registers)
         votes = lanes.ballot(predicate.read(registers))[lanes.warp] & participants
-        target.write(registers, _outcome(mode, votes, participants))
+        target.write(registers, _vote_result(mode, votes, participants))
 
     return run
 
 
-def _outcome(mode: str, votes: Value, participants: Value) -> Value:
+def _vote_result(mode: str, votes: Value, participants: Value) -> Value:
     if mode == "ballot":
         return votes
     if mode == "any":
@@ -137,7 +137,7 @@ def _build_match(instruction: Instruction, bind: Binder) -> Operation:
     value_operand = destination.first if isinstance(destination, Pair) else destination
     target = bind.target(value_operand, _U32)
     flag = bind.target(destination.second, PREDICATE) if isinstance(destination, Pair) else None
-    value, members = bind.source(a, kind), _members(mask, bind)
+    value, members = bind.source(a, kind), _bind_members(mask, bind)
 
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
@@ -205,7 +205,7 @@ def _build_reduction(instruction: Instruction, bind: Binder) -> Operation:
     neutral = scalar(neutral_of(kind.dtype), kind.dtype)
     target, a, mask = operands_of(instruction, 3)
     destination = bind.target(target, kind)
-    value, members = bind.source(a, kind), _members(mask, bind)
+    value, members = bind.source(a, kind), _bind_members(mask, bind)
     bit = np.arange(WARP_SIZE, dtype=np.uint32)
 
     def reduce_table(table: Value, participants: Value) -> Value:
@@ -245,7 +245,7 @@ def _build_elect(instruction: Instruction, bind: Binder) -> Operation:
         bind.unsupported()
     leader: ResultOperand = bind.target(destination.first, _U32)
     flag = bind.target(destination.second, PREDICATE)
-    members = _members(mask, bind)
+    members = _bind_members(mask, bind)
 
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes

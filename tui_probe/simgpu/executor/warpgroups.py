@@ -51,22 +51,22 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _SHAPE: Final = re.compile(r"m64n(\d+)k(\d+)")
-_ROWS: Final = 16
+_WARP_ROWS: Final = 16
 """Rows of A and D that a warp has."""
-_WARPS: Final = 4
+_WARPGROUP_WARPS: Final = 4
 """Warps of a warpgroup."""
 _TILE_DEPTH: Final = 32
 """Bytes of the inner dimension that a product takes."""
-_PIECE: Final = 16
+_PIECE_BYTES: Final = 16
 """Bytes that stay side by side in shared memory."""
-_ACROSS: Final = {0: 1, 1: 8, 2: 4, 3: 2}
+_PIECES_PER_ROW: Final = {0: 1, 1: 8, 2: 4, 3: 2}
 """Pieces of a row by the descriptor's bits 62 and 63: no swizzle, or 128, 64, 32 bytes."""
 
 
 class _PieceOffsets(NamedTuple):
     """Offsets of pieces of a tile: bytes from the start, steps of the leading dimension, steps of the stride."""
 
-    inside: NDArray[np.int64]
+    byte_offsets: NDArray[np.int64]
     leading_steps: NDArray[np.int64]
     stride_steps: NDArray[np.int64]
 
@@ -85,7 +85,7 @@ class _Tile:
     @property
     def row_pieces(self) -> int:
         """Pieces of a row of the tile, as it is in memory."""
-        return (self.lines * self.kind.bytes if self.transposed else _TILE_DEPTH) // _PIECE
+        return (self.lines * self.kind.bytes if self.transposed else _TILE_DEPTH) // _PIECE_BYTES
 
     @property
     def piece_count(self) -> int:
@@ -96,8 +96,8 @@ class _Tile:
     def offsets(self, swizzle: int) -> _PieceOffsets:
         """Return the offsets of the pieces, row after row."""
         row, piece = np.divmod(np.arange(self.piece_count), self.row_pieces)
-        row_pieces = _ACROSS[swizzle]
-        byte_offsets = _PIECE * row_pieces * (row % 8)
+        row_pieces = _PIECES_PER_ROW[swizzle]
+        byte_offsets = _PIECE_BYTES * row_pieces * (row % 8)
         if not swizzle:
             return (
                 _PieceOffsets(byte_offsets, row // 8, piece)
@@ -105,8 +105,8 @@ class _Tile:
                 else _PieceOffsets(byte_offsets, piece, row // 8)
             )
         if not self.transposed:
-            return _PieceOffsets(byte_offsets + _PIECE * piece, np.zeros_like(piece), row // 8)
-        return _PieceOffsets(byte_offsets + _PIECE * (piece % row_pieces), piece // row_pieces, row // 8)
+            return _PieceOffsets(byte_offsets + _PIECE_BYTES * piece, np.zeros_like(piece), row // 8)
+        return _PieceOffsets(byte_offsets + _PIECE_BYTES * (piece % row_pieces), piece // row_pieces, row // 8)
 
     def addresses(self, descriptors: NDArray[np.uint64], line: int) -> NDArray[np.uint64]:
         """The address of each piece, by warps: shape (warps, pieces). Raises SimulationError for a base offset."""
@@ -121,7 +121,7 @@ class _Tile:
             byte_offsets, leading_steps, stride_steps = (values.astype(np.uint64) for values in self.offsets(int(mode)))
             address = start[warps, None] + byte_offsets
             address += leading_steps * leading[warps, None] + stride_steps * stride[warps, None]
-            bits = address >> np.uint64(7) & np.uint64(_ACROSS[int(mode)] - 1)
+            bits = address >> np.uint64(7) & np.uint64(_PIECES_PER_ROW[int(mode)] - 1)
             result[warps] = address ^ bits << np.uint64(4)
         return result
 
@@ -167,23 +167,23 @@ class _WarpgroupProduct:
         d, a, b, scale, *flags = operands_of(instruction, 4, 8)
         if not isinstance(d, Vector):
             bind.unsupported()
-        signs, is_transposed = _flags(flags, bind, a_in_registers=isinstance(a, Vector))
+        signs, is_transposed = _signs_and_transposes(flags, bind, a_in_registers=isinstance(a, Vector))
         self._sign = signs[0] * signs[1]
         self._line = bind.line
         self._d_kind = d_kind
         self._saturates = "satfinite" in instruction.modifiers
-        self._access = PointerAccess(_PIECE, bind.line, "shared")
+        self._access = PointerAccess(_PIECE_BYTES, bind.line, "shared")
         self._targets = [bind.target(element, element_register(d_kind)) for element in d.elements]
-        self._before = [bind.source(element, element_register(d_kind)) for element in d.elements]
+        self._accumulator_sources = [bind.source(element, element_register(d_kind)) for element in d.elements]
         self._accumulator = accumulator_fragment(len(d.elements), d_kind)
-        self._fragments, self._a = self._left(a, bind)
-        self._a_tile = _Tile(_ROWS * _WARPS, self._a_kind, is_transposed[0])
+        self._fragments, self._a = self._bind_a(a, bind)
+        self._a_tile = _Tile(_WARP_ROWS * _WARPGROUP_WARPS, self._a_kind, is_transposed[0])
         self._b = bind.source(b, TYPES["u64"])
         self._b_tile = _Tile(columns, self._b_kind, is_transposed[1])
         self._scale_d = bind.source(scale, PREDICATE)
         set_all_members(bind)
 
-    def _left(self, operand: Operand, bind: Binder) -> tuple[list[SourceOperand], SourceOperand | None]:
+    def _bind_a(self, operand: Operand, bind: Binder) -> tuple[list[SourceOperand], SourceOperand | None]:
         """A in registers, or its descriptor."""
         if isinstance(operand, Vector):
             return [bind.source(element, TYPES["u32"]) for element in operand.elements], None
@@ -192,29 +192,31 @@ class _WarpgroupProduct:
     def run(self, group: ThreadGroup) -> None:
         check_whole_warps(group, self._line)
         registers = group.registers
-        a_rows = self._rows(group)
+        a_rows = self._a_rows(group)
         b_columns = self._b_tile.read(self._access, group, self._descriptors(self._b, group), self._line)
         adds_accumulator = group.lanes.spread(self._scale_d.read(registers))[::WARP_SIZE]
-        accumulator = self._accumulator.to_matrices(decode_elements(read_registers(self._before, group), self._d_kind))
+        accumulator = self._accumulator.to_matrices(
+            decode_elements(read_registers(self._accumulator_sources, group), self._d_kind)
+        )
         accumulator[~adds_accumulator] = 0
         total = multiply(a_rows * self._sign, b_columns.swapaxes(1, 2), accumulator, self._a_kind)
         elements = self._accumulator.to_elements(total)
         write_registers(self._targets, group, encode_elements(elements, self._d_kind, self._saturates))
 
-    def _rows(self, group: ThreadGroup) -> Value:
+    def _a_rows(self, group: ThreadGroup) -> Value:
         """The rows of A of each warp: shape (warps, 16, inner dimension)."""
         if self._a is None:
             fragment = a_fragment(len(self._fragments), self._a_kind)
             return fragment.to_matrices(decode_elements(read_registers(self._fragments, group), self._a_kind))
         tile = self._a_tile.read(self._access, group, self._descriptors(self._a, group), self._line)
-        warps = group.lanes.thread[::WARP_SIZE] // WARP_SIZE % _WARPS
-        return tile.reshape(len(tile), _WARPS, _ROWS, -1)[np.arange(len(tile)), warps]
+        warps = group.lanes.thread[::WARP_SIZE] // WARP_SIZE % _WARPGROUP_WARPS
+        return tile.reshape(len(tile), _WARPGROUP_WARPS, _WARP_ROWS, -1)[np.arange(len(tile)), warps]
 
     def _descriptors(self, source: SourceOperand, group: ThreadGroup) -> NDArray[np.uint64]:
         return group.lanes.spread(source.read(group.registers))[::WARP_SIZE].astype(np.uint64)
 
 
-def _flags(flags: list[Operand], bind: Binder, *, a_in_registers: bool) -> tuple[list[int], list[bool]]:
+def _signs_and_transposes(flags: list[Operand], bind: Binder, *, a_in_registers: bool) -> tuple[list[int], list[bool]]:
     """Return the signs of A and B, and which of them is transposed. All may be left out; A in registers is never
     transposed.
     """

@@ -61,7 +61,7 @@ BULK_LOAD: Final = AccessKind("load", reads=True, writes=False, flag=BULK)
 BULK_STORE: Final = AccessKind("copy", reads=False, writes=True, flag=BULK)
 ARRIVAL: Final = AccessKind(ATOMIC, reads=False, writes=True, flag=STRONG)
 """An operation of an mbarrier, which needs an order with its initialization only."""
-_STRONG: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+_STRONG_MODIFIERS: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _RELEASE_MODIFIERS: Final = frozenset({"release", "acq_rel"})
 
 
@@ -74,14 +74,14 @@ def scope_of(modifiers: Sequence[str]) -> int:
 
 def load_kind(modifiers: Sequence[str]) -> AccessKind:
     """The kind of a load with these modifiers."""
-    if _STRONG.isdisjoint(modifiers):
+    if _STRONG_MODIFIERS.isdisjoint(modifiers):
         return LOAD
     return LOAD._replace(flag=scope_of(modifiers), acquires=True)
 
 
 def store_kind(modifiers: Sequence[str]) -> AccessKind:
     """The kind of a store with these modifiers."""
-    if _STRONG.isdisjoint(modifiers):
+    if _STRONG_MODIFIERS.isdisjoint(modifiers):
         return STORE
     return STORE._replace(flag=scope_of(modifiers), releases="release" in modifiers)
 
@@ -187,7 +187,7 @@ MAX_FINDINGS: Final = 100
 """Findings of a process: a program with more has been shown enough."""
 _MAX_TEXT: Final = 120
 _CONSTANT_LOAD: Final = re.compile(r"^(@\S+\s+)?ldu?\.(\w+\.)*const\b")
-_LINE: Final = re.compile(r"\bline (\d+)")
+_LINE_PATTERN: Final = re.compile(r"\bline (\d+)")
 _THREAD_PATTERN: Final = re.compile(r"block \((\d+), (\d+), (\d+)\), thread \((\d+), (\d+), (\d+)\)")
 
 
@@ -230,15 +230,15 @@ class SiteTable:
         """The instruction at a line, as data."""
         function = self._function(line)
         first_line = function.span.line if function is not None else 1
-        text = self._text(line)
+        text = self._instruction_text(line)
         return {
             "function": function.name if function is not None else None,
             "text": text[:_MAX_TEXT],
-            "occurrence": sum(self._text(number) == text for number in range(first_line, line)),
+            "occurrence": sum(self._instruction_text(number) == text for number in range(first_line, line)),
             "ptx_line": line,
         }
 
-    def _text(self, line: int) -> str:
+    def _instruction_text(self, line: int) -> str:
         text = self._lines[line - 1] if 0 < line <= len(self._lines) else ""
         return (text.partition(REPLACED_MARK)[2] or text).strip()
 
@@ -251,13 +251,13 @@ def finding_text(kernel: str, fault: Fault, sites: SiteTable) -> str:
     """A finding as JSON, in one line."""
     record = asdict(fault)
     record["address"] = None if fault.address is None else f"{fault.address:#x}"
-    record |= {name: _place(place, sites) for name, place in (("place", fault.place), ("other", fault.other))}
+    record |= {name: _place_record(place, sites) for name, place in (("place", fault.place), ("other", fault.other))}
     if fault.space == "global" and _CONSTANT_LOAD.search(record["place"]["text"]):
         record["space"] = "constant"  # which is in device memory here
     return json.dumps({"kernel": kernel, **record}, separators=(",", ":"))
 
 
-def _place(place: AccessPlace | None, sites: SiteTable) -> dict[str, Any] | None:
+def _place_record(place: AccessPlace | None, sites: SiteTable) -> dict[str, Any] | None:
     if place is None:
         return None
     return {"access": place.access, "block": place.block, "thread": place.thread, **sites.site(place.line)}
@@ -265,7 +265,7 @@ def _place(place: AccessPlace | None, sites: SiteTable) -> dict[str, Any] | None
 
 def place_in(message: str) -> AccessPlace:
     """The place that the message of an error names."""
-    line_match, thread_match = _LINE.search(message), _THREAD_PATTERN.search(message)
+    line_match, thread_match = _LINE_PATTERN.search(message), _THREAD_PATTERN.search(message)
     number = int(line_match[1]) if line_match is not None else 0
     if thread_match is None:
         return AccessPlace(number, "", None, None)

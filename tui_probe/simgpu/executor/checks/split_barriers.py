@@ -67,13 +67,13 @@ class SplitBarrierSearch:
         for block in set[int]().union(*self._beyond.values()):
             self._is_beyond_any[block] = True
         # By place: the last block of those behind barriers that the thread executed, once it has ended.
-        self._last = np.full(place_count, -1, np.int64)
+        self._last_blocks = np.full(place_count, -1, np.int64)
         self._has_ended = np.zeros(place_count, np.bool_)
 
     def executed(self, lanes: Lanes, block: int) -> None:
         """Lanes execute a basic block."""
         if self._is_beyond_any[block]:
-            self._last[lanes.places] = block
+            self._last_blocks[lanes.places] = block
 
     def retired(self, lanes: Lanes) -> None:
         """Lanes end."""
@@ -94,12 +94,12 @@ class SplitBarrierSearch:
         """Threads that bypassed the barrier at ``line`` and ended, in the blocks of ``lanes``, which pass it now."""
         size = lanes.places_per_block
         ended_places = np.flatnonzero(self._has_ended)
-        ended_places = ended_places[np.isin(self._last[ended_places], self._beyond.get(following, ()))]
+        ended_places = ended_places[np.isin(self._last_blocks[ended_places], self._beyond.get(following, ()))]
         ended_places = ended_places[np.isin(ended_places // size, lanes.block)]
         if len(ended_places):
             place = int(ended_places[0])
             waiting_places = lanes.places[lanes.block == place // size]
-            last_line = self._code[int(self._last[place])].line
+            last_line = self._code[int(self._last_blocks[place])].line
             yield SplitBarrier(line, int(waiting_places[0]), last_line, place, other_waits=False)
 
 
@@ -109,12 +109,12 @@ def _beyond(code: Sequence[CodeBlock], barrier: int) -> list[int]:
     for number, block in enumerate(code):
         for successor in block.successors:
             predecessors.setdefault(successor, []).append(number)
-    blocks_after = _reached(barrier, lambda block: code[block].successors)
-    blocks_before = _reached(barrier, lambda block: predecessors.get(block, ()))
+    blocks_after = _reachable_blocks(barrier, lambda block: code[block].successors)
+    blocks_before = _reachable_blocks(barrier, lambda block: predecessors.get(block, ()))
     return [block for block in sorted(blocks_after - blocks_before) if code[block].line]
 
 
-def _reached(start: int, following: Callable[[int], Sequence[int]]) -> set[int]:
+def _reachable_blocks(start: int, following: Callable[[int], Sequence[int]]) -> set[int]:
     """A basic block and all to which ``following`` leads from it."""
     blocks, open_blocks = {start}, [start]
     while open_blocks:
