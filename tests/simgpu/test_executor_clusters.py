@@ -158,13 +158,13 @@ def test_waiting_blocks_continue_at_the_latest_time() -> None:
 
 def test_a_cluster_starts_when_there_is_room_for_all_of_it() -> None:
     machine = Machine(sm_count=3, max_blocks_per_sm=1, block_launch_cycles=100)
-    schedule = Schedule(machine, 1, 4, shortest=1, together=2)
-    first = schedule.certain(4)
+    schedule = Schedule(machine, 1, 4, min_cycles=1, cluster_size=2)
+    first = schedule.next_placements(4)
     assert [(place.block, place.sm, place.start) for place in first] == [(0, 0, 100), (1, 1, 100)]
     for place, cycles in zip(first, (50, 70), strict=True):
-        schedule.finished(place, cycles)
+        schedule.finish_block(place, cycles)
     # SM 2 was free all the time; the second block of the cluster comes when SM 0 is.
-    assert [(place.block, place.sm, place.start) for place in schedule.certain(4)] == [(2, 2, 250), (3, 0, 250)]
+    assert [(place.block, place.sm, place.start) for place in schedule.next_placements(4)] == [(2, 2, 250), (3, 0, 250)]
 
 
 def test_a_cluster_that_is_too_large_for_the_machine() -> None:

@@ -329,7 +329,7 @@ def test_words_keep_what_they_say() -> None:
         MBarrierWord(MAX_COUNT, MAX_COUNT, MAX_COUNT, 0),
         MBarrierWord(0, 1, -MAX_COUNT, 0),
     ):
-        assert MBarrierWord.of(word.bits()) == word
+        assert MBarrierWord.from_bits(word.bits()) == word
 
 
 def test_a_bulk_copy_awaited_by_the_library() -> None:

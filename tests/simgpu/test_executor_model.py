@@ -259,10 +259,10 @@ def test_blocks_placed_together_are_placed_as_one_by_one(
     machine = Machine(sm_count=sms, block_launch_cycles=launch)
     schedule = Schedule(machine, slots, len(durations), shortest)
     placed = []
-    while placements := schedule.certain(limit):
+    while placements := schedule.next_placements(limit):
         placed += [(placement.sm, placement.slot, placement.start) for placement in placements]
         for placement in reversed(placements):
-            schedule.finished(placement, durations[placement.block])
+            schedule.finish_block(placement, durations[placement.block])
     assert placed == greedy(machine, slots, durations)
     assert schedule.end == max(start + cycles for (_, _, start), cycles in zip(placed, durations, strict=True))
 

@@ -290,8 +290,8 @@ class PtxVersionError(PtxError):
 def _refuse_unknown_version(module: Module) -> None:
     major, minor = module.version
     if minor > LAST_VERSIONS.get(major, -1):
-        newest = "{}.{}".format(*max(LAST_VERSIONS.items()))
-        raise PtxVersionError(f"unsupported .version {major}.{minor}; the newest supported version is {newest}")
+        newest_version = "{}.{}".format(*max(LAST_VERSIONS.items()))
+        raise PtxVersionError(f"unsupported .version {major}.{minor}; the newest supported version is {newest_version}")
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ _SYMBOL_COUNT: Final = struct.Struct("<II")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
 """An entry of ``.symtab``, whose first field is the place of the name in ``.strtab``."""
 _NAME: Final = re.compile(NAME)
-_NUMBERED: Final = re.compile(r"(.*?)\d+\Z", re.DOTALL)
+_NUMBERED_NAME: Final = re.compile(r"(.*?)\d+\Z", re.DOTALL)
 _RESERVED_REGISTERS: Final = 6
 """Registers for addresses, the stack and what an instruction needs on the way."""
 _MIN_REGISTERS: Final = 8
@@ -69,25 +69,27 @@ def register_counts(image: bytes) -> dict[str, int]:
 def _symbol_names(table: bytes, strings: bytes) -> list[str]:
     """The names of an ELF file's symbols, by index."""
     entries = table[: len(table) // _SYMBOL.size * _SYMBOL.size]
-    starts = [fields[0] for fields in _SYMBOL.iter_unpack(entries)]
-    return [strings[start : strings.find(b"\0", start)].decode("utf-8", "replace") for start in starts]
+    name_offsets = [fields[0] for fields in _SYMBOL.iter_unpack(entries)]
+    return [strings[start : strings.find(b"\0", start)].decode("utf-8", "replace") for start in name_offsets]
 
 
 def estimate_registers(module: Module, kernel: Function) -> int:
     """The estimate for a kernel and the functions that it needs. Raises PtxError for a damaged body."""
     names = references(module, kernel)
-    called = [callee for callee in module.functions() if callee.name in names and callee.body_span is not None]
-    needed = _pressure(kernel, module.source) + max((_pressure(callee, module.source) for callee in called), default=0)
+    callees = [callee for callee in module.functions() if callee.name in names and callee.body_span is not None]
+    count = _max_pressure(kernel, module.source) + max(
+        (_max_pressure(callee, module.source) for callee in callees), default=0
+    )
     declared = re.search(r"\d+", kernel.attributes.get("maxnreg", ""))
     limit = min(int(declared[0]), _MAX_REGISTERS) if declared else _MAX_REGISTERS
-    return min(max(needed + _RESERVED_REGISTERS, _MIN_REGISTERS), limit)
+    return min(max(count + _RESERVED_REGISTERS, _MIN_REGISTERS), limit)
 
 
-def _pressure(function: Function, source: str) -> int:
+def _max_pressure(function: Function, source: str) -> int:
     """The most 32-bit registers in use at the same time."""
     statements = list(statements_in(function.body or ()))
     widths = _widths(statements)
-    ranges = _ranges(statements, widths, source)
+    ranges = _live_ranges(statements, widths, source)
     for first, last in _loops(statements):
         for name, (begin, end) in ranges.items():
             if begin < first <= end < last:
@@ -112,11 +114,11 @@ def _widths(statements: Iterable[Statement]) -> dict[str, int]:
 
 
 def _stem(name: str, widths: Mapping[str, int]) -> str:
-    match = _NUMBERED.match(name)
+    match = _NUMBERED_NAME.match(name)
     return name if name in widths or match is None else match[1]
 
 
-def _ranges(statements: Sequence[Statement], widths: Mapping[str, int], source: str) -> dict[str, tuple[int, int]]:
+def _live_ranges(statements: Sequence[Statement], widths: Mapping[str, int], source: str) -> dict[str, tuple[int, int]]:
     """Return the first and last mention of each register, by name, as positions in ``statements``."""
     ranges: dict[str, tuple[int, int]] = {}
     for place, node in enumerate(statements):

@@ -35,7 +35,7 @@ class Gpu(CudaDevice):
 
     def function(self, ptx: Path, name: str) -> ctypes.c_void_p:
         """The kernel ``name`` of a PTX file."""
-        return self.module_function(self.load_module(whole_paths(ptx).encode()), name)
+        return self.module_function(self.load_module(text_with_paths(ptx).encode()), name)
 
     def upload(self, array: Array) -> ctypes.c_uint64:
         """A copy of ``array`` in device memory."""
@@ -53,10 +53,10 @@ class Gpu(CudaDevice):
         self.synchronize()
 
 
-def whole_paths(ptx: Path) -> str:
+def text_with_paths(ptx: Path) -> str:
     """The text of a PTX file; the source file next to it, which it names, is named with its folder."""
-    named = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"/]+)"', re.MULTILINE)
-    return named.sub(lambda match: f'{match[1]}"{ptx.parent}/{match[2]}"', ptx.read_text())
+    file_directive = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"/]+)"', re.MULTILINE)
+    return file_directive.sub(lambda match: f'{match[1]}"{ptx.parent}/{match[2]}"', ptx.read_text())
 
 
 @dataclass(frozen=True)
@@ -170,14 +170,14 @@ def run_example(gpu: Gpu, name: str, options: argparse.Namespace, function: ctyp
     """Launch an example as often as asked for, and say how it went. Without its kernel, this is loaded first."""
     function = function or load_example(gpu, name)
     case = EXAMPLES[name](options.size)
-    right = True
+    is_right = True
     for _ in range(options.repeat):
-        right = run_case(gpu, function, case) and right
+        is_right = run_case(gpu, function, case) and is_right
         if options.slow:
             time.sleep(PAUSE_SECONDS)
-    sys.stdout.write(f"{name} {'ok' if right else 'WRONG'}\n")
+    sys.stdout.write(f"{name} {'ok' if is_right else 'WRONG'}\n")
     sys.stdout.flush()
-    return right
+    return is_right
 
 
 def positive(text: str) -> int:

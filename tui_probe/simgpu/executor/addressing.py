@@ -49,20 +49,20 @@ class LaneAccess(NamedTuple):
 
     space: Space
     element: Value
-    """The element of each lane, counted from ``first``."""
-    first: int = 0
+    """The element of each lane, counted from ``first_element``."""
+    first_element: int = 0
     positions: Places | None = None
     """Positions of the lanes in their group; None for all lanes."""
 
     def view(self, dtype: DType) -> Value:
-        """Return the elements of the space from ``first`` on, which ``element`` indexes."""
+        """Return the elements of the space from ``first_element`` on, which ``element`` indexes."""
         view = self.space.view(dtype)
-        return view[self.first :] if self.first else view
+        return view[self.first_element :] if self.first_element else view
 
     @property
     def elements(self) -> Value:
         """The element of each lane, counted from the start of the space."""
-        return self.element + self.first if self.first else self.element
+        return self.element + self.first_element if self.first_element else self.element
 
 
 class PointerAccess:
@@ -95,27 +95,27 @@ class PointerAccess:
         for window in np.unique(windows):
             positions = np.flatnonzero(windows == window)
             space = _SPACES[_WINDOW_SPACES.get(int(window), "global")](group.batch)
-            inside = address[positions]
+            part_addresses = address[positions]
             if space.name != "global":
-                inside = inside % np.uint64(WINDOW_BYTES)
+                part_addresses = part_addresses % np.uint64(WINDOW_BYTES)
             lanes = group.lanes.select(positions)
-            yield LaneAccess(space, self._locate(space, group, lanes, inside).element, 0, positions)
+            yield LaneAccess(space, self._locate(space, group, lanes, part_addresses).element, 0, positions)
 
-    def gathered(self, group: ThreadGroup, address: Value, dtype: DType) -> Value:
+    def gather(self, group: ThreadGroup, address: Value, dtype: DType) -> Value:
         """Return the value at each lane's address."""
         values = np.empty(group.lanes.count, dtype)
         for part in self.parts_at(group, address):
             self.check(group, part)
-            chosen = slice(None) if part.positions is None else part.positions
-            values[chosen] = part.view(dtype)[part.element]
+            positions = slice(None) if part.positions is None else part.positions
+            values[positions] = part.view(dtype)[part.element]
         return values
 
     def scatter(self, group: ThreadGroup, address: Value, values: Value) -> None:
         """Write one of ``values`` to an address of each lane."""
         for part in self.parts_at(group, address):
             self.check(group, part, values)
-            chosen = slice(None) if part.positions is None else part.positions
-            part.view(values.dtype)[part.element] = values[chosen]
+            positions = slice(None) if part.positions is None else part.positions
+            part.view(values.dtype)[part.element] = values[positions]
 
     def _locate(self, space: Space, group: ThreadGroup, lanes: Lanes, address: Value) -> _Location:
         """Return the location of an address of each lane in ``space``. Raises MemoryFaultError."""
@@ -132,7 +132,7 @@ class Access(PointerAccess):
     """The address operand of an instruction that accesses ``size`` bytes in ``space`` ("" for generic addresses)."""
 
     def __init__(self, operand: Operand, space: str, size: int, bind: Binder, kind: AccessKind = LOAD) -> None:
-        self._source, self._added = bind.address(operand)
+        self._source, self._displacement = bind.address(operand)
         space = space or bind.named_space(operand)
         super().__init__(size, bind.line, space, kind)
         self._key = (space, size, self._source.index)
@@ -141,24 +141,24 @@ class Access(PointerAccess):
     def address(self, group: ThreadGroup) -> Value:
         """Return the unsigned address of each lane; a scalar if all lanes have the same."""
         address = self._source.read(group.registers)
-        if not self._added:
+        if not self._displacement:
             return address
         bits = 8 * address.dtype.itemsize
-        total: Value = address + address.dtype.type(self._added & ((1 << bits) - 1))
+        total: Value = address + address.dtype.type(self._displacement & ((1 << bits) - 1))
         return total
 
-    def single(self, group: ThreadGroup) -> LaneAccess | None:
+    def single_part(self, group: ThreadGroup) -> LaneAccess | None:
         """Return the access of all lanes if they access the same space, else None.
 
         Unrolled loops access many offsets from one register. The location at the first of them is kept with the value
         of the register; others that differ by whole elements only move it.
         """
         register = group.registers[self._source.index]
-        known = group.batch.located_addresses.get(self._key)
-        if known is not None and known.register is register and known.lanes is group.lanes:
-            steps = known.element_distance(self._added, self._size)
-            if steps is not None:
-                return LaneAccess(known.space, known.index, steps)
+        cached = group.batch.located_addresses.get(self._key)
+        if cached is not None and cached.register is register and cached.lanes is group.lanes:
+            distance = cached.element_distance(self._displacement, self._size)
+            if distance is not None:
+                return LaneAccess(cached.space, cached.index, distance)
         address = self.address(group)
         space = self._space
         if not space:
@@ -169,15 +169,15 @@ class Access(PointerAccess):
         location = self._locate(memory, group, group.lanes, address)
         if not memory.is_divided:
             group.batch.located_addresses[self._key] = LocatedAddress(
-                register, group.lanes, self._added, memory, *location
+                register, group.lanes, self._displacement, memory, *location
             )
         return LaneAccess(memory, location.element)
 
     def parts(self, group: ThreadGroup) -> Iterator[LaneAccess]:
         """Yield the accesses of the lanes by space."""
-        single = self.single(group)
-        if single is not None:
-            yield single
+        part = self.single_part(group)
+        if part is not None:
+            yield part
         else:
             yield from self.parts_at(group, self.address(group))
 

@@ -77,9 +77,9 @@ class CopyWait:
             if group.batch.checks is not None:
                 order = group.batch.checks.order
                 if self.bulk_parts:
-                    order.copies.bulk_awaited(group.lanes, self.pending_groups or 0, self.bulk_parts)
+                    order.copies.record_bulk_wait(group.lanes, self.pending_groups or 0, self.bulk_parts)
                 else:
-                    order.copies.awaited(group.lanes, self.pending_groups)
+                    order.copies.record_wait(group.lanes, self.pending_groups)
             group.block = following
             return group
 
@@ -162,8 +162,8 @@ def _build_copy_to_shared(
         ]
         mbarriers = mbarrier_words(access, group, line)
         if group.batch.checks is not None:
-            group.batch.checks.order.copies.counted(mbarriers)
-        apply_events(group, line, mbarriers, [MBarrierEvent(transfer=-size) for size in sizes], end_cycles)
+            group.batch.checks.order.copies.record_mbarriers(mbarriers)
+        apply_events(group, line, mbarriers, [MBarrierEvent(tx_count=-size) for size in sizes], end_cycles)
 
     return run
 
@@ -191,8 +191,8 @@ def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
                     access, one_lane, line, at_rank(mbarrier_addresses[lane : lane + 1], rank, one_lane)
                 )
                 if one_lane.batch.checks is not None:
-                    one_lane.batch.checks.order.copies.counted(target_mbarrier)
-                apply_events(one_lane, line, target_mbarrier, [MBarrierEvent(transfer=-size)], [end_cycle])
+                    one_lane.batch.checks.order.copies.record_mbarriers(target_mbarrier)
+                apply_events(one_lane, line, target_mbarrier, [MBarrierEvent(tx_count=-size)], [end_cycle])
 
     return run
 
@@ -207,7 +207,7 @@ def _build_copy_from_shared(destination: Operand, source: Operand, size: Operand
         group.batch.bulk_reads.add(group.lanes, issue_cycles + cycles)
         group.batch.bulk_writes.add(group.lanes, issue_cycles + cycles + COPY_LATENCY)
         if group.batch.checks is not None:
-            group.batch.checks.order.copies.bulk_issued(group.lanes)
+            group.batch.checks.order.copies.record_bulk_issue(group.lanes)
 
     return run
 
@@ -286,7 +286,7 @@ def _commit_bulk(group: ThreadGroup) -> None:
     group.batch.bulk_reads.commit(group.lanes)
     group.batch.bulk_writes.commit(group.lanes)
     if group.batch.checks is not None:
-        group.batch.checks.order.copies.bulk_committed(group.lanes)
+        group.batch.checks.order.copies.record_bulk_commit(group.lanes)
 
 
 def build_copy_wait(instruction: Instruction, bind: Binder) -> CopyWait | None:
@@ -351,7 +351,7 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
 
 def _check_issue(group: ThreadGroup) -> None:
     if group.batch.checks is not None:
-        group.batch.checks.order.copies.issued(group.lanes)
+        group.batch.checks.order.copies.record_issue(group.lanes)
 
 
 def _byte_access(source: Operand, number: int, bind: Binder) -> Access:
@@ -390,7 +390,7 @@ def _completion_recorder(size: int) -> Operation:
 def _commit(group: ThreadGroup) -> None:
     group.batch.copies.commit(group.lanes)
     if group.batch.checks is not None:
-        group.batch.checks.order.copies.committed(group.lanes)
+        group.batch.checks.order.copies.record_commit(group.lanes)
 
 
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"cp": _build_async}
@@ -418,7 +418,7 @@ def build_any_store(instruction: Instruction, bind: Binder) -> Operation:
         store(group)
         lanes = group.lanes
         times = (group.batch.counters[lanes.warp] + COPY_LATENCY + copy_cycles(size)).tolist()
-        events = [MBarrierEvent(transfer=-size)] * lanes.count
+        events = [MBarrierEvent(tx_count=-size)] * lanes.count
         apply_events(group, line, mbarrier_words(access, group, line), events, times)
 
     return run

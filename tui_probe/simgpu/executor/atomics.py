@@ -37,20 +37,20 @@ _UFUNCS: Final[dict[str, np.ufunc]] = {
 }
 
 
-def _increment(old: Value, limit: Value) -> Value:
-    return choose(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+def _increment(old_value: Value, limit: Value) -> Value:
+    return choose(old_value >= limit, old_value.dtype.type(0), old_value + old_value.dtype.type(1))
 
 
-def _decrement(old: Value, limit: Value) -> Value:
-    return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
+def _decrement(old_value: Value, limit: Value) -> Value:
+    return np.where((old_value == 0) | (old_value > limit), limit, old_value - old_value.dtype.type(1))
 
 
-def _exchange(old: Value, value: Value) -> Value:  # noqa: ARG001
+def _exchange(old_value: Value, value: Value) -> Value:  # noqa: ARG001
     return value
 
 
-def _compare_and_swap(old: Value, expected: Value, value: Value) -> Value:
-    return np.where(old == expected, value, old)
+def _compare_and_swap(old_value: Value, expected_value: Value, value: Value) -> Value:
+    return np.where(old_value == expected_value, value, old_value)
 
 
 _UPDATES: Final[dict[str, Callable[..., Value]]] = {
@@ -187,12 +187,12 @@ def _apply_totals(memory: Value, index: Value, operand: Value, ufunc: np.ufunc) 
 
 
 def _update_in_rounds(
-    memory: Value, index: Value, values: list[Value], starts: Value, sizes: Value, update: Callable[..., Value]
+    memory: Value, index: Value, values: list[Value], run_starts: Value, run_sizes: Value, update: Callable[..., Value]
 ) -> Value:
     """The first lane of each address, then the second one of each that has two, and so on."""
     old_values = np.empty(len(index), memory.dtype)
-    for turn in range(int(sizes.max())):
-        lanes = starts[sizes > turn] + turn
+    for turn in range(int(run_sizes.max())):
+        lanes = run_starts[run_sizes > turn] + turn
         turn_values = memory[index[lanes]]
         old_values[lanes] = turn_values
         memory[index[lanes]] = update(turn_values, *(value[lanes] for value in values))
@@ -200,11 +200,11 @@ def _update_in_rounds(
 
 
 def _update_by_address(
-    memory: Value, index: Value, values: Value, starts: Value, sizes: Value, ufunc: np.ufunc
+    memory: Value, index: Value, values: Value, run_starts: Value, run_sizes: Value, ufunc: np.ufunc
 ) -> Value:
     """All lanes of one address at a time, by accumulation."""
     old_values = np.empty(len(index), memory.dtype)
-    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+    for start, size in zip(run_starts.tolist(), run_sizes.tolist(), strict=True):
         place = index[start]
         history: Any = np.concatenate((memory[place : place + 1], values[start : start + size]))
         history = ufunc.accumulate(history)

@@ -109,7 +109,7 @@ def mbarrier_words(access: Access, group: ThreadGroup, line: int, address: Value
             location = group.batch.describe(group.lanes, position)
             text = f"an mbarrier in {part.space.name} memory, not in shared memory"
             raise MBarrierError(f"{text}, at line {line}, {location}", text)
-        indices[positions] = part.element + part.first
+        indices[positions] = part.element + part.first_element
     return indices
 
 
@@ -123,7 +123,7 @@ def apply_events(
         group.batch.checks.order.arrive("mbarrier", words, group.lanes)
     for position, (word, event, time) in enumerate(zip(words.tolist(), events, times, strict=True)):
         earlier_words.append(int(memory.view(U64)[word]))
-        if problem := mbarriers.happen(word, event, time):
+        if problem := mbarriers.apply_event(word, event, time):
             location = group.batch.describe(group.lanes, position)
             raise MBarrierError(f"mbarrier at line {line}, {location}: {problem}", problem)
     return earlier_words
@@ -210,7 +210,7 @@ def _build_transaction(instruction: Instruction, bind: Binder) -> Operation:
     sign = 1 if instruction.modifiers[0] == "expect_tx" else -1
     access = mbarrier_access(address, instruction, bind, ARRIVAL)
     count = bind.source(size, TYPES["u32"])
-    run = _build_events(instruction, bind, access, count, lambda number: MBarrierEvent(transfer=sign * number))
+    run = _build_events(instruction, bind, access, count, lambda number: MBarrierEvent(tx_count=sign * number))
 
     def transact(group: ThreadGroup) -> None:
         run(group)
@@ -264,7 +264,7 @@ def build_tracking(instruction: Instruction, bind: Binder) -> Operation:
         lanes = group.lanes
         end = np.maximum(group.batch.copies.end_of_all(lanes), group.batch.counters[lanes.warp])
         if group.batch.checks is not None:
-            group.batch.checks.order.copies.tracked(lanes)
+            group.batch.checks.order.copies.record_tracking(lanes)
         apply_events(group, line, mbarrier_words(access, group, line), [event] * lanes.count, end.tolist())
 
     return run
@@ -311,7 +311,7 @@ class TryWait:
     def _phase_wait(self, group: ThreadGroup) -> PhaseWait:
         barriers = mbarrier_words(self.access, group, self.line)
         parity, limit = self._parity(group), self._max_wait_cycles(group)
-        has_ended = group.batch.mbarriers.ended(barriers, parity)
+        has_ended = group.batch.mbarriers.phase_ends(barriers, parity)
         return PhaseWait(self.target, self.line, group, barriers, parity, limit, has_ended)
 
     def _parity(self, group: ThreadGroup) -> NDArray[np.bool_]:

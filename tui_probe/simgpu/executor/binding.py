@@ -265,7 +265,7 @@ def _guard_predicate(instruction: Instruction, binder: Binder) -> SourceOperand 
     if instruction.predicate is None:
         return None
     source = binder.source(instruction.predicate, PREDICATE)
-    return source.inverted() if instruction.predicate_negated else source
+    return source.inverse() if instruction.predicate_negated else source
 
 
 def _bind_guarded_branch(instruction: Instruction, guard: SourceOperand, binder: Binder) -> BoundStep:
@@ -281,7 +281,7 @@ def _branch_around(step: BoundStep, guard: SourceOperand, binder: Binder) -> lis
     """
     skip_label = binder.layout.new_label()
     branch_step = BoundStep(
-        None, Branch(skip_label, guard.inverted()), Effects(reads={guard.index}), step.line, step.cycles
+        None, Branch(skip_label, guard.inverse()), Effects(reads={guard.index}), step.line, step.cycles
     )
     return [branch_step, replace(step, cycles=0, length=0), LabelMark(skip_label)]
 

@@ -109,12 +109,12 @@ def _build_funnel_shift(instruction: Instruction, bind: Binder) -> Operation:
     """``shf.l|r.clamp|wrap.b32 d, a, b, c``: shifts the 64 bits b:a, and keeps the upper (l) or lower (r) half."""
     direction, mode = instruction.modifiers[:2]
 
-    def shift(low: Value, high: Value, count: Value) -> Value:
+    def shift(lower: Value, upper: Value, count: Value) -> Value:
         amount = (count & np.uint32(31) if mode == "wrap" else np.minimum(count, 32)).astype(U64)
-        joined = (high.astype(U64) << np.uint64(32)) | low.astype(U64)
+        pair = (upper.astype(U64) << np.uint64(32)) | lower.astype(U64)
         if direction == "r":
-            return (joined >> amount).astype(U32)
-        return ((joined << amount) >> np.uint64(32)).astype(U32)
+            return (pair >> amount).astype(U32)
+        return ((pair << amount) >> np.uint64(32)).astype(U32)
 
     return _build_u32(shift, instruction, bind)
 
@@ -179,11 +179,11 @@ def _build_permute(instruction: Instruction, bind: Binder) -> Operation:
 
 def permute_bytes(a: Value, b: Value, selector: Value) -> Value:
     """Each nibble of ``selector`` picks one of the 8 bytes of b:a; with its top bit, that byte's sign."""
-    joined = a.astype(U64) | (b.astype(U64) << np.uint64(32))
+    pair = a.astype(U64) | (b.astype(U64) << np.uint64(32))
     result: Value = np.zeros_like(a & b & selector)
     for number in range(4):
         nibble = (selector >> np.uint32(4 * number)) & np.uint32(15)
-        byte = (joined >> ((nibble & np.uint32(7)) * np.uint32(8)).astype(U64)).astype(U32) & np.uint32(0xFF)
+        byte = (pair >> ((nibble & np.uint32(7)) * np.uint32(8)).astype(U64)).astype(U32) & np.uint32(0xFF)
         sign = np.where(byte & np.uint32(0x80), np.uint32(0xFF), np.uint32(0))
         result = result | (np.where(nibble & np.uint32(8), sign, byte) << np.uint32(8 * number))
     return result
@@ -254,8 +254,8 @@ def bit_length(value: Value) -> Value:
 def count_ones(value: Value) -> Value:
     """The number of ones, as uint32."""
     halves = _ONES_OF_HALF[value.reshape((*value.shape, 1)).view(np.uint16)]
-    ones: Value = reduce(np.add, np.moveaxis(halves, -1, 0)).astype(U32)
-    return ones
+    count: Value = reduce(np.add, np.moveaxis(halves, -1, 0)).astype(U32)
+    return count
 
 
 def reverse_bits(value: Value) -> Value:

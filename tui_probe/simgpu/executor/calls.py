@@ -51,7 +51,7 @@ class CallResult:
     target: ResultOperand
     kind: ScalarType | None = None
 
-    def take(self, registers: Registers, value: Value | None) -> None:
+    def store(self, registers: Registers, value: Value | None) -> None:
         """Set the caller's register. ``value`` is None for bytes that were never written."""
         kind = self.kind
         if kind is not None:
@@ -126,9 +126,9 @@ class Call:
         saved_registers = tuple((index, caller_registers[index]) for index in live if index not in result_registers)
         returned_values, result_targets = callee.results, self.results
 
-        def hand_back(of_callee: Registers, of_caller: Registers) -> None:
+        def hand_back(callee_registers: Registers, resumed_registers: Registers) -> None:
             for source, result in zip(returned_values, result_targets, strict=False):
-                result.take(of_caller, source.read(of_callee))
+                result.store(resumed_registers, source.read(callee_registers))
 
         group.frames = (*group.frames, CallFrame(following, saved_registers, hand_back, group.local_base))
         registers = group.batch.template.copy()

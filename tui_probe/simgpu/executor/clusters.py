@@ -154,7 +154,7 @@ class ClusterBarriers:
             if not is_over.any():
                 remaining_groups.append((group, line))
                 continue
-            leaving_group = group if is_over.all() else group.split(is_over, group.block)
+            leaving_group = group if is_over.all() else group.split_off(is_over, group.block)
             if leaving_group is not group:
                 remaining_groups.append((group, line))
             counters, warps = self._batch.counters, leaving_group.lanes.warp

@@ -96,8 +96,8 @@ def build_to_fp8(instruction: Instruction, result_kind: ScalarType, source_kind:
     fp8_format = FORMATS[result_kind.name.removesuffix("x2")]
     prepare: Callable[[Value], Value] = _relu if "relu" in instruction.modifiers else lambda value: value
 
-    def encode_pair(low: Value, high: Value) -> Value:
-        return join_words([fp8_format.encode(prepare(low)), fp8_format.encode(prepare(high))], U16)
+    def encode_pair(lower_value: Value, upper_value: Value) -> Value:
+        return join_words([fp8_format.encode(prepare(lower_value)), fp8_format.encode(prepare(upper_value))], U16)
 
     if source_kind.name == "f16x2":
         target, source = operands_of(instruction, 2)
@@ -207,9 +207,9 @@ def _two_doubles(value: Value) -> tuple[Value, Value]:
     """Two doubles whose exact sum is the integer."""
     if value.dtype.itemsize < 8:
         return value.astype(F64), np.zeros(value.shape, F64)
-    high = value >> value.dtype.type(32)
-    low = value & value.dtype.type(0xFFFFFFFF)
-    return high.astype(F64) * 2.0**32, low.astype(F64)
+    upper_bits = value >> value.dtype.type(32)
+    lower_bits = value & value.dtype.type(0xFFFFFFFF)
+    return upper_bits.astype(F64) * 2.0**32, lower_bits.astype(F64)
 
 
 def _to_integer(
@@ -264,8 +264,8 @@ def _to_tf32(mode: str) -> Callable[[Value], Value]:
 
     def convert(value: Value) -> Value:
         bits = value.view(U32)
-        last_kept_bit = (bits >> np.uint32(13)) & np.uint32(1)
-        addend: Any = {"rna": np.uint32(0x1000), "rn": last_kept_bit + np.uint32(0xFFF), "rz": np.uint32(0)}[mode]
+        lowest_kept_bit = (bits >> np.uint32(13)) & np.uint32(1)
+        addend: Any = {"rna": np.uint32(0x1000), "rn": lowest_kept_bit + np.uint32(0xFFF), "rz": np.uint32(0)}[mode]
         return np.where(np.isfinite(value), (bits + addend) & np.uint32(0xFFFFE000), bits).view(F32)
 
     return convert

@@ -38,15 +38,15 @@ _FLOATS: Final = b"aAeEfFgG"
 class _Arguments:
     """Reads arguments in order, each at a multiple of its size."""
 
-    def __init__(self, read: Callable[[int, int], bytes]) -> None:
-        self._read = read
+    def __init__(self, read_bytes: Callable[[int, int], bytes]) -> None:
+        self._read_bytes = read_bytes
         self._offset = 0
 
     def read_next(self, code: str) -> int | float:
         size = struct.calcsize(code)
         start = -(-self._offset // size) * size
         self._offset = start + size
-        value: int | float = struct.unpack(f"<{code}", self._read(start, size))[0]
+        value: int | float = struct.unpack(f"<{code}", self._read_bytes(start, size))[0]
         return value
 
 
@@ -141,7 +141,7 @@ class Heap:
             if not self._words[word + 1]:
                 self._join_free(word)
                 if self._words[word] >= needed_bytes:
-                    self._split(word, needed_bytes)
+                    self._split_piece(word, needed_bytes)
                     return self._address + offset + HEADER_BYTES
             offset = 8 * self._next_piece(word)
         return 0
@@ -173,7 +173,7 @@ class Heap:
             raise TrapError(text, text)
         return piece + size // 8
 
-    def _split(self, piece: int, needed_bytes: int) -> None:
+    def _split_piece(self, piece: int, needed_bytes: int) -> None:
         rest_bytes = int(self._words[piece]) - needed_bytes
         if rest_bytes > HEADER_BYTES:
             self._words[piece] = needed_bytes

@@ -64,7 +64,7 @@ class Scheduler:
         self.batch = batch
         self.barriers = Barriers(batch)
         self.tries = PhaseWaits(batch.mbarriers)
-        self._ready: dict[GroupPosition, list[ThreadGroup]] = {}
+        self._ready_groups: dict[GroupPosition, list[ThreadGroup]] = {}
         # Groups that wait for lanes of their warps at a `.sync` instruction.
         self._incomplete_warps: dict[GroupPosition, ThreadGroup] = {}
         self._checks_barriers = batch.checks is not None and any(block.meets_block for block in program.blocks)
@@ -82,11 +82,11 @@ class Scheduler:
         if gives_way:
             self._turns += 1
             group.turn = self._turns
-        self._ready.setdefault(group.place, []).append(group)
+        self._ready_groups.setdefault(group.place, []).append(group)
 
     def give_way(self, group: ThreadGroup) -> ThreadGroup | None:
         """Let all others go before ``group``, which waits for something in a loop."""
-        if not (self._ready or self._incomplete_warps or self.barriers.has_waiting or self.tries.any_waiting):
+        if not (self._ready_groups or self._incomplete_warps or self.barriers.has_waiting or self.tries.has_waiting):
             return group
         self.keep_ready(group, gives_way=True)
         return None
@@ -101,7 +101,7 @@ class Scheduler:
                 group = self._next_group()
             self._check_deadlock()
         except DeadlockError as error:
-            error.elsewhere = self._other_wait_location(error)
+            error.other_location = self._other_wait_location(error)
             raise
 
     def _run_starved(self, group: ThreadGroup) -> None:
@@ -123,8 +123,8 @@ class Scheduler:
         """Take all lanes of the warps of ``group`` out of the groups that can run."""
         is_warp_of_group = np.zeros(group.lanes.place_count // WARP_SIZE, np.bool_)
         is_warp_of_group[group.lanes.warp] = True
-        candidates = [ready for groups in self._ready.values() for ready in groups]
-        self._ready.clear()
+        candidates = [ready for groups in self._ready_groups.values() for ready in groups]
+        self._ready_groups.clear()
         taken_groups = []
         for candidate in candidates:
             is_taken = is_warp_of_group[candidate.lanes.warp]
@@ -132,7 +132,7 @@ class Scheduler:
                 taken_groups.append(candidate)
                 continue
             if is_taken.any():
-                part = merge([candidate]).split(is_taken, candidate.block)
+                part = merge([candidate]).split_off(is_taken, candidate.block)
                 part.turn = candidate.turn
                 taken_groups.append(part)
             self.keep_ready(candidate)
@@ -150,16 +150,16 @@ class Scheduler:
     def _other_wait_location(self, error: DeadlockError) -> str:
         """Return line, block and thread of a thread that waits in the same block at another line; "" for none."""
         exchanges = ((self.program.blocks[group.block].line, group.lanes) for group in self._incomplete_warps.values())
-        for line, lanes in (*self.barriers.waiting_lanes(), *self.tries.waits(), *exchanges):
+        for line, lanes in (*self.barriers.waiting_lanes(), *self.tries.waiting_lanes(), *exchanges):
             for position in (0, lanes.count - 1):
                 location = self.batch.describe(lanes, position)
-                if line != error.line and location.partition(", thread")[0] == error.where.partition(", thread")[0]:
+                if line != error.line and location.partition(", thread")[0] == error.location.partition(", thread")[0]:
                     return f"line {line}, {location}"
         return ""
 
     def _advance(self, start: ThreadGroup) -> None:
         """Run a group until it waits, ends, or another one should go before it."""
-        blocks, batch, ready = self.program.blocks, self.batch, self._ready
+        blocks, batch, ready_groups = self.program.blocks, self.batch, self._ready_groups
         group: ThreadGroup | None = start
         while group is not None:
             block = blocks[group.block]
@@ -178,25 +178,27 @@ class Scheduler:
             batch.charge_cycles(group.lanes, block.cycles, block.length)
             group = block.finish(group, self)
             self._steps += 1
-            if group is not None and (self._steps >= self._max_steps or (ready and self._should_wait(group))):
+            if group is not None and (self._steps >= self._max_steps or (ready_groups and self._should_wait(group))):
                 self.keep_ready(group)
                 return
 
     def _should_wait(self, group: ThreadGroup) -> bool:
         place = group.place
-        return any(ready_place <= place and not _first_turn(groups) for ready_place, groups in self._ready.items())
+        return any(
+            ready_place <= place and not _first_turn(groups) for ready_place, groups in self._ready_groups.items()
+        )
 
     def _next_group(self) -> ThreadGroup | None:
         """Return the next group to run, with all others at the same place; None if nothing can run."""
-        if all(_first_turn(groups) for groups in self._ready.values()):
+        if all(_first_turn(groups) for groups in self._ready_groups.values()):
             # All groups gave way or wait: look whether what they wait for has happened.
             self._release_waiting()
             if not self._paused_groups:
                 self._give_up()
-        if not self._ready:
+        if not self._ready_groups:
             return None
-        place = min(self._ready, key=lambda place: (_first_turn(self._ready[place]), place))
-        group = merge(self._ready.pop(place))
+        place = min(self._ready_groups, key=lambda place: (_first_turn(self._ready_groups[place]), place))
+        group = merge(self._ready_groups.pop(place))
         group.turn = 0
         return group
 
@@ -216,11 +218,11 @@ class Scheduler:
 
         The others get many rounds first: the time that a try takes is exact only if the phase ends meanwhile.
         """
-        if not self.tries.any_waiting or not all(_first_turn(groups) for groups in self._ready.values()):
+        if not self.tries.has_waiting or not all(_first_turn(groups) for groups in self._ready_groups.values()):
             self._rounds = 0
             return
         self._rounds += 1
-        if not self._ready or self._rounds > _MAX_POLL_ROUNDS:
+        if not self._ready_groups or self._rounds > _MAX_POLL_ROUNDS:
             self._rounds = 0
             for group in self.tries.give_up():
                 self.keep_ready(group)
@@ -239,7 +241,7 @@ class Scheduler:
         if not is_complete.any():
             self._incomplete_warps[place] = group
             return None
-        self._incomplete_warps[place] = group.split(~np.asarray(is_complete), group.block)
+        self._incomplete_warps[place] = group.split_off(~np.asarray(is_complete), group.block)
         return group
 
     def _missing_members(self, members: SourceOperand, group: ThreadGroup) -> NDArray[np.uint32]:
@@ -366,18 +368,18 @@ class _LaunchRun:
             raise SimulationError(f"a cluster of {cluster} blocks does not fit into the GPU")
         schedule = Schedule(self._machine, slots, count, self._kernel.program.min_cycles, cluster)
         if self._kernel.program.reads_placement:
-            while placements := schedule.certain(count):
+            while placements := schedule.next_placements(count):
                 self._finish_blocks(schedule, placements, self._run_blocks(placements))
         else:
             durations = self._all_durations(count, resident)
-            while placements := schedule.certain(count):
+            while placements := schedule.next_placements(count):
                 self._finish_blocks(schedule, placements, [durations[placement.block] for placement in placements])
         return Execution(schedule.end, self._instructions, b"".join(self._printf_output))
 
     @staticmethod
     def _finish_blocks(schedule: Schedule, placements: Sequence[Placement], durations: Sequence[int]) -> None:
         for placement, cycles in zip(placements, durations, strict=True):
-            schedule.finished(placement, cycles)
+            schedule.finish_block(placement, cycles)
 
     def _all_durations(self, count: int, resident: int) -> list[int]:
         """Return the duration of each block in cycles, independent of when and where it runs.

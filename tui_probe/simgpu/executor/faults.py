@@ -24,9 +24,9 @@ class MemoryFaultError(SimulationError):
     problem = "illegal address"
 
     def __init__(
-        self, space: str, address: int, size: int, line: int, where: str, place: int | None, limit: int
+        self, space: str, address: int, size: int, line: int, location: str, place: int | None, limit: int
     ) -> None:
-        super().__init__(f"{self.problem} {address:#x} ({size} bytes, {space} memory) at line {line}, {where}")
+        super().__init__(f"{self.problem} {address:#x} ({size} bytes, {space} memory) at line {line}, {location}")
         self.space = space
         self.address = address
         self.size = size
@@ -45,16 +45,19 @@ class MisalignedAddressError(MemoryFaultError):
 class DeadlockError(SimulationError):
     """Threads wait, and nothing that could release them can run.
 
-    ``what`` they wait at, one of them at ``line``, and ``where`` this one is: its block and thread. ``detail`` has who
-    is missing. ``elsewhere`` is such a place of a thread of the same block that waits at another instruction.
+    They wait at ``waiting_point``, one of them at ``line``; ``location`` is the block and thread of that one.
+    ``detail`` says who is missing. ``other_location`` is the line, block and thread of one of the same block that waits
+    at another instruction.
     """
 
-    def __init__(self, what: str, line: int, where: str, detail: str) -> None:
-        super().__init__(f"deadlock at {what}, line {line}: {detail}; one of the waiting threads is {where}")
-        self.detail = f"{what}: {detail}"
-        self.where = where
+    def __init__(self, waiting_point: str, line: int, location: str, detail: str) -> None:
+        super().__init__(
+            f"deadlock at {waiting_point}, line {line}: {detail}; one of the waiting threads is {location}"
+        )
+        self.detail = f"{waiting_point}: {detail}"
+        self.location = location
         self.line = line
-        self.elsewhere = ""
+        self.other_location = ""
 
 
 class AbortError(SimulationError):

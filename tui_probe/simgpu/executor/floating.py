@@ -32,10 +32,10 @@ from tui_probe.simgpu.executor.scalars import (
     ScalarType,
     Value,
     choose,
+    join_pairs,
     last_type,
     operands_of,
-    pairs,
-    unpaired,
+    split_pairs,
 )
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _pair_function(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) ->
     function = arithmetic(opcode, element, modifiers)
 
     def compute(*operands: Value) -> Value:
-        return unpaired(function(*(pairs(operand, element.dtype) for operand in operands)), U32)
+        return join_pairs(function(*(split_pairs(operand, element.dtype) for operand in operands)), U32)
 
     return compute
 

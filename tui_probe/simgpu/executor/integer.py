@@ -17,10 +17,10 @@ from tui_probe.simgpu.executor.scalars import (
     DType,
     ScalarType,
     Value,
+    join_pairs,
     last_type,
     operands_of,
-    pairs,
-    unpaired,
+    split_pairs,
 )
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def _upper_product_half(a: Value, b: Value) -> Value:
     return result
 
 
-def _wide_multiplication(wide: DType) -> Callable[[Value, Value], Value]:
+def _wide_multiplication(wide_dtype: DType) -> Callable[[Value, Value], Value]:
     def multiply(a: Value, b: Value) -> Value:
-        product: Value = a.astype(wide) * b.astype(wide)
+        product: Value = a.astype(wide_dtype) * b.astype(wide_dtype)
         return product
 
     return multiply
@@ -72,8 +72,8 @@ def _wide_multiplication(wide: DType) -> Callable[[Value, Value], Value]:
 
 def divide(a: Value, b: Value) -> Value:
     """The quotient, towards zero. Of a division by zero, whose result PTX leaves open, all bits are ones."""
-    zero = b == 0
-    divisor = np.where(zero, b.dtype.type(1), b)
+    is_zero = b == 0
+    divisor = np.where(is_zero, b.dtype.type(1), b)
     if a.dtype.kind == "u":
         quotient = a // divisor
     else:
@@ -81,8 +81,8 @@ def divide(a: Value, b: Value) -> Value:
         # Magnitudes are unsigned, as that of the most negative number needs all bits.
         size = np.abs(a).view(unsigned) // np.abs(divisor).view(unsigned)
         quotient = np.where((a < 0) != (divisor < 0), -size, size).view(a.dtype)
-    ones = np.array(-1).astype(a.dtype)
-    return np.where(zero, ones, quotient)
+    all_ones = np.array(-1).astype(a.dtype)
+    return np.where(is_zero, all_ones, quotient)
 
 
 def remainder(a: Value, b: Value) -> Value:
@@ -130,7 +130,7 @@ def _halfword_function(function: Callable[..., Value], kind: ScalarType) -> Call
     dtype = TYPES[kind.name.removesuffix("x2")].dtype
 
     def apply_to_halves(*operands: Value) -> Value:
-        return unpaired(function(*(pairs(operand, dtype) for operand in operands)), U32)
+        return join_pairs(function(*(split_pairs(operand, dtype) for operand in operands)), U32)
 
     return apply_to_halves
 

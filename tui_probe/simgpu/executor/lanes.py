@@ -69,10 +69,10 @@ class Lanes:
     def warps(self) -> Places | slice:
         """The warps with at least one lane here, ascending; a slice of everything if that is all of them."""
         warp = self.warp
-        first = np.empty(self.count, np.bool_)
-        first[:1] = True
-        np.not_equal(warp[1:], warp[:-1], out=first[1:])
-        warps = warp[first]
+        is_first = np.empty(self.count, np.bool_)
+        is_first[:1] = True
+        np.not_equal(warp[1:], warp[:-1], out=is_first[1:])
+        warps = warp[is_first]
         return ALL_WARPS if len(warps) == self.place_count // WARP_SIZE else warps
 
     @cached_property
@@ -110,8 +110,10 @@ def warp_bits(present: NDArray[np.bool_]) -> NDArray[np.uint32]:
 def missing_lanes(members: int, elsewhere: int) -> str:
     """``lanes 0-15 of the mask 0xffffffff have not arrived``: those of ``members`` that are ``elsewhere``."""
     lanes = [lane for lane in range(WARP_SIZE) if (members & elsewhere) >> lane & 1]
-    first = [lane for lane in lanes if lane - 1 not in lanes]
-    last = [lane for lane in lanes if lane + 1 not in lanes]
-    ranges = [str(start) if start == end else f"{start}-{end}" for start, end in zip(first, last, strict=True)]
+    range_starts = [lane for lane in lanes if lane - 1 not in lanes]
+    range_ends = [lane for lane in lanes if lane + 1 not in lanes]
+    ranges = [
+        str(start) if start == end else f"{start}-{end}" for start, end in zip(range_starts, range_ends, strict=True)
+    ]
     number, verb = ("lane", "has") if len(lanes) == 1 else ("lanes", "have")
     return f"{number} {', '.join(ranges)} of the mask {members:#x} {verb} not arrived"

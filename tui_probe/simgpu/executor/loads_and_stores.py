@@ -87,7 +87,7 @@ def _build_single_load(destination: Operand, kind: ScalarType, access: Access, b
 
 def _load_values(access: Access, group: ThreadGroup, dtype: DType) -> Value:
     """Return the values that the lanes of a group read: one ``dtype`` element per lane, or one for all of them."""
-    common_access = access.single(group)
+    common_access = access.single_part(group)
     if common_access is not None:
         access.check(group, common_access)
         return common_access.view(dtype)[common_access.element]
@@ -225,7 +225,7 @@ def note_value(error: MemoryFaultError, group: ThreadGroup, value: Value) -> Non
 
 
 def _store_values(access: Access, group: ThreadGroup, value: Value) -> None:
-    common_access = access.single(group)
+    common_access = access.single_part(group)
     if common_access is not None:
         access.check(group, common_access, value)
         common_access.view(value.dtype)[common_access.element] = (

@@ -169,9 +169,9 @@ class DeviceMemory(_Bytes):
 
     def _check_allocated(self, offset: Value, size: int, bounds: NDArray[np.uint64]) -> None:
         allocation_index = np.searchsorted(bounds[:, 0], offset, side="right") - 1
-        ends = np.append(bounds[:, 1], np.uint64(0))
+        range_ends = np.append(bounds[:, 1], np.uint64(0))
         # Before the first allocation, the index is -1: the end that was appended.
-        is_outside = offset + np.uint64(size) > ends[allocation_index]
+        is_outside = offset + np.uint64(size) > range_ends[allocation_index]
         if is_outside.any():
             position = int(np.argmax(is_outside))
             address = int(offset[position]) + self.base

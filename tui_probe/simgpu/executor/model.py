@@ -146,42 +146,48 @@ class Placement:
 class Schedule:
     """Blocks ``0 … count-1`` placed in order into slots, as the module describes.
 
-    ``together`` blocks in a row, a cluster, start at the same time, when a slot is free for each of them.
-    ``shortest`` is a number of cycles that no block can run in less than. It tells how many placements
+    ``cluster_size`` blocks in a row, a cluster, start at the same time, when a slot is free for each of them.
+    ``min_cycles`` is a number of cycles that no block can run in less than. It tells how many placements
     are certain before the blocks before them have run.
     """
 
-    def __init__(self, machine: Machine, slots_per_sm: int, count: int, shortest: int, together: int = 1) -> None:
-        self._free = [(0, slot, sm) for slot in range(slots_per_sm) for sm in range(machine.sm_count)]
-        self._launch = machine.block_launch_cycles
-        self._shortest = shortest
-        self._count = count
-        self._together = together
-        self._next = 0
+    def __init__(
+        self, machine: Machine, slots_per_sm: int, block_count: int, min_cycles: int, cluster_size: int = 1
+    ) -> None:
+        self._free_slots = [(0, slot, sm) for slot in range(slots_per_sm) for sm in range(machine.sm_count)]
+        self._launch_cycles = machine.block_launch_cycles
+        self._min_cycles = min_cycles
+        self._block_count = block_count
+        self._cluster_size = cluster_size
+        self._next_block = 0
         self.end = 0
 
-    def certain(self, limit: int) -> list[Placement]:
+    def next_placements(self, limit: int) -> list[Placement]:
         """Return the next blocks, at most ``limit``, whose places do not depend on blocks still to run.
 
-        Empty when all blocks are placed. Call ``finished`` for each of them before the next call.
+        Empty when all blocks are placed. Call ``finish_block`` for each of them before the next call.
         """
         placements: list[Placement] = []
         # No block of this call can free its slot before this time.
-        earliest = self._free[0][0] + self._launch + self._shortest
-        while self._next < self._count and len(placements) < limit and len(self._free) >= self._together:
-            taken = [heapq.heappop(self._free) for _ in range(self._together)]
-            if placements and taken[-1][0] >= earliest:
-                for free in taken:
-                    heapq.heappush(self._free, free)
+        earliest = self._free_slots[0][0] + self._launch_cycles + self._min_cycles
+        while (
+            self._next_block < self._block_count
+            and len(placements) < limit
+            and len(self._free_slots) >= self._cluster_size
+        ):
+            cluster_slots = [heapq.heappop(self._free_slots) for _ in range(self._cluster_size)]
+            if placements and cluster_slots[-1][0] >= earliest:
+                for free_slot in cluster_slots:
+                    heapq.heappush(self._free_slots, free_slot)
                 break
-            start = taken[-1][0] + self._launch
-            for number, (_, slot, sm) in enumerate(taken):
-                placements.append(Placement(self._next + number, sm, slot, start))
-            self._next += self._together
+            start = cluster_slots[-1][0] + self._launch_cycles
+            for number, (_, slot, sm) in enumerate(cluster_slots):
+                placements.append(Placement(self._next_block + number, sm, slot, start))
+            self._next_block += self._cluster_size
         return placements
 
-    def finished(self, placement: Placement, cycles: int) -> None:
+    def finish_block(self, placement: Placement, cycles: int) -> None:
         """Free the slot of a block that ran for ``cycles``."""
         end = placement.start + cycles
         self.end = max(self.end, end)
-        heapq.heappush(self._free, (end, placement.slot, placement.sm))
+        heapq.heappush(self._free_slots, (end, placement.slot, placement.sm))

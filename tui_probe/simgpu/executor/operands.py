@@ -23,7 +23,7 @@ from tui_probe.simgpu.executor.operations import (
     from_storage,
     lift,
     to_storage,
-    wrapped,
+    wrap,
 )
 from tui_probe.simgpu.executor.scalars import (
     BOOL,
@@ -251,7 +251,7 @@ class Binder:
         if not kind.is_integer:
             self.unsupported()
         unsigned = TYPES[f"u{kind.bits}"]
-        base, addend = self.source(operand.base, unsigned), wrapped(operand.offset, unsigned.dtype)
+        base, addend = self.source(operand.base, unsigned), wrap(operand.offset, unsigned.dtype)
 
         def total(value: Value) -> Value:
             result: Value = (value if base.adapt is None else base.adapt(value)) + addend
@@ -287,7 +287,7 @@ class Binder:
             case GlobalName():
                 name, offset = entity.name, symbol.offset
                 index = self.layout.launch_value_index(
-                    (name, offset, dtype), lambda launch: wrapped(launch.address(name) + offset, dtype)
+                    (name, offset, dtype), lambda launch: wrap(launch.address(name) + offset, dtype)
                 )
                 return SourceOperand(index)
             case FunctionName():
@@ -320,13 +320,13 @@ class Binder:
         return SourceOperand(index)
 
     def _constant_source(self, value: int, dtype: DType) -> SourceOperand:
-        return SourceOperand(self.layout.constant_index(wrapped(value, dtype)))
+        return SourceOperand(self.layout.constant_index(wrap(value, dtype)))
 
     def _shared_source(self, base: int, offset: int, dtype: DType) -> SourceOperand:
         if base != DYNAMIC_OFFSET:
             return self._constant_source(base + offset, dtype)
         index = self.layout.launch_value_index(
-            ("dynamic shared memory", offset, dtype), lambda launch: wrapped(launch.dynamic_start + offset, dtype)
+            ("dynamic shared memory", offset, dtype), lambda launch: wrap(launch.dynamic_start + offset, dtype)
         )
         return SourceOperand(index)
 
@@ -334,7 +334,7 @@ class Binder:
         index = self.layout.temporary_index(f"local {offset} {dtype}")
 
         def run(group: ThreadGroup) -> None:
-            group.registers[index] = wrapped(group.local_base + offset, dtype)
+            group.registers[index] = wrap(group.local_base + offset, dtype)
 
         self.effects.prelude.append(run)
         return SourceOperand(index)

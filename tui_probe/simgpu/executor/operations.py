@@ -39,7 +39,7 @@ class SourceOperand:
         value = registers[self.index]
         return value if self.adapt is None else self.adapt(value)
 
-    def inverted(self) -> SourceOperand:
+    def inverse(self) -> SourceOperand:
         """The logical opposite, of a predicate."""
         if self.adapt is np.logical_not:
             return SourceOperand(self.index)
@@ -58,13 +58,13 @@ class ResultOperand:
         registers[self.index] = value if self.adapt is None else self.adapt(value)
 
 
-def wrapped(value: int, dtype: DType) -> Value:
+def wrap(value: int, dtype: DType) -> Value:
     """``value`` modulo the width of the unsigned ``dtype``."""
     return scalar(value & ((1 << 8 * dtype.itemsize) - 1), dtype)
 
 
 @cache
-def _view(dtype: DType) -> Adapt:
+def _view_adapter(dtype: DType) -> Adapt:
     def view(value: Value) -> Value:
         return value.view(dtype)
 
@@ -72,9 +72,9 @@ def _view(dtype: DType) -> Adapt:
 
 
 @cache
-def _resized(first: DType, second: DType, last: DType) -> Adapt:
+def _resize_adapter(source_dtype: DType, wide_dtype: DType, result_dtype: DType) -> Adapt:
     def resize(value: Value) -> Value:
-        return value.view(first).astype(second).view(last)
+        return value.view(source_dtype).astype(wide_dtype).view(result_dtype)
 
     return resize
 
@@ -84,8 +84,8 @@ def from_storage(bits: int, storage: DType, kind: ScalarType) -> Adapt | None:
     if storage == kind.dtype or kind.kind == "pred":
         return None
     if bits == kind.bits:
-        return _view(kind.dtype)
-    return _resized(UNSIGNED[bits], UNSIGNED[kind.bits], kind.dtype)
+        return _view_adapter(kind.dtype)
+    return _resize_adapter(UNSIGNED[bits], UNSIGNED[kind.bits], kind.dtype)
 
 
 def to_storage(bits: int, storage: DType, kind: ScalarType) -> Adapt | None:
@@ -96,17 +96,17 @@ def to_storage(bits: int, storage: DType, kind: ScalarType) -> Adapt | None:
     if storage == kind.dtype or kind.kind == "pred":
         return None
     if bits == kind.bits:
-        return _view(storage)
+        return _view_adapter(storage)
     table: Final = SIGNED if kind.kind == "s" else UNSIGNED
-    return _resized(table[kind.bits], table[bits], storage)
+    return _resize_adapter(table[kind.bits], table[bits], storage)
 
 
 def lift(function: Callable[..., Value], target: ResultOperand, sources: tuple[SourceOperand, ...]) -> Operation:
     """An operation that sets ``target`` to ``function`` of ``sources``."""
     if target.adapt is None and not any(source.adapt for source in sources):
-        plain = _LIFTS.get(len(sources))
-        if plain is not None:
-            return plain(function, target.index, *(source.index for source in sources))
+        lift_plain = _LIFTS.get(len(sources))
+        if lift_plain is not None:
+            return lift_plain(function, target.index, *(source.index for source in sources))
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers

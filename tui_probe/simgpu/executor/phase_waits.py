@@ -29,8 +29,8 @@ MAX_TRIES: Final = 10_000
 class PhaseWait:
     """Lanes that try at ``line``, and keep the answer in ``target``.
 
-    One per lane: the index of the ``word``, the phase's ``parity``, the most cycles to wait, and when the phase
-    ``ended``, -1 while that is not known.
+    One per lane: the index of the ``word``, the phase's ``parity``, the ``max_cycles`` to wait, and the phase's
+    ``end_time``, -1 while it is not known.
     """
 
     target: ResultOperand
@@ -38,51 +38,52 @@ class PhaseWait:
     group: ThreadGroup
     word: Places
     parity: NDArray[np.bool_]
-    limit: NDArray[np.int64]
-    ended: NDArray[np.int64]
+    max_cycles: NDArray[np.int64]
+    end_time: NDArray[np.int64]
 
     @property
-    def any_known(self) -> bool:
+    def has_answer(self) -> bool:
         """True if the phase of any lane has ended."""
-        return bool((self.ended >= 0).any())
+        return bool((self.end_time >= 0).any())
 
-    def phase_ended(self, word: int, parity: int, time: int) -> None:
-        """The phase of that parity of ``word`` ended at ``time``."""
-        self.ended[(self.word == word) & (self.parity == bool(parity)) & (self.ended < 0)] = time
+    def record_end(self, word: int, parity: int, time: int) -> None:
+        """Keep ``time`` as the end of the phase of that parity of ``word``."""
+        self.end_time[(self.word == word) & (self.parity == bool(parity)) & (self.end_time < 0)] = time
 
-    def split_unknown(self) -> PhaseWait | None:
+    def split_pending(self) -> PhaseWait | None:
         """Take the lanes out whose phase has not ended; None if there are none."""
-        unknown = self.ended < 0
-        if not unknown.any():
+        is_pending = self.end_time < 0
+        if not is_pending.any():
             return None
-        group = self.group.split(unknown, self.group.block)
-        parity, limit, ended = self.parity[unknown], self.limit[unknown], self.ended[unknown]
-        others = PhaseWait(self.target, self.line, group, self.word[unknown], parity, limit, ended)
-        known = ~unknown
-        self.word, self.parity = self.word[known], self.parity[known]
-        self.limit, self.ended = self.limit[known], self.ended[known]
-        return others
+        group = self.group.split_off(is_pending, self.group.block)
+        parity, max_cycles, end_time = self.parity[is_pending], self.max_cycles[is_pending], self.end_time[is_pending]
+        pending_wait = PhaseWait(self.target, self.line, group, self.word[is_pending], parity, max_cycles, end_time)
+        is_known = ~is_pending
+        self.word, self.parity = self.word[is_known], self.parity[is_known]
+        self.max_cycles, self.end_time = self.max_cycles[is_known], self.end_time[is_known]
+        return pending_wait
 
     def answer(self) -> ThreadGroup:
         """The group, behind the instruction, with its answer at the time when it has it."""
         lanes, counters, checks = self.group.lanes, self.group.batch.counters, self.group.batch.checks
-        limit = counters[lanes.warp] + self.limit
-        is_over = (self.ended >= 0) & (self.ended <= limit)
-        np.maximum.at(counters, lanes.warp, np.where(is_over, self.ended, limit))
+        limit = counters[lanes.warp] + self.max_cycles
+        is_over = (self.end_time >= 0) & (self.end_time <= limit)
+        np.maximum.at(counters, lanes.warp, np.where(is_over, self.end_time, limit))
         self.target.write(self.group.registers, is_over)
         if checks is not None and is_over.any():
             checks.order.leave_phase(self.word[is_over], lanes.select(np.flatnonzero(is_over)))
         return self.group
 
-    def deadlock(self) -> DeadlockError:
+    def deadlock_error(self) -> DeadlockError:
         """Return the error that the phase of the first lane never ends."""
         batch, word = self.group.batch, int(self.word[0])
-        address, state = word * WORD_BYTES % batch.shared.stride, MBarrierWord.of(int(batch.shared.view(U64)[word]))
-        arrivals = f"{state.expected - state.missing} of {state.expected} arrivals"
-        to_come = f", {state.transfer} bytes to come" if state.transfer else ""
-        detail = f"phase {int(self.parity[0])} does not end: it has {arrivals}{to_come}"
-        where = batch.describe(self.group.lanes, 0)
-        return DeadlockError(f"the mbarrier at {address:#x} of shared memory", self.line, where, detail)
+        address = word * WORD_BYTES % batch.shared.stride
+        state = MBarrierWord.from_bits(int(batch.shared.view(U64)[word]))
+        arrivals = f"{state.expected_count - state.pending_count} of {state.expected_count} arrivals"
+        pending_bytes = f", {state.tx_count} bytes to come" if state.tx_count else ""
+        detail = f"phase {int(self.parity[0])} does not end: it has {arrivals}{pending_bytes}"
+        location = batch.describe(self.group.lanes, 0)
+        return DeadlockError(f"the mbarrier at {address:#x} of shared memory", self.line, location, detail)
 
 
 class PhaseWaits:
@@ -90,38 +91,38 @@ class PhaseWaits:
 
     def __init__(self, mbarriers: MBarriers) -> None:
         self._mbarriers = mbarriers
-        self._trying: list[PhaseWait] = []
+        self._waits: list[PhaseWait] = []
         # Changes of mbarriers at the last round in which all gave up, and such rounds since the last change.
         self._changes_before = 0
         self._failed_rounds = 0
-        mbarriers.watchers.append(self._phase_ended)
+        mbarriers.watchers.append(self._record_end)
 
-    def _phase_ended(self, word: int, parity: int, time: int) -> None:
-        for trial in self._trying:
-            trial.phase_ended(word, parity, time)
+    def _record_end(self, word: int, parity: int, time: int) -> None:
+        for wait in self._waits:
+            wait.record_end(word, parity, time)
 
-    def begin(self, trying: PhaseWait) -> ThreadGroup | None:
+    def begin(self, wait: PhaseWait) -> ThreadGroup | None:
         """The lanes that continue at the same time, with their answer; the others wait here."""
-        if not trying.any_known:
-            self._trying.append(trying)
+        if not wait.has_answer:
+            self._waits.append(wait)
             return None
-        others = trying.split_unknown()
-        if others is not None:
-            self._trying.append(others)
-        return trying.answer()
+        pending_wait = wait.split_pending()
+        if pending_wait is not None:
+            self._waits.append(pending_wait)
+        return wait.answer()
 
     @property
-    def any_waiting(self) -> bool:
+    def has_waiting(self) -> bool:
         """True if threads wait for an answer."""
-        return bool(self._trying)
+        return bool(self._waits)
 
-    def waits(self) -> Iterator[tuple[int, Lanes]]:
+    def waiting_lanes(self) -> Iterator[tuple[int, Lanes]]:
         """The line and the lanes of each group that waits for a phase."""
-        return ((trial.line, trial.group.lanes) for trial in self._trying)
+        return ((wait.line, wait.group.lanes) for wait in self._waits)
 
     def release(self) -> list[ThreadGroup]:
         """The groups that continue, for what they try has happened."""
-        return self._answered([trial for trial in self._trying if trial.any_known])
+        return self._answer_waits([wait for wait in self._waits if wait.has_answer])
 
     def give_up(self) -> list[ThreadGroup]:
         """All groups that try an mbarrier continue, though nothing has happened. Raises DeadlockError after many
@@ -131,16 +132,16 @@ class PhaseWaits:
         self._failed_rounds = 0 if has_changed else self._failed_rounds + 1
         self._changes_before = self._mbarriers.changes
         if self._failed_rounds > MAX_TRIES:
-            raise self._trying[0].deadlock()
-        return self._answered(list(self._trying), give_up=True)
+            raise self._waits[0].deadlock_error()
+        return self._answer_waits(list(self._waits), give_up=True)
 
-    def _answered(self, answered: list[PhaseWait], *, give_up: bool = False) -> list[ThreadGroup]:
+    def _answer_waits(self, waits: list[PhaseWait], *, give_up: bool = False) -> list[ThreadGroup]:
         """Take waits out and return their groups; lanes without an answer stay, unless they ``give_up``."""
         groups = []
-        for trial in answered:
-            self._trying.remove(trial)
-            others = None if give_up else trial.split_unknown()
-            if others is not None:
-                self._trying.append(others)
-            groups.append(trial.answer())
+        for wait in waits:
+            self._waits.remove(wait)
+            pending_wait = None if give_up else wait.split_pending()
+            if pending_wait is not None:
+                self._waits.append(pending_wait)
+            groups.append(wait.answer())
         return groups

@@ -85,9 +85,9 @@ def fma32(a: Value, b: Value, c: Value) -> Value:
     return fma_odd(a, b, c).astype(F32) if np.count_nonzero(bits == _HALFWAY) else result
 
 
-def _apply_in_place(left: Value, right: Value, function: np.ufunc) -> Value:
-    """``function`` of both, in the memory of ``left`` where the result fits into it."""
-    result: Value = function(left, right, out=left) if left.ndim else function(left, right)
+def _apply_in_place(a: Value, b: Value, function: np.ufunc) -> Value:
+    """``function`` of both, in the memory of ``a`` where the result fits into it."""
+    result: Value = function(a, b, out=a) if a.ndim else function(a, b)
     return result
 
 
@@ -187,14 +187,15 @@ _EXACT_OPERATIONS: Final[dict[str, Callable[..., Fraction]]] = {
 DIRECTED_OPCODES: Final = frozenset({*_EXACT_OPERATIONS, "sqrt"})
 
 
-def directed(opcode: str, mode: str, nearest: Callable[..., Value]) -> Callable[..., Value]:
-    """The function of one of ``DIRECTED_OPCODES`` by rounding mode ``rz``, ``rm`` or ``rp``; ``nearest`` rounds to
-    nearest.
+def directed(opcode: str, mode: str, round_to_nearest: Callable[..., Value]) -> Callable[..., Value]:
+    """Return the function of one of ``DIRECTED_OPCODES`` for rounding mode ``rz``, ``rm`` or ``rp``.
+
+    ``round_to_nearest`` is the same function for mode ``rn``.
     """
 
     def compute(*operands: Value) -> Value:
         arrays = np.broadcast_arrays(*operands)
-        result = np.array(nearest(*arrays))
+        result = np.array(round_to_nearest(*arrays))
         for index in np.ndindex(result.shape):
             values = [operand[index] for operand in arrays]
             if all(map(np.isfinite, values)) and not np.isnan(result[index]) and not _divides_by_zero(opcode, values):
@@ -208,17 +209,25 @@ def _divides_by_zero(opcode: str, operands: list[Any]) -> bool:
     return opcode in ("div", "rcp") and operands[-1] == 0
 
 
-def _round_exactly(opcode: str, mode: str, operands: list[Any], near: Any) -> Any:
-    side = _error_sign(opcode, operands, near)
+def _round_exactly(opcode: str, mode: str, operands: list[Any], nearest_value: Any) -> Any:
+    side = _error_sign(opcode, operands, nearest_value)
     if not side:
         is_cancelled = (
-            near == 0 and mode == "rm" and opcode in ("add", "sub", "fma") and _terms_cancel(opcode, operands)
+            nearest_value == 0 and mode == "rm" and opcode in ("add", "sub", "fma") and _terms_cancel(opcode, operands)
         )
-        return -np.abs(near) if is_cancelled else near
+        return -np.abs(nearest_value) if is_cancelled else nearest_value
     if mode == "rz":
-        return np.nextafter(near, near.dtype.type(0)) if (side > 0) == (near > 0) else near
+        return (
+            np.nextafter(nearest_value, nearest_value.dtype.type(0))
+            if (side > 0) == (nearest_value > 0)
+            else nearest_value
+        )
     wrong_side = 1 if mode == "rm" else -1
-    return np.nextafter(near, near.dtype.type(-wrong_side * np.inf)) if side == wrong_side else near
+    return (
+        np.nextafter(nearest_value, nearest_value.dtype.type(-wrong_side * np.inf))
+        if side == wrong_side
+        else nearest_value
+    )
 
 
 def _error_sign(opcode: str, operands: list[Any], nearest_value: Any) -> int:

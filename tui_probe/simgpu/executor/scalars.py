@@ -151,9 +151,9 @@ def scalar(value: float, dtype: DType) -> Value:
     return result
 
 
-def choose(condition: Any, yes: Any, no: Any) -> Value:
-    """``yes`` where ``condition`` holds, else ``no``."""
-    result: Value = np.where(condition, yes, no)
+def choose(condition: Any, true_value: Any, false_value: Any) -> Value:
+    """``true_value`` where ``condition`` holds, else ``false_value``."""
+    result: Value = np.where(condition, true_value, false_value)
     return result
 
 
@@ -165,17 +165,17 @@ def split_words(value: Value, dtype: DType) -> list[Value]:
 
 def join_words(parts: Sequence[Value], dtype: DType) -> Value:
     """Elements of ``dtype`` made up of ``parts``, which fill it. Scalars are repeated for all lanes."""
-    joined: Value = np.stack(np.broadcast_arrays(*parts), axis=-1).view(dtype)[..., 0]
-    return joined
+    result: Value = np.stack(np.broadcast_arrays(*parts), axis=-1).view(dtype)[..., 0]
+    return result
 
 
-def pairs(value: Value, dtype: DType) -> Value:
+def split_pairs(value: Value, dtype: DType) -> Value:
     """Two 16-bit elements of ``dtype`` for each 32-bit element, in a last axis of 2."""
     result: Value = value.reshape((*value.shape, 1)).view(dtype)
     return result
 
 
-def unpaired(value: Value, dtype: DType) -> Value:
+def join_pairs(value: Value, dtype: DType) -> Value:
     """32-bit elements from a last axis of two 16-bit ones."""
     result: Value = np.ascontiguousarray(value).view(dtype)[..., 0]
     return result
@@ -185,9 +185,9 @@ class UnsupportedFormError(Exception):
     """The instruction is one that the executor does not know; told to the user only if it executes."""
 
 
-def operands_of(instruction: Instruction, least: int, most: int = 0) -> tuple[Operand, ...]:
-    """The operands, ``least`` to ``most`` of them; exactly ``least`` where ``most`` is not given."""
-    if not least <= len(instruction.operands) <= max(least, most):
+def operands_of(instruction: Instruction, min_count: int, max_count: int = 0) -> tuple[Operand, ...]:
+    """The operands, ``min_count`` to ``max_count`` of them; exactly ``min_count`` where ``max_count`` is not given."""
+    if not min_count <= len(instruction.operands) <= max(min_count, max_count):
         raise UnsupportedFormError
     return instruction.operands
 

@@ -20,14 +20,14 @@ from tui_probe.simgpu.executor.scalars import (
     ScalarType,
     Value,
     choose,
+    join_pairs,
     join_words,
     last_type,
     operands_of,
-    pairs,
     scalar,
+    split_pairs,
     split_words,
     types_of,
-    unpaired,
 )
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _build_set_predicates_of_pairs(instruction: Instruction, kind: ScalarType, b
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
-        results = compare(*(pairs(source.read(registers), element.dtype) for source in sources))
+        results = compare(*(split_pairs(source.read(registers), element.dtype) for source in sources))
         for half, target in enumerate(targets):
             is_true = results[..., half]
             if combine is not None and third is not None:
@@ -190,10 +190,10 @@ def _pair_comparison(
     compare = _instruction_comparison(instruction, element)
 
     def function(x: Value, y: Value, *predicates: Value) -> Value:
-        is_true = compare(pairs(x, element.dtype), pairs(y, element.dtype))
+        is_true = compare(split_pairs(x, element.dtype), split_pairs(y, element.dtype))
         if combine is not None:
             is_true = combine(is_true, predicates[0][..., None])
-        return unpaired(_truth_as_number(is_true, element_result), U32)
+        return join_pairs(_truth_as_number(is_true, element_result), U32)
 
     return function
 
@@ -223,12 +223,12 @@ def _build_move(instruction: Instruction, bind: Binder) -> Operation:
         return _build_unpack(instruction, kind, bind)
     special = bind.special_reader(source)
     if special is not None:
-        read, type_ = special
+        reader, type_ = special
         destination = bind.target(target, type_)
         bind.effects.is_pure = True
 
         def run(group: ThreadGroup) -> None:
-            destination.write(group.registers, read(group))
+            destination.write(group.registers, reader(group))
 
         return run
     # The address of a variable is an integer, no matter what the register that takes it is kept as.

@@ -195,7 +195,7 @@ class _TensorOperand:
         """Return the tile at the coordinates of a lane. Raises SimulationError."""
         map_address = one_lane.lanes.spread(self._map.address(one_lane)).astype(np.uint64)
         chunks = [
-            self._map.gathered(one_lane, map_address + np.uint64(offset), B128)
+            self._map.gather(one_lane, map_address + np.uint64(offset), B128)
             for offset in range(0, MAP_BYTES, _CHUNK_BYTES)
         ]
         tensor = TensorMap(b"".join(chunk.tobytes() for chunk in chunks))
@@ -227,8 +227,8 @@ def _build_tile_load(destination: Operand, box: _TensorOperand, mbarrier: Operan
         end_cycle = int(one_lane.batch.counters[one_lane.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
         mbarriers = mbarrier_words(barrier, one_lane, line)
         if one_lane.batch.checks is not None:
-            one_lane.batch.checks.order.copies.counted(mbarriers)
-        apply_events(one_lane, line, mbarriers, [MBarrierEvent(transfer=-tile.bytes)], [end_cycle])
+            one_lane.batch.checks.order.copies.record_mbarriers(mbarriers)
+        apply_events(one_lane, line, mbarriers, [MBarrierEvent(tx_count=-tile.bytes)], [end_cycle])
 
     return _copy_lane_by_lane(copy, reads)
 
@@ -251,7 +251,7 @@ def _build_tile_store(box: _TensorOperand, operand: Operand, bind: Binder) -> Op
         one_lane.batch.bulk_reads.add(one_lane.lanes, end_cycles)
         one_lane.batch.bulk_writes.add(one_lane.lanes, end_cycles + COPY_LATENCY)
         if one_lane.batch.checks is not None:
-            one_lane.batch.checks.order.copies.bulk_issued(one_lane.lanes)
+            one_lane.batch.checks.order.copies.record_bulk_issue(one_lane.lanes)
 
     return _copy_lane_by_lane(copy, reads)
 
@@ -315,7 +315,7 @@ def _build_map_copy(instruction: Instruction, bind: Binder) -> Operation:
     def run(group: ThreadGroup) -> None:
         target, origin = (group.lanes.spread(access.address(group)) for access in (target_access, source_access))
         for offset in range(0, MAP_BYTES, _CHUNK_BYTES):
-            chunk = source_access.gathered(group, origin + origin.dtype.type(offset), B128)
+            chunk = source_access.gather(group, origin + origin.dtype.type(offset), B128)
             target_access.scatter(group, target + target.dtype.type(offset), chunk)
 
     return run

@@ -80,7 +80,7 @@ class Batch:
         self.mbarriers = MBarriers(self.shared)
         self.checks = BatchChecks(checks, launch, self.block_indices) if checks is not None else None
         if self.checks is not None:
-            self.mbarriers.watchers.append(self.checks.order.copies.phase_ended)
+            self.mbarriers.watchers.append(self.checks.order.copies.record_phase_end)
         # Where the addresses in registers lead; see ``access``.
         self.located_addresses: dict[tuple[str, int, int], LocatedAddress] = {}
 
@@ -143,8 +143,8 @@ class Batch:
     ) -> NDArray[np.uint32]:
         """Return, per lane, the living threads that its mask names and ``present_bits`` lacks (None: ``lanes``)."""
         absent_bits = self.alive_bits & ~(lanes.active_bits if present_bits is None else present_bits)
-        missing: NDArray[np.uint32] = members & absent_bits[lanes.warp]
-        return missing
+        missing_bits: NDArray[np.uint32] = members & absent_bits[lanes.warp]
+        return missing_bits
 
     def durations(self) -> list[int]:
         """Cycles from the start of each block to the exit of its last warp."""
@@ -228,7 +228,7 @@ class ThreadGroup:
         )
         return ThreadGroup(self.batch, self.lanes.select(index), registers, block, frames, self.local_base)
 
-    def split(self, condition: Value, block: int) -> ThreadGroup:
+    def split_off(self, condition: Value, block: int) -> ThreadGroup:
         """Take the lanes for which ``condition`` (one boolean per lane) holds out of this group, to ``block``.
 
         The rest stays in this group, with the registers that are live at its own block.

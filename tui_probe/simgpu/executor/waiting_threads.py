@@ -207,7 +207,7 @@ class Barriers:
                 continue
             group, slot = wait.group, wait.slot[is_complete]
             if not is_complete.all():
-                group = wait.group.split(is_complete, wait.group.block)
+                group = wait.group.split_off(is_complete, wait.group.block)
                 remaining_waits.append(wait.remove_lanes(is_complete))
             self._leave(wait.barrier, group, slot, arrivals)
             released_groups.append(group)
@@ -281,7 +281,7 @@ class Barriers:
                 continue
             if is_complete.any():
                 # The mask is no longer live after the barrier; those who stay need it.
-                released_groups.append(group.split(is_complete, group.block))
+                released_groups.append(group.split_off(is_complete, group.block))
                 group.registers[barrier.members.index] = masks[~is_complete]
             remaining_waits.append((barrier, group))
         self._warp_waits = remaining_waits

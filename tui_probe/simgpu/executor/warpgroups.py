@@ -135,7 +135,7 @@ class _Tile:
         pieces = np.empty((warps, padded_count), B128)
         for start in range(0, padded_count, WARP_SIZE):
             lane_pieces = slice(start, start + WARP_SIZE)  # a piece of each lane
-            pieces[:, lane_pieces] = access.gathered(group, padded_addresses[:, lane_pieces].reshape(-1), B128).reshape(
+            pieces[:, lane_pieces] = access.gather(group, padded_addresses[:, lane_pieces].reshape(-1), B128).reshape(
                 warps, WARP_SIZE
             )
         elements = decode_elements(pieces[:, :count].copy().view(UNSIGNED[self.kind.bits]), self.kind)

@@ -21,7 +21,7 @@ from tui_probe.simgpu.executor.checks.access_clock import (
     STRONG_CLUSTER,
     THREAD_BITS,
     TIME_BITS,
-    harmless,
+    contain_errors,
 )
 from tui_probe.simgpu.executor.checks.copy_order import CopyOrder
 from tui_probe.simgpu.executor.model import WARP_SIZE
@@ -53,13 +53,13 @@ class BatchOrder:
         numbers = (blocks * self._block_threads)[:, None] + np.arange(self._block_warps * WARP_SIZE)
         self._place_threads = numbers.reshape(-1).astype(U64)
         """Number in the grid of the thread at each place: a place per lane, of incomplete warps too."""
-        self._batch_block = np.full(len(clock.released), -1, np.int64)
+        self._batch_block = np.full(len(clock.release_times), -1, np.int64)
         """Number in the batch of each block of the grid, -1 for others."""
         self._batch_block[blocks] = np.arange(len(blocks))
         warp_threads = np.minimum(self._block_threads - np.arange(self._block_warps) * WARP_SIZE, WARP_SIZE)
         self._all_lanes = np.tile((1 << warp_threads) - 1, len(blocks))
         """Lanes of each warp that have a thread, as a mask."""
-        self.floor = clock.begin
+        self.floor = clock.start_time
         """Time until which all accesses within a block are ordered."""
         # Times of the last fence of each warp: row 0 of any scope, row 1 of those for a cluster or the GPU.
         self._release_times = np.zeros((2, warps), np.int64)
@@ -67,7 +67,7 @@ class BatchOrder:
         self.copies = CopyOrder(clock, len(self._place_threads))
         self._lane_clocks: LaneClocks | None = None  # most kernels synchronise whole warps, and need neither
         self._meetings: LaneMeetings | None = None
-        self.first_stamp = np.uint64(clock.begin << TIME_BITS | (1 << TIME_BITS) - 1)
+        self.first_stamp = np.uint64(clock.start_time << TIME_BITS | (1 << TIME_BITS) - 1)
         """The greatest stamp before this launch: memory keeps stamps from one launch to the next."""
         # Clocks of barriers, joined of those that arrived, and their rows by kind and number of a barrier.
         self._barrier_clocks = np.zeros((0, self._cluster_warps), np.int64)
@@ -102,7 +102,7 @@ class BatchOrder:
 
     # -- synchronisation
 
-    @harmless
+    @contain_errors
     def sync_warps(self, lanes: Lanes, members: Value) -> None:
         """The lanes of each warp that ``members`` names have met: a mask per lane, or one for all."""
         time = self.clock.tick()
@@ -129,13 +129,13 @@ class BatchOrder:
         last_barrier = np.maximum(self._warp_clocks[lanes.warp, self._cluster_warp[lanes.warp]], self.floor)
         return self._meetings.met_lanes(lanes.places, last_barrier)
 
-    @harmless
+    @contain_errors
     def sync_blocks(self) -> None:
         """All threads of all blocks have met, those of each block."""
         self.floor = self.clock.tick()
         self.copies.publish(slice(None))
 
-    @harmless
+    @contain_errors
     def arrive(self, kind: str, barriers: Places, lanes: Lanes) -> None:
         """Each lane arrives at a barrier, given by number: what it did happens before what those who leave it do."""
         time = self.clock.tick()
@@ -158,7 +158,7 @@ class BatchOrder:
         np.bitwise_or.at(arrived_lanes, pair, self._met_lanes(lanes))
         self._lane_clocks.arrive(rows, warps, self._cluster_warp[warps], np.where(is_complete, 0, arrived_lanes), time)
 
-    @harmless
+    @contain_errors
     def leave(self, kind: str, barriers: Places, lanes: Lanes) -> None:
         """Each lane continues behind a barrier."""
         warps, numbers, _ = _warp_barriers(lanes.warp, barriers)
@@ -167,11 +167,11 @@ class BatchOrder:
         if self._lane_clocks is not None:
             self._lane_clocks.leave(rows, warps)
 
-    @harmless
+    @contain_errors
     def leave_phase(self, words: Places, lanes: Lanes) -> None:
         """Each lane has waited for a phase of an mbarrier."""
         self.leave("mbarrier", words, lanes)
-        self.copies.phases_awaited(words)
+        self.copies.record_phase_waits(words)
 
     def _clocks_of_barriers(self, kind: str, numbers: Places) -> tuple[NDArray[np.int64], Places]:
         """The clocks of all barriers of a kind, and the rows of some of them."""
@@ -185,15 +185,15 @@ class BatchOrder:
             self._barrier_clocks = larger_clocks
         return self._barrier_clocks, rows
 
-    @harmless
+    @contain_errors
     def release(self, lanes: Lanes, scope: int) -> None:
         """A fence or a release: accesses before it are visible to those in its scope who see what follows it."""
-        self._set_fence_time(self._release_times, self.clock.released, lanes, scope)
+        self._set_fence_time(self._release_times, self.clock.release_times, lanes, scope)
 
-    @harmless
+    @contain_errors
     def acquire(self, lanes: Lanes, scope: int) -> None:
         """A fence, or what may see a flag of another thread in its scope."""
-        self._set_fence_time(self._acquire_times, self.clock.acquired, lanes, scope)
+        self._set_fence_time(self._acquire_times, self.clock.acquire_times, lanes, scope)
 
     def _set_fence_time(
         self, warp_times: NDArray[np.int64], block_times: NDArray[np.int64], lanes: Lanes, scope: int
@@ -271,8 +271,8 @@ class BatchOrder:
         release_times, acquire_times = self._release_times[scope, other_warp], self._acquire_times[scope, pairs.warp]
         in_cluster: NDArray[np.bool_] = pairs.in_cluster & (release_times > pairs.time) & (acquire_times > pairs.time)
         release_times, acquire_times = (
-            self.clock.released[pairs.other_grid_block],
-            self.clock.acquired[self._blocks[pairs.block]],
+            self.clock.release_times[pairs.other_grid_block],
+            self.clock.acquire_times[self._blocks[pairs.block]],
         )
         in_gpu: NDArray[np.bool_] = is_other_block & (release_times > pairs.time) & (acquire_times > pairs.time)
         return np.logical_or(in_cluster, in_gpu)

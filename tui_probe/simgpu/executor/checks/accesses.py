@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 class AccessKind(NamedTuple):
     """Kind of an instruction that accesses memory; ``flag`` is part of its stamps.
 
-    A strong access may race with its like within its scope. ``releases`` makes earlier accesses visible to those who
-    see it, ``acquires`` may see another thread's.
+    A strong access may race with its like within its scope. ``is_release`` makes earlier accesses visible to those who
+    see it, ``is_acquire`` may see another thread's.
     """
 
     name: str
     reads: bool
     writes: bool
     flag: int = 0
-    releases: bool = False
-    acquires: bool = False
+    is_release: bool = False
+    is_acquire: bool = False
 
     @property
     def code(self) -> int:
@@ -76,14 +76,14 @@ def load_kind(modifiers: Sequence[str]) -> AccessKind:
     """The kind of a load with these modifiers."""
     if _STRONG_MODIFIERS.isdisjoint(modifiers):
         return LOAD
-    return LOAD._replace(flag=scope_of(modifiers), acquires=True)
+    return LOAD._replace(flag=scope_of(modifiers), is_acquire=True)
 
 
 def store_kind(modifiers: Sequence[str]) -> AccessKind:
     """The kind of a store with these modifiers."""
     if _STRONG_MODIFIERS.isdisjoint(modifiers):
         return STORE
-    return STORE._replace(flag=scope_of(modifiers), releases="release" in modifiers)
+    return STORE._replace(flag=scope_of(modifiers), is_release="release" in modifiers)
 
 
 def atomic_kind(opcode: str, modifiers: Sequence[str]) -> AccessKind:
@@ -91,7 +91,7 @@ def atomic_kind(opcode: str, modifiers: Sequence[str]) -> AccessKind:
     releases = not _RELEASE_MODIFIERS.isdisjoint(modifiers)
     acquires = opcode == "atom" or releases
     reads, scope = "exch" not in modifiers, scope_of(modifiers)
-    return AccessKind(ATOMIC, reads=reads, writes=True, flag=scope, releases=releases, acquires=acquires)
+    return AccessKind(ATOMIC, reads=reads, writes=True, flag=scope, is_release=releases, is_acquire=acquires)
 
 
 def index_of(elements: Value) -> slice | Value:

@@ -63,8 +63,8 @@ class ByteStates:
         """All states as accesses of ``size`` bytes see them: shape (accesses, words)."""
         states = self._views.get(size)
         if states is None:
-            usable = self.states[: len(self.states) // size * size]
-            states = usable.view(UNSIGNED[8 * min(size, U64.itemsize)]).reshape(-1, max(size // U64.itemsize, 1))
+            whole_words = self.states[: len(self.states) // size * size]
+            states = whole_words.view(UNSIGNED[8 * min(size, U64.itemsize)]).reshape(-1, max(size // U64.itemsize, 1))
             self._views[size] = states
         return states
 
@@ -99,7 +99,7 @@ class GlobalStates(ByteStates):
         self._freed: dict[int, int] = {}
         self._allocations: list[Allocation] = []
 
-    def allocation(self, start: int, end: int) -> Allocation | None:
+    def find_allocation(self, start: int, end: int) -> Allocation | None:
         """The allocation that has all bytes from ``start`` to ``end``."""
         position = bisect_right(self._allocations, start, key=lambda allocation: allocation.start) - 1
         candidate = self._allocations[position] if position >= 0 else None
@@ -118,9 +118,9 @@ class GlobalStates(ByteStates):
 
     def apply(self, changes: Iterable[tuple[int, int, int]]) -> None:
         """Take changes into account: kind, address, bytes."""
-        changed = False
+        has_new_ranges = False
         for kind, address, size in changes:
-            changed |= kind != CHANGE_INITIALISED
+            has_new_ranges |= kind != CHANGE_INITIALISED
             start = address - self._base
             piece = self.states[max(start, 0) : start + size]
             if kind == CHANGE_ALLOCATED:
@@ -134,7 +134,7 @@ class GlobalStates(ByteStates):
                 piece[:] = FREED
             elif kind == CHANGE_FORGET:
                 self._forget()
-        if changed:
+        if has_new_ranges:
             ranges = ((address - self._base, size) for address, size in sorted(self._live.items()))
             self._allocations = [Allocation(start, start + size) for start, size in ranges]
 
@@ -154,23 +154,24 @@ class GlobalStates(ByteStates):
 
         Between two allocations that are equally near, the access is an overrun of the first.
         """
-        freed = _before(self._freed, address)
-        if freed is not None and address < freed[0] + freed[1] and self.states[address - self._base] & FREED:
-            return f"byte {address - freed[0]} of a freed allocation of {freed[1]} bytes at {freed[0]:#x}"
-        below = _before(self._live, address)
-        above = min((start for start in self._live if start > address), default=None)
+        freed_range = _last_range(self._freed, address)
+        if freed_range is not None and address < sum(freed_range) and self.states[address - self._base] & FREED:
+            start, size = freed_range
+            return f"byte {address - start} of a freed allocation of {size} bytes at {start:#x}"
+        lower_range = _last_range(self._live, address)
+        upper_start = min((start for start in self._live if start > address), default=None)
         if not self._base - _UNDERRUN_BYTES <= address < self._base + len(self.states):
             null = "the pointer is null" if address < _NULL_BYTES else "a host pointer, or not a pointer"
             return f"{address:#x} is not in device memory: {null}"
-        distance = 0 if below is None else address - below[0] - below[1]
-        if below is not None and (above is None or distance <= above - address):
-            allocation = f"an allocation of {below[1]} bytes at {below[0]:#x}"
+        distance = 0 if lower_range is None else address - lower_range[0] - lower_range[1]
+        if lower_range is not None and (upper_start is None or distance <= upper_start - address):
+            allocation = f"an allocation of {lower_range[1]} bytes at {lower_range[0]:#x}"
             if distance < 0:
-                return f"across the end of {allocation}, from byte {address - below[0]}"
+                return f"across the end of {allocation}, from byte {address - lower_range[0]}"
             return f"{distance_after(distance)} {allocation}"
-        if above is not None:
-            size = self._live[above]
-            return f"{above - address} bytes before an allocation of {size} bytes at {above:#x}"
+        if upper_start is not None:
+            size = self._live[upper_start]
+            return f"{upper_start - address} bytes before an allocation of {size} bytes at {upper_start:#x}"
         return "no memory is allocated"
 
 
@@ -179,8 +180,8 @@ def distance_after(count: int) -> str:
     return f"{count} bytes after" if count else "directly after"
 
 
-def _before(ranges: dict[int, int], address: int) -> tuple[int, int] | None:
+def _last_range(ranges: dict[int, int], address: int) -> tuple[int, int] | None:
     """The last range that starts at or before an address."""
-    starts = sorted(ranges)
-    position = bisect_right(starts, address)
-    return (starts[position - 1], ranges[starts[position - 1]]) if position else None
+    addresses = sorted(ranges)
+    position = bisect_right(addresses, address)
+    return (addresses[position - 1], ranges[addresses[position - 1]]) if position else None

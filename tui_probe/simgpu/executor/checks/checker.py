@@ -21,7 +21,7 @@ from tui_probe.simgpu.executor.checks.access_clock import (
     TIME_BITS,
     TRACKED,
     LaunchClock,
-    harmless,
+    contain_errors,
 )
 from tui_probe.simgpu.executor.checks.access_order import BatchOrder
 from tui_probe.simgpu.executor.checks.accesses import (
@@ -105,7 +105,7 @@ class Checker:
 
     def end_clock(self, clock: LaunchClock) -> None:
         """A launch ended: all of its accesses happen before those of the next one."""
-        self._time = clock.now
+        self._time = clock.time
 
     def apply_changes(self, changes: Iterable[tuple[int, int, int]]) -> None:
         """Take changes of device memory since the last launch into account: kind, address, bytes."""
@@ -167,19 +167,19 @@ class LaunchChecks:
         if self.clock.failure:
             self.report(Fault("unchecked", AccessPlace(0, "", None, None), detail=self.clock.failure))
 
-    def races(self, search: RaceSearch, allocation: Allocation | None, *, writes: bool) -> Iterator[Race]:
+    def races(self, search: RaceSearch, allocation: Allocation | None, *, is_write: bool) -> Iterator[Race]:
         """Yield the races of an access to device memory. Loads of memory that no store reaches leave no stamps."""
         use = self._unallocated_use if allocation is None else self._uses.setdefault(allocation.start, AllocationUse())
         uses = list(self._uses.values()) if allocation is None else [use]
         is_stored = self._unallocated_use.is_stored or any(known_use.is_stored for known_use in uses)
         if is_stored:
             yield from search.races_with_stores()
-        if not writes and not is_stored and allocation is not None:
+        if not is_write and not is_stored and allocation is not None:
             use.loads.keep(search)
             return
         for known_use in uses:
             known_use.stamp_loads()
-        if not writes:
+        if not is_write:
             use.is_loaded = True
             search.stamp_loads()
             return
@@ -201,7 +201,7 @@ class LaunchChecks:
             fault = Fault(kind, place_in(text), error.space, error.size, error.address, error.value, detail=detail)
             self.report(fault)
         elif isinstance(error, DeadlockError):
-            waiting_place = replace(place_in(error.elsewhere), access="waits") if error.elsewhere else None
+            waiting_place = replace(place_in(error.other_location), access="waits") if error.other_location else None
             self.report(Fault("deadlock", place_in(text), detail=error.detail, other=waiting_place))
         elif isinstance(error, AbortError):
             self.report(Fault(error.kind, place_in(text), detail=error.detail))
@@ -233,39 +233,39 @@ class BatchChecks:
     def _split_barriers(self) -> SplitBarrierSearch:
         return SplitBarrierSearch(self._launch.code, self.order.place_count)
 
-    @harmless
+    @contain_errors
     def check_mask(self, line: int, lanes: Lanes, members: Value) -> None:
         """Check that the mask of each lane, or one for all, names the lane that executes the instruction."""
         if (members == FULL_MASK).all():
             return
         masks = lanes.spread(members).astype(np.int64)
-        outside = (masks >> lanes.lane & 1) == 0
-        if outside.any():
-            position = int(np.argmax(outside))
+        is_outside = (masks >> lanes.lane & 1) == 0
+        if is_outside.any():
+            position = int(np.argmax(is_outside))
             detail = f"lane {int(lanes.lane[position])} is not in the mask {int(masks[position]):#x}"
             place = self._place_of(line, "", int(lanes.places[position]))
-            self._launch.report(Fault("invalid_mask", place, count=int(np.count_nonzero(outside)), detail=detail))
+            self._launch.report(Fault("invalid_mask", place, count=int(np.count_nonzero(is_outside)), detail=detail))
 
-    @harmless
+    @contain_errors
     def enter_block(self, lanes: Lanes, block: int) -> None:
         """Lanes execute a basic block."""
-        self._split_barriers.executed(lanes, block)
+        self._split_barriers.record_block(lanes, block)
 
-    @harmless
+    @contain_errors
     def retire_lanes(self, lanes: Lanes) -> None:
         """Lanes end."""
-        self._split_barriers.retired(lanes)
+        self._split_barriers.record_exit(lanes)
 
-    @harmless
+    @contain_errors
     def bypass_barrier(self, line: int, lanes: Lanes, following: int) -> None:
         """All threads that have not ended pass a barrier of whole warps together."""
         if lanes.count < self.order.thread_count:
-            self._report_split(self._split_barriers.bypassed(line, lanes, following))
+            self._report_split(self._split_barriers.bypassed_barriers(line, lanes, following))
 
-    @harmless
+    @contain_errors
     def open_barriers(self, waits: Sequence[WaitingLanes], is_opening: NDArray[np.bool_]) -> None:
         """The barriers of ``is_opening`` open. ``waits`` are all lanes that wait at barriers of whole warps."""
-        self._report_split(self._split_barriers.opening(waits, is_opening))
+        self._report_split(self._split_barriers.split_barriers(waits, is_opening))
 
     def _report_split(self, barriers: Iterator[SplitBarrier]) -> None:
         barrier = None if self._has_diverged else next(barriers, None)
@@ -285,7 +285,7 @@ class BatchChecks:
         shape = self._shape
         return AccessPlace(line, access, coordinates(block, shape.grid), coordinates(thread, shape.block))
 
-    @harmless
+    @contain_errors
     def access(self, access: CheckedAccess) -> None:
         """Check an access that is about to be executed."""
         space, elements = access.space.name, index_of(access.elements)
@@ -299,12 +299,12 @@ class BatchChecks:
     def _check_global(self, access: CheckedAccess, elements: slice | Value) -> None:
         states, launch = self._launch.checker.states, self._launch
         first_element, end_element = range_of(elements)
-        allocation = states.allocation(first_element * access.size, end_element * access.size)
+        allocation = states.find_allocation(first_element * access.size, end_element * access.size)
         if allocation is None or not states.is_readable(allocation):
             self._check_states(access, elements, states)
         if launch.has_races:
-            search = self._race_search(access, elements, launch.stamps, self.order.clock.begin)
-            self._report_races(access, launch.races(search, allocation, writes=access.kind.writes))
+            search = self._race_search(access, elements, launch.stamps, self.order.clock.start_time)
+            self._report_races(access, launch.races(search, allocation, is_write=access.kind.writes))
 
     def _check_shared(self, access: CheckedAccess, elements: slice | Value) -> None:
         """Check memory whose bytes are initialised where a store has left a stamp."""
@@ -335,12 +335,12 @@ class BatchChecks:
         for race in races:
             self._report_race(access, race)
         if access.kind.flag == TRACKED:
-            self.order.copies.made()
+            self.order.copies.record_tracked_copy()
         if access.kind.flag == BULK:
-            self.order.copies.bulk_accessed(reads=access.kind.reads)
-        if access.kind.releases:
+            self.order.copies.record_bulk_access(is_read=access.kind.reads)
+        if access.kind.is_release:
             self.order.release(access.lanes, access.kind.scope)
-        if access.kind.acquires:
+        if access.kind.is_acquire:
             self.order.acquire(access.lanes, access.kind.scope)
 
     def _shared_memory_stamps(self, space: Space) -> Stamps:

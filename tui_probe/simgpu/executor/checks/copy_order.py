@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tui_probe.simgpu.executor.async_state import CopyGroups
-from tui_probe.simgpu.executor.checks.access_clock import BULK, COPIED, TIME_BITS, TRACKED, harmless
+from tui_probe.simgpu.executor.checks.access_clock import BULK, COPIED, TIME_BITS, TRACKED, contain_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ class CopyOrder:
         self._place_count = place_count
         self._phase_ends: dict[int, int] = {}
         """Time of the last end of a phase, by word of an mbarrier."""
-        self._awaited: dict[int, int] = {}
+        self._awaited_phase_ends: dict[int, int] = {}
         """End of the last phase that some thread has waited for, by word of an mbarrier."""
         self._tracked_words: dict[int, int] = {}
         """Word of the mbarrier that counts the bytes of a copy, by the copy's time."""
@@ -55,88 +55,88 @@ class CopyOrder:
         return CopyGroups(self._place_count)
 
     @cached_property
-    def _complete(self) -> NDArray[np.int64]:
+    def _own_ends(self) -> NDArray[np.int64]:
         """Time until which the thread's copies are complete for itself."""
         return np.zeros(self._place_count, np.int64)
 
     @cached_property
-    def _published(self) -> NDArray[np.int64]:
+    def _published_ends(self) -> NDArray[np.int64]:
         """Time until which the thread's copies are complete for others."""
         return np.zeros(self._place_count, np.int64)
 
     def publish(self, places: Places | slice) -> None:
         """Complete for others the copies that the threads at these places have waited for: they meet others."""
         if self.is_used:
-            self._published[places] = self._complete[places]
+            self._published_ends[places] = self._own_ends[places]
             self._bulk.publish(places)
 
     # -- cp.async
 
-    @harmless
-    def issued(self, lanes: Lanes) -> None:
+    @contain_errors
+    def record_issue(self, lanes: Lanes) -> None:
         """Each lane has issued a ``cp.async``."""
         self.is_used = True
-        self._groups.add(lanes, np.full(lanes.count, self.clock.now))
+        self._groups.add(lanes, np.full(lanes.count, self.clock.time))
 
-    @harmless
-    def committed(self, lanes: Lanes) -> None:
+    @contain_errors
+    def record_commit(self, lanes: Lanes) -> None:
         """Each lane commits its copies as a group."""
         self._groups.commit(lanes)
 
-    @harmless
-    def awaited(self, lanes: Lanes, pending: int | None) -> None:
+    @contain_errors
+    def record_wait(self, lanes: Lanes, pending: int | None) -> None:
         """Each lane has waited for its groups but the ``pending`` newest; for all copies if None."""
         ends = self._groups.end_of_all(lanes) if pending is None else self._groups.end_of_groups(lanes, pending)
-        self._complete[lanes.places] = np.maximum(self._complete[lanes.places], ends)
+        self._own_ends[lanes.places] = np.maximum(self._own_ends[lanes.places], ends)
 
-    @harmless
-    def tracked(self, lanes: Lanes) -> None:
+    @contain_errors
+    def record_tracking(self, lanes: Lanes) -> None:
         """An mbarrier tracks the copies of each lane so far."""
-        self._complete[lanes.places] = self._published[lanes.places] = self.clock.now
+        self._own_ends[lanes.places] = self._published_ends[lanes.places] = self.clock.time
 
     # -- copies whose bytes an mbarrier counts
 
-    def made(self) -> None:
+    def record_tracked_copy(self) -> None:
         """The last access is that of a copy whose bytes an mbarrier counts."""
         self.is_used = True
-        self._uncounted.append(self.clock.now)
+        self._uncounted.append(self.clock.time)
 
-    @harmless
-    def counted(self, words: Places) -> None:
+    @contain_errors
+    def record_mbarriers(self, words: Places) -> None:
         """The mbarriers at ``words`` count the bytes of the copies since the last call, in their order."""
         self._tracked_words.update(zip(self._uncounted, words.tolist(), strict=False))
         self._uncounted.clear()
 
-    @harmless
-    def phase_ended(self, word: int, parity: int, time: int) -> None:  # noqa: ARG002 - a watcher of mbarriers
+    @contain_errors
+    def record_phase_end(self, word: int, parity: int, time: int) -> None:  # noqa: ARG002 - a watcher of mbarriers
         """A phase of the mbarrier ends."""
-        self._phase_ends[word] = self.clock.now
+        self._phase_ends[word] = self.clock.time
 
-    def phases_awaited(self, words: Places) -> None:
+    def record_phase_waits(self, words: Places) -> None:
         """Threads have waited for a phase of each of these mbarriers."""
         for word in np.unique(words).tolist():
-            self._awaited[word] = self._phase_ends.get(word, 0)
+            self._awaited_phase_ends[word] = self._phase_ends.get(word, 0)
 
     # -- bulk copies out of shared memory
 
-    def bulk_accessed(self, *, reads: bool) -> None:
+    def record_bulk_access(self, *, is_read: bool) -> None:
         """The last access is the read or the write of a bulk copy out of shared memory."""
         self.is_used = True
-        if reads:
-            self._bulk_reads.add(self.clock.now)
+        if is_read:
+            self._bulk_reads.add(self.clock.time)
 
-    @harmless
-    def bulk_issued(self, lanes: Lanes) -> None:
+    @contain_errors
+    def record_bulk_issue(self, lanes: Lanes) -> None:
         """Each lane has issued a bulk copy out of shared memory."""
-        self._bulk.groups.add(lanes, np.full(lanes.count, self.clock.now))
+        self._bulk.groups.add(lanes, np.full(lanes.count, self.clock.time))
 
-    @harmless
-    def bulk_committed(self, lanes: Lanes) -> None:
+    @contain_errors
+    def record_bulk_commit(self, lanes: Lanes) -> None:
         """Each lane commits these copies as a group."""
         self._bulk.groups.commit(lanes)
 
-    @harmless
-    def bulk_awaited(self, lanes: Lanes, pending: int, parts: Sequence[int]) -> None:
+    @contain_errors
+    def record_bulk_wait(self, lanes: Lanes, pending: int, parts: Sequence[int]) -> None:
         """Each lane has waited for these parts of its groups but the ``pending`` newest."""
         self._bulk.wait(lanes, pending, parts)
 
@@ -144,37 +144,37 @@ class CopyOrder:
 
     def are_complete(
         self,
-        ordered: NDArray[np.bool_],
+        is_ordered: NDArray[np.bool_],
         stamps: NDArray[np.uint64],
         places: Places,
-        own_thread: NDArray[np.bool_],
-        in_cluster: NDArray[np.bool_],
+        is_own_thread: NDArray[np.bool_],
+        is_in_cluster: NDArray[np.bool_],
     ) -> NDArray[np.bool_]:
-        """Return ``ordered``, per stamp, without the accesses of copies that are not complete.
+        """Return ``is_ordered``, per stamp, without the accesses of copies that are not complete.
 
-        ``places``: the thread of each stamp, 0 if it is not ``in_cluster``. ``own_thread``: the thread that accesses
-        the byte now made the copy itself.
+        ``places`` are the threads of the stamps, 0 for one that is not ``is_in_cluster``. ``is_own_thread`` is True
+        where the thread that accesses the byte now made the copy itself.
         """
         kind, times = stamps & np.uint64(BULK), (stamps >> np.uint64(TIME_BITS)).astype(np.int64)
-        copied, tracked, bulk = kind == COPIED, kind == TRACKED, kind == BULK
-        if copied.any():
-            ends = np.maximum(self._published[places], np.where(own_thread, self._complete[places], 0))
-            ordered = ordered & (~copied | (times <= ends))
-        if bulk.any():
+        is_copied, is_tracked, is_bulk = kind == COPIED, kind == TRACKED, kind == BULK
+        if is_copied.any():
+            ends = np.maximum(self._published_ends[places], np.where(is_own_thread, self._own_ends[places], 0))
+            is_ordered = is_ordered & (~is_copied | (times <= ends))
+        if is_bulk.any():
             distinct, number = np.unique(times, return_inverse=True)
-            reads = np.array([time in self._bulk_reads for time in distinct.tolist()])[number]
-            ends = self._bulk.ends(places, np.where(reads, BULK_READS, BULK_WRITES), own_thread)
-            ordered = ordered & (~bulk | ~in_cluster | (times <= ends))
-        if tracked.any():
-            ordered = np.where(tracked, times <= self._awaited_until(times, tracked), ordered)
-        return ordered
+            is_read = np.array([time in self._bulk_reads for time in distinct.tolist()])[number]
+            ends = self._bulk.ends(places, np.where(is_read, BULK_READS, BULK_WRITES), is_own_thread)
+            is_ordered = is_ordered & (~is_bulk | ~is_in_cluster | (times <= ends))
+        if is_tracked.any():
+            is_ordered = np.where(is_tracked, times <= self._awaited_ends(times, is_tracked), is_ordered)
+        return is_ordered
 
-    def _awaited_until(self, times: NDArray[np.int64], tracked: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def _awaited_ends(self, times: NDArray[np.int64], is_tracked: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return, per time of a tracked copy, the end of the last awaited phase of its mbarrier; -1: none."""
-        until = np.full(len(times), -1)
-        for number in np.flatnonzero(tracked).tolist():
-            until[number] = self._awaited.get(self._tracked_words.get(int(times[number]), -1), -1)
-        return until
+        ends = np.full(len(times), -1)
+        for number in np.flatnonzero(is_tracked).tolist():
+            ends[number] = self._awaited_phase_ends.get(self._tracked_words.get(int(times[number]), -1), -1)
+        return ends
 
 
 class BulkCopies:
@@ -185,20 +185,20 @@ class BulkCopies:
     def __init__(self, place_count: int) -> None:
         self.groups = CopyGroups(place_count)
         # Rows are ``BULK_WRITES`` and ``BULK_READS``.
-        self._own = np.zeros((2, place_count), np.int64)
-        self._published = np.zeros((2, place_count), np.int64)
+        self._own_ends = np.zeros((2, place_count), np.int64)
+        self._published_ends = np.zeros((2, place_count), np.int64)
 
     def wait(self, lanes: Lanes, pending: int, parts: Sequence[int]) -> None:
         """Each lane waits for these parts of its groups but the ``pending`` newest."""
         ends = self.groups.end_of_groups(lanes, pending)
         for part in parts:
-            self._own[part, lanes.places] = np.maximum(self._own[part, lanes.places], ends)
+            self._own_ends[part, lanes.places] = np.maximum(self._own_ends[part, lanes.places], ends)
 
     def publish(self, places: Places | slice) -> None:
         """Complete for others the copies that threads have waited for."""
-        self._published[:, places] = self._own[:, places]
+        self._published_ends[:, places] = self._own_ends[:, places]
 
-    def ends(self, places: Places, parts: NDArray[np.int64], own: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def ends(self, places: Places, parts: NDArray[np.int64], is_own: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return the time until which a part of the copies of the thread at each place is complete."""
-        ends: NDArray[np.int64] = np.where(own, self._own[parts, places], self._published[parts, places])
+        ends: NDArray[np.int64] = np.where(is_own, self._own_ends[parts, places], self._published_ends[parts, places])
         return ends

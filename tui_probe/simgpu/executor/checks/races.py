@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from tui_probe.simgpu.executor.checks.access_clock import BULK, MAX_THREADS, SAME, STRONG, TIME_BITS
+from tui_probe.simgpu.executor.checks.access_clock import BULK, MAX_THREADS, SAME_THREAD_BITS, STRONG, TIME_BITS
 from tui_probe.simgpu.executor.checks.accesses import ATOMIC, gathered, scatter
 from tui_probe.simgpu.executor.checks.byte_states import sparse_bytes
 from tui_probe.simgpu.executor.model import WARP_SIZE
@@ -73,14 +73,14 @@ class StampRecord:
         return gathered(self._granules_by_access(self._last_stamps, size), elements)
 
     def hidden_stamps(self, size: int, elements: slice | Value) -> list[Value]:
-        """Return stamps of earlier accesses, like ``last``."""
+        """Return stamps of earlier accesses, like ``last_stamps``."""
         return [
             gathered(self._granules_by_access(stamps, size), elements)
             for stamps in (self._first_lane_stamps, self._other_warp_stamps)
         ]
 
     def last_atomic_stamps(self, size: int, elements: slice | Value) -> Value:
-        """Return the stamps of the last atomic with a result, like ``last``."""
+        """Return the stamps of the last atomic with a result, like ``last_stamps``."""
         return gathered(self._granules_by_access(self._atomic_stamps, size), elements)
 
     def covers_all(self) -> bool:
@@ -209,7 +209,7 @@ class RaceSearch:
     def stamp_stores(self) -> list[Race]:
         """Leave the stamps of a store. Return the race of its lanes with each other, if there is one."""
         self._stamps.stores.add(self._access.size, self._elements, self._lane_stamps, self._floor)
-        if self._access.kind.name == ATOMIC and self._access.kind.acquires:
+        if self._access.kind.name == ATOMIC and self._access.kind.is_acquire:
             self._stamps.stores.add_atomic(self._access.size, self._elements, self._lane_stamps)
         # Copies and what has the scope of the GPU race with nothing of the same instruction.
         race = None if self._access.kind.flag & BULK or self._access.kind.scope == STRONG else self._race_of_lanes()
@@ -237,7 +237,7 @@ class RaceSearch:
         is_recent = (earlier_stamps > self._floor) | (
             ((earlier_stamps & _BULK_FLAG) != 0) & (earlier_stamps > self._order.first_stamp)
         )
-        has_race = is_recent & (((earlier_stamps ^ self._lane_stamps[:, None]) & SAME) != 0)
+        has_race = is_recent & (((earlier_stamps ^ self._lane_stamps[:, None]) & SAME_THREAD_BITS) != 0)
         strength = earlier_stamps & _STRONG
         if scope == STRONG:
             has_race &= strength != _STRONG

@@ -25,7 +25,7 @@ class CodeBlock(NamedTuple):
 
 
 class WaitingLanes(NamedTuple):
-    """Lanes at the barrier instruction of a line; basic block ``following`` is behind it.
+    """Lanes at the barrier instruction of a line; basic block ``next_block`` is behind it.
 
     ``slots`` number the barriers of all blocks; ``is_whole`` if all threads of a block have to arrive.
     """
@@ -34,12 +34,12 @@ class WaitingLanes(NamedTuple):
     is_whole: bool
     slots: Places
     lanes: Lanes
-    following: int
+    next_block: int
 
-    def keys(self, opened: NDArray[np.bool_]) -> Places:
+    def keys(self, is_open: NDArray[np.bool_]) -> Places:
         """Return, by lane, what must be at one instruction: a barrier, or a warp; -1 where the barrier stays shut."""
         keys = self.slots if self.is_whole else self.lanes.warp
-        result: Places = np.where(opened[self.slots], keys, -1)
+        result: Places = np.where(is_open[self.slots], keys, -1)
         return result
 
 
@@ -62,39 +62,46 @@ class SplitBarrierSearch:
 
     def __init__(self, code: Sequence[CodeBlock], place_count: int) -> None:
         self._code = code
-        self._beyond = {number + 1: _beyond(code, number) for number, block in enumerate(code) if block.meets_block}
+        self._blocks_by_barrier = {
+            number + 1: _blocks_behind(code, number) for number, block in enumerate(code) if block.meets_block
+        }
         self._is_beyond_any = [False] * len(code)
-        for block in set[int]().union(*self._beyond.values()):
+        for block in set[int]().union(*self._blocks_by_barrier.values()):
             self._is_beyond_any[block] = True
         # By place: the last block of those behind barriers that the thread executed, once it has ended.
         self._last_blocks = np.full(place_count, -1, np.int64)
         self._has_ended = np.zeros(place_count, np.bool_)
 
-    def executed(self, lanes: Lanes, block: int) -> None:
+    def record_block(self, lanes: Lanes, block: int) -> None:
         """Lanes execute a basic block."""
         if self._is_beyond_any[block]:
             self._last_blocks[lanes.places] = block
 
-    def retired(self, lanes: Lanes) -> None:
+    def record_exit(self, lanes: Lanes) -> None:
         """Lanes end."""
         self._has_ended[lanes.places] = True
 
-    def opening(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
-        """Yield the split barriers among those ``opened`` now; ``waits`` are all lanes that wait at any of them."""
+    def split_barriers(self, waits: Sequence[WaitingLanes], is_open: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
+        """Yield the split barriers among those that open now (``is_open``, by slot).
+
+        ``waits`` are all lanes that wait at any of them.
+        """
         for number, wait in enumerate(waits):
-            for other in waits[number + 1 :]:
-                if other.line != wait.line and other.is_whole == wait.is_whole:
-                    yield from _waits_for_each_other(wait, other, opened)
+            for other_wait in waits[number + 1 :]:
+                if other_wait.line != wait.line and other_wait.is_whole == wait.is_whole:
+                    yield from _waits_for_each_other(wait, other_wait, is_open)
             if wait.is_whole:
-                yield from self.bypassed(
-                    wait.line, wait.lanes.select(np.flatnonzero(opened[wait.slots])), wait.following
+                yield from self.bypassed_barriers(
+                    wait.line, wait.lanes.select(np.flatnonzero(is_open[wait.slots])), wait.next_block
                 )
 
-    def bypassed(self, line: int, lanes: Lanes, following: int) -> Iterator[SplitBarrier]:
+    def bypassed_barriers(self, line: int, lanes: Lanes, next_block: int) -> Iterator[SplitBarrier]:
         """Threads that bypassed the barrier at ``line`` and ended, in the blocks of ``lanes``, which pass it now."""
         size = lanes.places_per_block
         ended_places = np.flatnonzero(self._has_ended)
-        ended_places = ended_places[np.isin(self._last_blocks[ended_places], self._beyond.get(following, ()))]
+        ended_places = ended_places[
+            np.isin(self._last_blocks[ended_places], self._blocks_by_barrier.get(next_block, ()))
+        ]
         ended_places = ended_places[np.isin(ended_places // size, lanes.block)]
         if len(ended_places):
             place = int(ended_places[0])
@@ -103,7 +110,7 @@ class SplitBarrierSearch:
             yield SplitBarrier(line, int(waiting_places[0]), last_line, place, other_waits=False)
 
 
-def _beyond(code: Sequence[CodeBlock], barrier: int) -> list[int]:
+def _blocks_behind(code: Sequence[CodeBlock], barrier: int) -> list[int]:
     """The basic blocks with operations that may be executed after the barrier, and after which it is not."""
     predecessors: dict[int, list[int]] = {}
     for number, block in enumerate(code):
@@ -114,11 +121,11 @@ def _beyond(code: Sequence[CodeBlock], barrier: int) -> list[int]:
     return [block for block in sorted(blocks_after - blocks_before) if code[block].line]
 
 
-def _reachable_blocks(start: int, following: Callable[[int], Sequence[int]]) -> set[int]:
-    """A basic block and all to which ``following`` leads from it."""
+def _reachable_blocks(start: int, neighbours: Callable[[int], Sequence[int]]) -> set[int]:
+    """A basic block and all to which ``neighbours`` leads from it."""
     blocks, open_blocks = {start}, [start]
     while open_blocks:
-        for block in following(open_blocks.pop()):
+        for block in neighbours(open_blocks.pop()):
             if block not in blocks:
                 blocks.add(block)
                 open_blocks.append(block)
