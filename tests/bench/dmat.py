@@ -114,7 +114,8 @@ def measure(directory: Path) -> dict[str, float]:
     """Seconds of reading the file, of the first picture, of a zoomed one; accesses; the largest resident memory."""
     from tui_probe.draw.view import no_progress
     from tui_probe.probekit.page_kinds import ViewSource
-    from tui_probe.probes.dmat.view import DMAT, Dmat
+    from tui_probe.probes.dmat import DMAT
+    from tui_probe.probes.dmat.view import Dmat
     from tui_probe.trace.follow import open_trace
 
     read = seconds_to_read(next((directory / "result").iterdir()))

@@ -16,7 +16,7 @@ from tui_probe.probekit.result_tables import spread_rows
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.model import KernelFacts, Trace
 
 LAUNCHES = 1200
 
@@ -40,7 +40,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     rows: list[int] = []
     real = result_tables.analyse_result
 
-    def noted(trace: Trace, kernel: result_tables.Kernel, row: int) -> result_tables.AnalysedResult:
+    def noted(trace: Trace, kernel: KernelFacts, row: int) -> result_tables.AnalysedResult:
         rows.append(row)
         return real(trace, kernel, row)
 
