@@ -20,6 +20,7 @@ from tui_probe.trace.device_memory import parameter_names
 from tui_probe.trace.sites import read_sites
 
 from .kinds import Phase, number_loops, phases_of, roles_of
+from .sampled_iterations import SampledIterations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,77 +74,6 @@ class Spans:
         """Some of the spans, by a mask or by numbers."""
         columns = (self.warp, self.start, self.end, self.phase, self.site)
         return Spans(*(column[mask] for column in columns))
-
-
-@dataclass(frozen=True, slots=True)
-class SampledIterations:
-    """Spans by iteration, where the first of ``period`` iterations of innermost loops is recorded. ``loop`` is the loop
-    of each span, 0 for none; ``number`` its iteration since the loop was entered, from 1. ``entry`` is the number of
-    this entry among those of all warps, in order. ``is_skipped``: time of iterations without records.
-
-    The records at starts of iterations are those of iterations 1, 2, k + 1, k + 2, … of an entry: from the second one
-    on, nothing was recorded. So the time of a loop is known, and that of its phases is estimated.
-    """
-
-    period: int
-    loop: NDArray[np.int64]
-    number: NDArray[np.int64]
-    entry: NDArray[np.int64]
-    is_skipped: NDArray[np.bool_]
-
-    @classmethod
-    def from_spans(cls, spans: Spans, sites: Sequence[Site]) -> SampledIterations | None:
-        """The iterations of spans whose site is -1 if their phase was not kept; None if all were recorded."""
-        period = max((site.phase.sampling_period for site in sites if site.phase), default=0)
-        if not period:
-            return None
-        phases = [site.phase for site in sites]
-        loop_of = np.array(
-            [(phase.loop or 0) if phase and phase.sampling_period else 0 for phase in phases] + [0], np.int64
-        )
-        is_start = np.array(
-            [bool(phase and phase.sampling_period and phase.iterates) for phase in phases] + [False], bool
-        )[spans.site]
-        loop = loop_of[spans.site]
-        is_entry = (np.diff(loop, prepend=-1) != 0) | (np.diff(spans.warp, prepend=-1) != 0)
-        entry = np.cumsum(is_entry) - 1
-        records = np.cumsum(is_start)
-        earlier_records = (records - is_start)[is_entry]
-        record_number = (records - earlier_records[entry] - 1).clip(
-            0
-        )  # of its iteration among the recorded starts of iterations
-        number = np.where(loop > 0, record_number // 2 * period + record_number % 2 + 1, 0)
-        return cls(period, loop, number, entry, is_start & (record_number % 2 == 1))
-
-    def overall_numbers(self, warp: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The iterations of each warp's loop over all entries. Of an earlier entry those to the last record count."""
-        entry_starts = np.flatnonzero(np.diff(self.entry, prepend=-1))
-        iteration_counts = np.maximum.reduceat(self.number, entry_starts) if len(entry_starts) else self.number
-        order = np.lexsort((entry_starts, self.loop[entry_starts], warp[entry_starts]))
-        sums = np.cumsum(iteration_counts[order]) - iteration_counts[order]
-        warps, loops = warp[entry_starts][order], self.loop[entry_starts][order]
-        is_first_entry = (np.diff(warps, prepend=-1) != 0) | (np.diff(loops, prepend=-1) != 0)
-        sums -= sums[is_first_entry][np.cumsum(is_first_entry) - 1]
-        earlier_iterations = np.empty(len(entry_starts), np.int64)
-        earlier_iterations[order] = sums
-        return np.where(self.loop > 0, self.number + earlier_iterations[self.entry], 0)
-
-    def weights(self, warp: NDArray[np.int64], cycles: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The time that each span stands for, as a multiple of its own; 0 for iterations without records. These are
-        taken to be as the recorded ones of the same warp and loop, without the first of an entry if there are others.
-        """
-        keys, group = np.unique(warp * (int(self.loop.max(initial=0)) + 1) + self.loop, return_inverse=True)
-        count = len(keys)
-
-        def total_cycles(mask: NDArray[Any]) -> NDArray[np.float64]:
-            return np.bincount(group[mask], cycles[mask], count).astype(np.float64)
-
-        is_recorded = (self.loop > 0) & ~self.is_skipped
-        is_repeated = is_recorded & (self.number > 1)
-        represents_others = np.where((total_cycles(is_repeated) > 0)[group], is_repeated, is_recorded)
-        recorded_cycles, skipped_cycles = total_cycles(represents_others), total_cycles(self.is_skipped)
-        scale = 1 + np.divide(skipped_cycles, recorded_cycles, out=np.zeros(count), where=recorded_cycles > 0)
-        return np.where(self.is_skipped, 0.0, np.where(represents_others, scale[group], 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,11 +207,9 @@ class LaunchPhases:
     def iteration(self) -> NDArray[np.int64]:
         """The iteration of the loop of its phase that each span is in, from 1; 0 outside of recorded loops."""
         numbers = self._all_iterations()
-        return (
-            numbers
-            if self.sampled_iterations is None
-            else np.maximum(numbers, self.sampled_iterations.overall_numbers(self.spans.warp))
-        )
+        if self.sampled_iterations is None:
+            return numbers
+        return np.maximum(numbers, self.sampled_iterations.overall_numbers(self.spans.warp))
 
     def _all_iterations(self) -> NDArray[np.int64]:
         loops = np.array([phase.loop or 0 for phase in self.phases] + [0])[self.spans.phase]
@@ -307,7 +235,8 @@ def analyse(result: Result, folder: Path | None) -> LaunchPhases:
     phases, phase_of_site = phases_of(sites)
     spans, begin, end = _spans(records, sites)
     spans = _join_spans(spans, phase_of_site, sites)
-    sampled_iterations, numbers = SampledIterations.from_spans(spans, sites), _phase_numbers(spans, phase_of_site)
+    sampled_iterations = SampledIterations.from_sites(spans.warp, spans.site, sites)
+    numbers = _phase_numbers(spans, phase_of_site)
     numbers = numbers if sampled_iterations is None else np.where(sampled_iterations.is_skipped, NOT_RECORDED, numbers)
     spans = replace(spans, phase=numbers, site=np.maximum(spans.site, 0))
     role, names, loops = roles_of(spans.warp, spans.phase, phases, len(records.block))
