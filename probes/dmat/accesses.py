@@ -220,7 +220,7 @@ class RecordPart:
         return None if (attempts == UNKNOWN).any() else np.minimum(attempts, self.accesses.capacity)
 
     def _read_records(self) -> NDArray[Any]:
-        """The records, up to the most that a thread kept; ``_keep`` is None if all threads kept as many."""
+        """Return the records, up to the most that a thread kept; ``_mask`` is None if all threads kept as many."""
         if self._records is None:
             records = self.accesses.records[self.blocks, self.threads]
             counts = self._counts()

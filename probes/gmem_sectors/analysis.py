@@ -175,7 +175,7 @@ def _add_ideals(records: NDArray[Any]) -> NDArray[Any]:
 
 
 def _converted_dtype(record: np.dtype[Any]) -> np.dtype[Any]:
-    """The record that ``_with_ideals`` makes of one."""
+    """Return the type of the records that ``_add_ideals`` returns for records of type ``record``."""
     bulk = _BULK if _BULK[0] in (record.names or ()) else ()
     return site_dtype(*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS, *bulk)
 
