@@ -90,13 +90,13 @@ def _max_pressure(function: Function, source: str) -> int:
     statements = list(statements_in(function.body or ()))
     widths = _widths(statements)
     ranges = _live_ranges(statements, widths, source)
-    for first, last in _loops(statements):
-        for name, (begin, end) in ranges.items():
-            if begin < first <= end < last:
-                ranges[name] = (begin, last)
+    for loop_start, loop_end in _loops(statements):
+        for name, (start, end) in ranges.items():
+            if start < loop_start <= end < loop_end:
+                ranges[name] = (start, loop_end)
     changes = [0] * (len(statements) + 1)
-    for name, (begin, end) in ranges.items():
-        changes[begin] += widths[_stem(name, widths)]
+    for name, (start, end) in ranges.items():
+        changes[start] += widths[_stem(name, widths)]
         changes[end] -= widths[_stem(name, widths)]
     return max(accumulate(changes))
 
@@ -121,22 +121,22 @@ def _stem(name: str, widths: Mapping[str, int]) -> str:
 def _live_ranges(statements: Sequence[Statement], widths: Mapping[str, int], source: str) -> dict[str, tuple[int, int]]:
     """Return the first and last mention of each register, by name, as positions in ``statements``."""
     ranges: dict[str, tuple[int, int]] = {}
-    for place, node in enumerate(statements):
+    for index, node in enumerate(statements):
         if isinstance(node, Instruction):
             for name in _NAME.findall(source, node.span.start, node.span.end):
                 if _stem(name, widths) in widths:
-                    ranges[name] = (ranges.get(name, (place, place))[0], place)
+                    ranges[name] = (ranges.get(name, (index, index))[0], index)
     return ranges
 
 
 def _loops(statements: Sequence[Statement]) -> list[tuple[int, int]]:
     """Return the loops, from each label to each later branch that leads there, inner loops first."""
-    labels = {node.name: place for place, node in enumerate(statements) if isinstance(node, Label)}
+    labels = {node.name: index for index, node in enumerate(statements) if isinstance(node, Label)}
     candidates = [
-        (labels[operand.name], place)
-        for place, node in enumerate(statements)
+        (labels[operand.name], index)
+        for index, node in enumerate(statements)
         if isinstance(node, Instruction) and node.opcode == "bra"
         for operand in node.operands
-        if isinstance(operand, Symbol) and labels.get(operand.name, place) < place
+        if isinstance(operand, Symbol) and labels.get(operand.name, index) < index
     ]
     return sorted(candidates, key=lambda loop: loop[1] - loop[0])

@@ -76,7 +76,7 @@ class Case:
     tolerance: float = 0
 
 
-def blocks(count: int, block: int) -> int:
+def block_count(count: int, block: int) -> int:
     """Blocks of ``block`` threads for ``count`` of them."""
     return -(-count // block)
 
@@ -88,31 +88,31 @@ def whole_numbers(*shape: int) -> Array:
 
 def zero_fill(size: int) -> Case:
     output = np.arange(1, size + 1, dtype=np.uint32)
-    return Case(output, [], [ctypes.c_uint(size)], np.zeros_like(output), (blocks(size, 128), 1, 1), (128, 1, 1))
+    return Case(output, [], [ctypes.c_uint(size)], np.zeros_like(output), (block_count(size, 128), 1, 1), (128, 1, 1))
 
 
 def coalesced_store(size: int) -> Case:
     expected = np.arange(size, dtype=np.uint32)
-    return Case(np.zeros_like(expected), [], [ctypes.c_uint(size)], expected, (blocks(size, 256), 1, 1))
+    return Case(np.zeros_like(expected), [], [ctypes.c_uint(size)], expected, (block_count(size, 256), 1, 1))
 
 
 def strided_store(size: int) -> Case:
     expected = np.zeros(2 * size, np.uint32)
     expected[::2] = np.arange(size)
-    return Case(np.zeros_like(expected), [], [ctypes.c_uint(size)], expected, (blocks(size, 256), 1, 1))
+    return Case(np.zeros_like(expected), [], [ctypes.c_uint(size)], expected, (block_count(size, 256), 1, 1))
 
 
 def saxpy(size: int) -> Case:
     x, y = whole_numbers(2, size)
     scalars = [ctypes.c_float(2), ctypes.c_int(size)]
-    return Case(y, [x], scalars, 2 * x + y, (blocks(size, 256), 1, 1))
+    return Case(y, [x], scalars, 2 * x + y, (block_count(size, 256), 1, 1))
 
 
 def matmul(size: int) -> Case:
     """Matrices of about ``size`` elements."""
     side = max(1, math.isqrt(size))
     a, b = whole_numbers(2, side, side)
-    grid = (blocks(side, 16), blocks(side, 16), 1)
+    grid = (block_count(side, 16), block_count(side, 16), 1)
     return Case(np.zeros_like(a), [a, b], [ctypes.c_int(side)], a @ b, grid, (16, 16, 1))
 
 
@@ -120,13 +120,13 @@ def reduction(size: int) -> Case:
     values = whole_numbers(size)
     total = np.zeros(1, np.float32)
     expected = values.sum(dtype=np.float64, keepdims=True).astype(np.float32)
-    return Case(total, [values], [ctypes.c_int(size)], expected, (min(blocks(size, 256), 64), 1, 1))
+    return Case(total, [values], [ctypes.c_int(size)], expected, (min(block_count(size, 256), 64), 1, 1))
 
 
 def softmax(size: int) -> Case:
     """Rows whose length is not a multiple of the number of threads."""
     columns, threads = 257, 128
-    rows = blocks(size, columns)
+    rows = block_count(size, columns)
     values = np.random.default_rng(2).normal(0, 2, (rows, columns)).astype(np.float32)
     powers = np.exp(values.astype(np.float64) - values.max(axis=1, keepdims=True))
     expected = (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
@@ -180,7 +180,7 @@ def run_example(gpu: Gpu, name: str, options: argparse.Namespace, function: ctyp
     return is_right
 
 
-def positive(text: str) -> int:
+def positive_integer(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
@@ -190,8 +190,10 @@ def positive(text: str) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run CUDA kernels and check their results against NumPy.")
     parser.add_argument("--kernel", action="append", choices=EXAMPLES, help="repeatable; default: all")
-    parser.add_argument("--size", type=positive, default=1 << 14, help="elements of the arrays (default %(default)s)")
-    parser.add_argument("--repeat", type=positive, default=1, metavar="N", help="launches of each kernel")
+    parser.add_argument(
+        "--size", type=positive_integer, default=1 << 14, help="elements of the arrays (default %(default)s)"
+    )
+    parser.add_argument("--repeat", type=positive_integer, default=1, metavar="N", help="launches of each kernel")
     parser.add_argument("--slow", action="store_true", help=f"pause {PAUSE_SECONDS} s after each launch")
     options = parser.parse_args()
     try:

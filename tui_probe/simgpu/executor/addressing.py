@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _SPACES: Final[dict[str, Callable[[Batch], Space]]] = {
     "global": attrgetter("memory"),
     "const": attrgetter("memory"),
-    "shared": attrgetter("shared"),
-    "local": attrgetter("local"),
+    "shared": attrgetter("shared_memory"),
+    "local": attrgetter("local_memory"),
     "param": attrgetter("parameters"),
 }
 _WINDOW_SPACES: Final = {1: "shared", 2: "local", 3: "param"}

@@ -328,7 +328,7 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
     size = integer_literal(size_operand.text)
     load, target = Access(source, "global", size, bind), Access(destination, "shared", size, bind, COPY)
     single_bytes = [_byte_access(source, number, bind) for number in range(size)] if source_size else []
-    reads = tuple(bind.effects.reads)
+    source_registers = tuple(bind.effects.source_registers)
     copy_type = whole_type(size)
     add_completion = _completion_recorder(size)
     bind.effects.starts_block = True
@@ -338,7 +338,9 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
         if source_size is not None:
             byte_counts = source_size.read(group.registers)
             if (byte_counts < size).any():
-                store(target, group, _first_bytes(group, single_bytes, group.lanes.spread(byte_counts), reads))
+                store(
+                    target, group, _first_bytes(group, single_bytes, group.lanes.spread(byte_counts), source_registers)
+                )
                 _check_issue(group)
                 return
         for part in load.parts(group):
@@ -360,14 +362,16 @@ def _byte_access(source: Operand, number: int, bind: Binder) -> Access:
     return Access(replace(source, offset=source.offset + number), "global", 1, bind)
 
 
-def _first_bytes(group: ThreadGroup, single_bytes: list[Access], byte_counts: Value, reads: tuple[int, ...]) -> Value:
+def _first_bytes(
+    group: ThreadGroup, single_bytes: list[Access], byte_counts: Value, source_registers: tuple[int, ...]
+) -> Value:
     """Return the first ``byte_counts`` bytes for each lane, and zeros after them."""
     size = len(single_bytes)
     copied_bytes = np.zeros((group.lanes.count, size), U8)
     for number, access in enumerate(single_bytes):
         positions = np.flatnonzero(byte_counts > number)
         if len(positions):
-            lanes_with_byte = group.select(positions, group.block, reads)
+            lanes_with_byte = group.select(positions, group.block, source_registers)
             for part in access.parts(lanes_with_byte):
                 access.check(lanes_with_byte, part)
                 copied_bytes[positions, number] = part.view(U8)[part.element]

@@ -184,8 +184,8 @@ class CopyGroups:
         """Return the end of all groups but the ``pending`` newest, for each lane. ``pending`` is less than
         ``MAX_TRACKED_GROUPS``.
         """
-        ends: NDArray[np.int64] = self._group_ends[lanes.places, pending:].max(axis=1)
-        return ends
+        end_times: NDArray[np.int64] = self._group_ends[lanes.places, pending:].max(axis=1)
+        return end_times
 
     def end_of_all(self, lanes: Lanes) -> NDArray[np.int64]:
         """Return the end of all copies, in groups or not, for each lane."""

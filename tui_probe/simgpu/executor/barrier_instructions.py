@@ -117,7 +117,7 @@ def apply_events(
     group: ThreadGroup, line: int, words: Places, events: Sequence[MBarrierEvent], times: Sequence[int]
 ) -> list[int]:
     """Apply an event of each lane, in their order. Return the words before them. Raises MBarrierError."""
-    mbarriers, memory = group.batch.mbarriers, group.batch.shared
+    mbarriers, memory = group.batch.mbarriers, group.batch.shared_memory
     earlier_words = []
     if group.batch.checks is not None:
         group.batch.checks.order.arrive("mbarrier", words, group.lanes)
@@ -161,7 +161,7 @@ def _build_initialisation(instruction: Instruction, bind: Binder) -> Operation:
     def run(group: ThreadGroup) -> None:
         counts = group.lanes.spread(count.read(group.registers)).tolist()
         mbarriers = mbarrier_words(access, group, line)
-        access.check(group, LaneAccess(group.batch.shared, mbarriers))
+        access.check(group, LaneAccess(group.batch.shared_memory, mbarriers))
         for position, word in enumerate(mbarriers.tolist()):
             if problem := group.batch.mbarriers.initialise(word, counts[position]):
                 location = group.batch.describe(group.lanes, position)
@@ -233,7 +233,7 @@ def _build_events(
         numbers = [1] * lanes.count if count is None else lanes.spread(count.read(group.registers)).tolist()
         times = (group.batch.counters[lanes.warp] + cycles).tolist()
         mbarriers = mbarrier_words(access, group, line)
-        access.check(group, LaneAccess(group.batch.shared, mbarriers))
+        access.check(group, LaneAccess(group.batch.shared_memory, mbarriers))
         return apply_events(group, line, mbarriers, [event(number) for number in numbers], times)
 
     return run
@@ -304,7 +304,7 @@ class TryWait:
         def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:
             phase_wait = self._phase_wait(group)
             group.block = following
-            return scheduler.tries.begin(phase_wait)
+            return scheduler.phase_waits.begin(phase_wait)
 
         return finish
 

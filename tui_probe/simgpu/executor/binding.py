@@ -98,13 +98,13 @@ INSTRUCTION_BUILDERS: Final[dict[str, Build]] = {
 
 def guard_operation(operation: Operation, predicate: SourceOperand, effects: Effects) -> Operation:
     """Return ``operation`` under a guard. Its targets count as read too: other lanes keep their values."""
-    writes = tuple(sorted(effects.writes))
+    target_registers = tuple(sorted(effects.target_registers))
     if effects.is_pure:
-        return _guard_pure(operation, predicate, writes)
-    return _guard_by_subset(operation, predicate, tuple(sorted(effects.reads)), writes)
+        return _guard_pure(operation, predicate, target_registers)
+    return _guard_by_subset(operation, predicate, tuple(sorted(effects.source_registers)), target_registers)
 
 
-def _guard_pure(operation: Operation, predicate: SourceOperand, writes: tuple[int, ...]) -> Operation:
+def _guard_pure(operation: Operation, predicate: SourceOperand, target_registers: tuple[int, ...]) -> Operation:
     def run(group: ThreadGroup) -> None:
         registers = group.registers
         is_active = predicate.read(registers)
@@ -112,16 +112,16 @@ def _guard_pure(operation: Operation, predicate: SourceOperand, writes: tuple[in
             if is_active:
                 operation(group)
             return
-        old_values = [registers[index] for index in writes]
+        old_values = [registers[index] for index in target_registers]
         operation(group)
-        for index, old_value in zip(writes, old_values, strict=True):
+        for index, old_value in zip(target_registers, old_values, strict=True):
             registers[index] = np.where(is_active, registers[index], old_value)
 
     return run
 
 
 def _guard_by_subset(
-    operation: Operation, predicate: SourceOperand, reads: tuple[int, ...], writes: tuple[int, ...]
+    operation: Operation, predicate: SourceOperand, source_registers: tuple[int, ...], target_registers: tuple[int, ...]
 ) -> Operation:
     def run(group: ThreadGroup) -> None:
         is_active = predicate.read(group.registers)
@@ -130,9 +130,9 @@ def _guard_by_subset(
             operation(group)
         elif count:
             positions = np.flatnonzero(is_active)
-            active_group = group.select(positions, group.block, reads)
+            active_group = group.select(positions, group.block, source_registers)
             operation(active_group)
-            for index in writes:
+            for index in target_registers:
                 group.registers[index] = _merge_lanes(
                     group, positions, group.registers[index], active_group.registers[index]
                 )
@@ -209,9 +209,9 @@ def _bind_instruction(item: NamedInstruction, code: FunctionCode, binder: Binder
     if guard is None:
         return [step]
     if step.control is None and step.effects.members is None and step.operation is not None:
-        step.effects.reads.add(guard.index)
+        step.effects.source_registers.add(guard.index)
         operation = guard_operation(step.operation, guard, step.effects)
-        step.effects.reads.update(step.effects.writes)
+        step.effects.source_registers.update(step.effects.target_registers)
         return [BoundStep(operation, None, step.effects, step.line, step.cycles)]
     return _branch_around(step, guard, binder)
 
@@ -281,7 +281,7 @@ def _branch_around(step: BoundStep, guard: SourceOperand, binder: Binder) -> lis
     """
     skip_label = binder.layout.new_label()
     branch_step = BoundStep(
-        None, Branch(skip_label, guard.inverse()), Effects(reads={guard.index}), step.line, step.cycles
+        None, Branch(skip_label, guard.inverse()), Effects(source_registers={guard.index}), step.line, step.cycles
     )
     return [branch_step, replace(step, cycles=0, length=0), LabelMark(skip_label)]
 

@@ -196,7 +196,7 @@ def _match_parameters(
 def _bind_argument(operand: Operand, formal: Variable | None, bind: Binder) -> CallArgument:
     bytes_name = _passed_bytes(operand, formal, bind)
     if bytes_name is not None:
-        bind.effects.reads.add(bytes_name.index)
+        bind.effects.source_registers.add(bytes_name.index)
         return CallArgument(SourceOperand(bytes_name.index))
     kind = _scalar(formal, bind)
     return CallArgument(bind.source(operand, kind), kind.bytes if formal is not None and formal.space == "param" else 0)
@@ -205,7 +205,7 @@ def _bind_argument(operand: Operand, formal: Variable | None, bind: Binder) -> C
 def _bind_result(operand: Operand, formal: Variable | None, bind: Binder) -> CallResult:
     bytes_name = _passed_bytes(operand, formal, bind)
     if bytes_name is not None:
-        bind.effects.writes.add(bytes_name.index)
+        bind.effects.target_registers.add(bytes_name.index)
         return CallResult(ResultOperand(bytes_name.index))
     kind = _scalar(formal, bind)
     return CallResult(bind.target(operand, kind), kind if formal is not None and formal.space == "param" else None)

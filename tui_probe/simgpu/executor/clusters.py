@@ -122,7 +122,7 @@ class ClusterBarriers:
         self._waiting_groups: list[tuple[ThreadGroup, int]] = []
 
     @property
-    def any_waiting(self) -> bool:
+    def has_waiting(self) -> bool:
         """True if threads wait."""
         return bool(self._waiting_groups)
 

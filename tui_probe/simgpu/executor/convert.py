@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.simgpu.executor.floating import flushed, saturated
-from tui_probe.simgpu.executor.rounding import directed_sum, from_bfloat16, odd_single, odd_sum, shortened, to_bfloat16
+from tui_probe.simgpu.executor.floating import flush_subnormals, saturate_to_unit
+from tui_probe.simgpu.executor.rounding import directed_sum, from_bfloat16, odd_single, odd_sum, shorten, to_bfloat16
 from tui_probe.simgpu.executor.scalars import (
     F16,
     F32,
@@ -74,7 +74,7 @@ class Fp8Format:
         )
         return np.where(np.isnan(doubles), _NAN, codes).astype(U8)
 
-    def decoded(self, codes: Value) -> Value:
+    def decode(self, codes: Value) -> Value:
         """The half-precision number of each code, which is exact."""
         size = self._values[(codes & U8.type(0x7F)).astype(np.intp)]
         numbers = np.where(codes >> U8.type(7), -size, size).astype(F16)
@@ -124,7 +124,7 @@ def build_from_fp8(
     target, source = operands_of(instruction, 2)
 
     def convert(pair: Value) -> Value:
-        return join_words([finish(fp8_format.decoded(codes)) for codes in split_words(pair, U8)], U32)
+        return join_words([finish(fp8_format.decode(codes)) for codes in split_words(pair, U8)], U32)
 
     return bind.build_pure(convert, bind.target(target, result_kind), bind.source(source, source_kind))
 
@@ -151,13 +151,13 @@ def conversion(
     if (
         "ftz" in modifiers and source_kind.name == "f32" and result_kind.name != "f16"
     ):  # there, a GPU rounds subnormal numbers
-        function = _compose(flushed, function)
+        function = _compose(flush_subnormals, function)
     if result_kind.name == "f32" and "ftz" in modifiers:
-        function = _compose(function, flushed)
+        function = _compose(function, flush_subnormals)
     if "satfinite" in modifiers:
         function = _compose(function, _FINITE_SATURATIONS[result_kind.name])
     if "sat" in modifiers and result_kind.kind == "f":
-        function = _compose(function, saturated)
+        function = _compose(function, saturate_to_unit)
     if "relu" in modifiers:
         if source_kind.kind != "f":
             raise KeyError("relu")
@@ -195,7 +195,7 @@ def _from_integer(result_kind: ScalarType, mode: str) -> Callable[[Value], Value
         return lambda value: value.astype(result_kind.dtype)
     if result_kind.dtype == F64:
         return lambda value: directed_sum(*_two_doubles(value), mode)
-    return lambda value: shortened(_as_double(value), result_kind.dtype, mode)
+    return lambda value: shorten(_as_double(value), result_kind.dtype, mode)
 
 
 def _as_double(value: Value) -> Value:
@@ -256,7 +256,7 @@ def _between_floats(
         return lambda value: round_to_integer(decode(value)).astype(result_kind.dtype)
     if mode == "rn" or result_kind.bits >= source_kind.bits:
         return lambda value: decode(value).astype(result_kind.dtype)
-    return lambda value: shortened(value, result_kind.dtype, mode)
+    return lambda value: shorten(value, result_kind.dtype, mode)
 
 
 def _to_tf32(mode: str) -> Callable[[Value], Value]:

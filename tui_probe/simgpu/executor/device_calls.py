@@ -50,13 +50,13 @@ class _Arguments:
         return value
 
 
-def format_text(text: bytes, read: Callable[[int, int], bytes], string_at: Callable[[int], bytes]) -> bytes:
+def format_text(text: bytes, read_bytes: Callable[[int, int], bytes], string_at: Callable[[int], bytes]) -> bytes:
     """``text`` with its specifiers replaced by arguments.
 
-    ``read`` gives bytes of the arguments (offset, size), ``string_at`` the string at a device address. What is no
+    ``read_bytes`` gives bytes of the arguments (offset, size), ``string_at`` the string at a device address. What is no
     specifier of the CUDA guide is as it is, as there.
     """
-    arguments = _Arguments(read)
+    arguments = _Arguments(read_bytes)
 
     def replace(match: re.Match[bytes]) -> bytes:
         return _format_argument(match, arguments, string_at)
@@ -194,7 +194,7 @@ class _ThreadMemory:
     def __init__(self, line: int) -> None:
         self._access_by_size = {kind.itemsize: (PointerAccess(kind.itemsize, line), kind) for kind in (U8, U32, U64)}
 
-    def bytes_at(self, group: ThreadGroup, lane: int, address: int, size: int) -> bytes:
+    def read_bytes(self, group: ThreadGroup, lane: int, address: int, size: int) -> bytes:
         """Return the bytes at an address of a lane. Raises MemoryFaultError."""
         one_lane = group.select(np.array([lane]), group.block, ())
         step = size if size in self._access_by_size and address % size == 0 else 1
@@ -205,12 +205,12 @@ class _ThreadMemory:
             for part in access.parts_at(one_lane, start.reshape(1))
         )
 
-    def string_at(self, group: ThreadGroup, lane: int, address: int) -> bytes:
+    def read_string(self, group: ThreadGroup, lane: int, address: int) -> bytes:
         """The bytes up to a NUL."""
         content = bytearray()
         while (
             len(content) < _MAX_STRING_BYTES
-            and (byte := self.bytes_at(group, lane, address + len(content), 1)) != b"\0"
+            and (byte := self.read_bytes(group, lane, address + len(content), 1)) != b"\0"
         ):
             content += byte
         return bytes(content)
@@ -228,9 +228,9 @@ def build_device_call(instruction: Instruction, bind: Binder) -> Operation | Non
     has_result = isinstance(instruction.operands[0], Parenthesised)
     arguments = [_bytes_name(element, bind) for group in groups[has_result:] for element in group.elements]
     result = _bytes_name(groups[0].elements[0], bind) if has_result else None
-    bind.effects.reads.update(entity.index for entity in arguments)
+    bind.effects.source_registers.update(entity.index for entity in arguments)
     if result is not None:
-        bind.effects.writes.add(result.index)
+        bind.effects.target_registers.add(result.index)
     return _call_operation(FUNCTIONS[callee.name], arguments, result, bind.line)
 
 
@@ -265,13 +265,13 @@ def _print_texts(group: ThreadGroup, memory: _ThreadMemory, values: list[Value])
     for lane in range(group.lanes.count):
         format_address, start = int(formats[lane]), int(lists[lane])
         if format_address not in texts:
-            texts[format_address] = memory.string_at(group, lane, format_address)
+            texts[format_address] = memory.read_string(group, lane, format_address)
 
         def read(offset: int, size: int, lane: int = lane, start: int = start) -> bytes:
-            return memory.bytes_at(group, lane, start + offset, size)
+            return memory.read_bytes(group, lane, start + offset, size)
 
         def string_at(address: int, lane: int = lane) -> bytes:
-            return memory.string_at(group, lane, address)
+            return memory.read_string(group, lane, address)
 
         group.batch.printf_output.append(format_text(texts[format_address], read, string_at))
     return np.array([argument_count(texts[int(format_address)]) for format_address in formats], U32)
@@ -282,7 +282,7 @@ def _fail_assertion(group: ThreadGroup, memory: _ThreadMemory, values: list[Valu
     message, file, line, function = (int(value[0]) for value in values[:4])
     addresses = (message, file, function)
     assertion, file_name, function_name = (
-        memory.string_at(group, 0, place).decode("utf-8", "replace") for place in addresses
+        memory.read_string(group, 0, place).decode("utf-8", "replace") for place in addresses
     )
     thread = group.batch.describe(group.lanes, 0)
     place = f"{file_name}:{line}"

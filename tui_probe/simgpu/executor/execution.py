@@ -63,7 +63,7 @@ class Scheduler:
         self.program = program
         self.batch = batch
         self.barriers = Barriers(batch)
-        self.tries = PhaseWaits(batch.mbarriers)
+        self.phase_waits = PhaseWaits(batch.mbarriers)
         self._ready_groups: dict[GroupPosition, list[ThreadGroup]] = {}
         # Groups that wait for lanes of their warps at a `.sync` instruction.
         self._incomplete_warps: dict[GroupPosition, ThreadGroup] = {}
@@ -86,7 +86,9 @@ class Scheduler:
 
     def give_way(self, group: ThreadGroup) -> ThreadGroup | None:
         """Let all others go before ``group``, which waits for something in a loop."""
-        if not (self._ready_groups or self._incomplete_warps or self.barriers.has_waiting or self.tries.has_waiting):
+        if not (
+            self._ready_groups or self._incomplete_warps or self.barriers.has_waiting or self.phase_waits.has_waiting
+        ):
             return group
         self.keep_ready(group, gives_way=True)
         return None
@@ -123,7 +125,7 @@ class Scheduler:
         """Take all lanes of the warps of ``group`` out of the groups that can run."""
         is_warp_of_group = np.zeros(group.lanes.place_count // WARP_SIZE, np.bool_)
         is_warp_of_group[group.lanes.warp] = True
-        candidates = [ready for groups in self._ready_groups.values() for ready in groups]
+        candidates = [ready_group for groups in self._ready_groups.values() for ready_group in groups]
         self._ready_groups.clear()
         taken_groups = []
         for candidate in candidates:
@@ -150,7 +152,7 @@ class Scheduler:
     def _other_wait_location(self, error: DeadlockError) -> str:
         """Return line, block and thread of a thread that waits in the same block at another line; "" for none."""
         exchanges = ((self.program.blocks[group.block].line, group.lanes) for group in self._incomplete_warps.values())
-        for line, lanes in (*self.barriers.waiting_lanes(), *self.tries.waiting_lanes(), *exchanges):
+        for line, lanes in (*self.barriers.waiting_lanes(), *self.phase_waits.waiting_lanes(), *exchanges):
             for position in (0, lanes.count - 1):
                 location = self.batch.describe(lanes, position)
                 if line != error.line and location.partition(", thread")[0] == error.location.partition(", thread")[0]:
@@ -203,7 +205,7 @@ class Scheduler:
         return group
 
     def _release_waiting(self) -> None:
-        for group in (*self.barriers.release(), *self.tries.release()):
+        for group in (*self.barriers.release(), *self.phase_waits.release()):
             self.keep_ready(group)
         for place, group in list(self._incomplete_warps.items()):
             # Others may have exited meanwhile.
@@ -218,13 +220,13 @@ class Scheduler:
 
         The others get many rounds first: the time that a try takes is exact only if the phase ends meanwhile.
         """
-        if not self.tries.has_waiting or not all(_first_turn(groups) for groups in self._ready_groups.values()):
+        if not self.phase_waits.has_waiting or not all(_first_turn(groups) for groups in self._ready_groups.values()):
             self._rounds = 0
             return
         self._rounds += 1
         if not self._ready_groups or self._rounds > _MAX_POLL_ROUNDS:
             self._rounds = 0
-            for group in self.tries.give_up():
+            for group in self.phase_waits.give_up():
                 self.keep_ready(group)
 
     def _complete_warps(self, group: ThreadGroup, block: BasicBlock) -> ThreadGroup | None:
@@ -308,7 +310,7 @@ def execute(
         raise
     finally:
         if checks is not None:
-            checks.end()
+            checks.end_launch()
 
 
 def _checked_code(program: Program) -> list[CodeBlock]:

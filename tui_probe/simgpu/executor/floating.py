@@ -111,13 +111,13 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-def flushed(value: Value) -> Value:
+def flush_subnormals(value: Value) -> Value:
     """Subnormal numbers as zeros of the same sign (``.ftz``)."""
     tiny = np.finfo(value.dtype).tiny
     return np.where(np.abs(value) < tiny, np.copysign(value.dtype.type(0), value), value)
 
 
-def saturated(value: Value) -> Value:
+def saturate_to_unit(value: Value) -> Value:
     """Clamped to [0, 1], NaN as 0 (``.sat``)."""
     return choose(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
 
@@ -222,7 +222,7 @@ def arithmetic(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Cal
     if "ftz" in modifiers and kind.name in ("f32", "f16"):
         function = _flush_operands(function)
     if "sat" in modifiers:
-        function = _compose(function, saturated)
+        function = _compose(function, saturate_to_unit)
     if "relu" in modifiers:
         function = _compose(function, _relu if kind.kind == "f" else _relu_bits)
     return function
@@ -230,7 +230,7 @@ def arithmetic(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Cal
 
 def _flush_operands(function: Callable[..., Value]) -> Callable[..., Value]:
     def compute(*operands: Value) -> Value:
-        return flushed(function(*(flushed(operand) for operand in operands)))
+        return flush_subnormals(function(*(flush_subnormals(operand) for operand in operands)))
 
     return compute
 

@@ -111,9 +111,9 @@ def _low_24_bits(value: Value) -> Value:
 
 def _multiplication_24(part: str) -> Callable[[Value, Value], Value]:
     def multiply(a: Value, b: Value) -> Value:
-        wide = S64 if a.dtype.kind == "i" else U64
-        product = _low_24_bits(a).astype(wide) * _low_24_bits(b).astype(wide)
-        return (product >> wide.type(16 if part == "hi" else 0)).astype(a.dtype)
+        wide_dtype = S64 if a.dtype.kind == "i" else U64
+        product = _low_24_bits(a).astype(wide_dtype) * _low_24_bits(b).astype(wide_dtype)
+        return (product >> wide_dtype.type(16 if part == "hi" else 0)).astype(a.dtype)
 
     return multiply
 
@@ -268,9 +268,9 @@ def _build_with_carry(
     flag = _carry_register(bind)
     writes_carry = "cc" in instruction.modifiers
     if carry_in is None:
-        bind.effects.reads.add(flag)
+        bind.effects.source_registers.add(flag)
     if writes_carry:
-        bind.effects.writes.add(flag)
+        bind.effects.target_registers.add(flag)
     bind.effects.is_pure = True
 
     def run(group: ThreadGroup) -> None:

@@ -306,13 +306,13 @@ def _split_at_controls(parts: Sequence[BoundItem], drafts: list[_BlockDraft], la
 
 
 def _basic_block(index: int, draft: _BlockDraft, labels: dict[int, int], may_poll: Sequence[bool]) -> BasicBlock:
-    reads: set[int] = set()
-    writes: set[int] = set()
+    source_registers: set[int] = set()
+    target_registers: set[int] = set()
     for step in draft.steps:
-        reads |= step.effects.reads - writes
-        writes |= step.effects.writes
+        source_registers |= step.effects.source_registers - target_registers
+        target_registers |= step.effects.target_registers
     if isinstance(draft.control, FunctionEnd) and draft.control.returns:
-        reads |= draft.results - writes
+        source_registers |= draft.results - target_registers
     polls = _loop_polls(index, draft.control, labels, may_poll)
     return BasicBlock(
         line=draft.steps[0].line if draft.steps else 0,
@@ -325,8 +325,8 @@ def _basic_block(index: int, draft: _BlockDraft, labels: dict[int, int], may_pol
         meets_block=isinstance(draft.control, BarrierArrival) and draft.control.is_of_block,
         lines=tuple(step.line for step in draft.steps if step.operation is not None),
         successors=tuple(draft.control.successors(labels, index + 1)),
-        reads=frozenset(reads),
-        writes=frozenset(writes),
+        source_registers=frozenset(source_registers),
+        target_registers=frozenset(target_registers),
     )
 
 

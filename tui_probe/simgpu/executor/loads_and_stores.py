@@ -153,7 +153,7 @@ def _build_bytes_load(
     targets: list[ResultOperand], kind: ScalarType, entity: BytesName, offset: int, bind: Binder
 ) -> Operation:
     """Build a load from a parameter of a device function or of a call."""
-    bind.effects.reads.add(entity.index)
+    bind.effects.source_registers.add(entity.index)
     size = kind.bytes
     _check_bounds(entity, offset, size * len(targets), bind)
 
@@ -249,8 +249,8 @@ def _build_bytes_store(address: Operand, elements: tuple[Operand, ...], kind: Sc
     _check_bounds(entity, offset, kind.bytes * len(elements), bind)
     sources = [bind.source(element, kind) for element in elements]
     # The bytes around stay as they are, so they are read, too.
-    bind.effects.reads.add(entity.index)
-    bind.effects.writes.add(entity.index)
+    bind.effects.source_registers.add(entity.index)
+    bind.effects.target_registers.add(entity.index)
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers

@@ -87,7 +87,7 @@ def decode_elements(bits: Value, kind: ScalarType) -> Value:
     if kind.kind == "bf":
         return from_bfloat16(elements).astype(F64)
     if kind.kind == "f8":
-        return FORMATS[kind.name].decoded(elements).astype(F64)
+        return FORMATS[kind.name].decode(elements).astype(F64)
     return elements.view(kind.dtype).astype(F64 if kind.kind == "f" else S64)
 
 
@@ -222,7 +222,7 @@ def _build_ldmatrix(instruction: Instruction, bind: Binder) -> Operation:
     targets = [bind.target(operand, _U32) for operand in _vector_elements(destination)]
     count = len(targets)
     access = Access(address, state_space(instruction), 16, bind)
-    reads = tuple(bind.effects.reads)
+    reads = tuple(bind.effects.source_registers)
     is_transposed = "trans" in instruction.modifiers
     set_all_members(bind)
     line = bind.line
@@ -248,7 +248,7 @@ def _build_stmatrix(instruction: Instruction, bind: Binder) -> Operation:
     address, values = operands_of(instruction, 2)
     sources = [bind.source(operand, _U32) for operand in _vector_elements(values)]
     access = Access(address, "shared", 16, bind, STORE)
-    reads = tuple(bind.effects.reads)
+    reads = tuple(bind.effects.source_registers)
     is_transposed = "trans" in instruction.modifiers
     set_all_members(bind)
     line = bind.line

@@ -35,7 +35,7 @@ from __future__ import annotations
 import functools
 import heapq
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from tui_probe.errors import SimulationError
 
@@ -143,8 +143,16 @@ class Placement:
     start: int
 
 
+class _FreeSlot(NamedTuple):
+    """A slot that is free from ``cycle`` on. Blocks take slots in the order of these tuples."""
+
+    cycle: int
+    slot: int
+    sm: int
+
+
 class Schedule:
-    """Blocks ``0 … count-1`` placed in order into slots, as the module describes.
+    """Blocks ``0 … block_count - 1`` placed in order into slots, as the module describes.
 
     ``cluster_size`` blocks in a row, a cluster, start at the same time, when a slot is free for each of them.
     ``min_cycles`` is a number of cycles that no block can run in less than. It tells how many placements
@@ -154,7 +162,7 @@ class Schedule:
     def __init__(
         self, machine: Machine, slots_per_sm: int, block_count: int, min_cycles: int, cluster_size: int = 1
     ) -> None:
-        self._free_slots = [(0, slot, sm) for slot in range(slots_per_sm) for sm in range(machine.sm_count)]
+        self._free_slots = [_FreeSlot(0, slot, sm) for slot in range(slots_per_sm) for sm in range(machine.sm_count)]
         self._launch_cycles = machine.block_launch_cycles
         self._min_cycles = min_cycles
         self._block_count = block_count
@@ -169,20 +177,20 @@ class Schedule:
         """
         placements: list[Placement] = []
         # No block of this call can free its slot before this time.
-        earliest = self._free_slots[0][0] + self._launch_cycles + self._min_cycles
+        earliest = self._free_slots[0].cycle + self._launch_cycles + self._min_cycles
         while (
             self._next_block < self._block_count
             and len(placements) < limit
             and len(self._free_slots) >= self._cluster_size
         ):
             cluster_slots = [heapq.heappop(self._free_slots) for _ in range(self._cluster_size)]
-            if placements and cluster_slots[-1][0] >= earliest:
+            if placements and cluster_slots[-1].cycle >= earliest:
                 for free_slot in cluster_slots:
                     heapq.heappush(self._free_slots, free_slot)
                 break
-            start = cluster_slots[-1][0] + self._launch_cycles
-            for number, (_, slot, sm) in enumerate(cluster_slots):
-                placements.append(Placement(self._next_block + number, sm, slot, start))
+            start = cluster_slots[-1].cycle + self._launch_cycles
+            for block, free_slot in enumerate(cluster_slots, self._next_block):
+                placements.append(Placement(block, free_slot.sm, free_slot.slot, start))
             self._next_block += self._cluster_size
         return placements
 
@@ -190,4 +198,4 @@ class Schedule:
         """Free the slot of a block that ran for ``cycles``."""
         end = placement.start + cycles
         self.end = max(self.end, end)
-        heapq.heappush(self._free_slots, (end, placement.slot, placement.sm))
+        heapq.heappush(self._free_slots, _FreeSlot(end, placement.slot, placement.sm))

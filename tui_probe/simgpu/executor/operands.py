@@ -62,9 +62,9 @@ if TYPE_CHECKING:
 class Effects:
     """Facts about one instruction that the binder collected while it built the operation."""
 
-    reads: set[int] = field(default_factory=set)
+    source_registers: set[int] = field(default_factory=set)
     """Indices of the registers that it reads."""
-    writes: set[int] = field(default_factory=set)
+    target_registers: set[int] = field(default_factory=set)
     """Indices of the registers that it writes."""
     prelude: list[Operation] = field(default_factory=list)
     """Operations before it that compute its operands."""
@@ -137,7 +137,7 @@ class Binder:
         register = self._register(operand)
         if register is None:
             self.unsupported()
-        self.effects.writes.add(register.index)
+        self.effects.target_registers.add(register.index)
         self._set_storage(register, kind)
         return ResultOperand(register.index, to_storage(register.type.bits, self._storage_of(register), kind))
 
@@ -221,7 +221,7 @@ class Binder:
         register = self._register(operand)
         if register is None:
             return self._special_source(operand, kind)
-        self.effects.reads.add(register.index)
+        self.effects.source_registers.add(register.index)
         self._set_storage(register, kind)
         return SourceOperand(register.index, from_storage(register.type.bits, self._storage_of(register), kind))
 
@@ -229,11 +229,11 @@ class Binder:
         special = self.special_reader(operand)
         if special is None:
             raise PtxError(f"{operand} is not declared", self.line)
-        read, type_ = special
+        reader, type_ = special
         index = self.layout.temporary_index(str(operand))
 
         def run(group: ThreadGroup) -> None:
-            group.registers[index] = read(group)
+            group.registers[index] = reader(group)
 
         self.effects.prelude.append(run)
         return SourceOperand(index, from_storage(type_.bits, type_.dtype, kind))

@@ -77,8 +77,8 @@ class PhaseWait:
     def deadlock_error(self) -> DeadlockError:
         """Return the error that the phase of the first lane never ends."""
         batch, word = self.group.batch, int(self.word[0])
-        address = word * WORD_BYTES % batch.shared.stride
-        state = MBarrierWord.from_bits(int(batch.shared.view(U64)[word]))
+        address = word * WORD_BYTES % batch.shared_memory.stride
+        state = MBarrierWord.from_bits(int(batch.shared_memory.view(U64)[word]))
         arrivals = f"{state.expected_count - state.pending_count} of {state.expected_count} arrivals"
         pending_bytes = f", {state.tx_count} bytes to come" if state.tx_count else ""
         detail = f"phase {int(self.parity[0])} does not end: it has {arrivals}{pending_bytes}"

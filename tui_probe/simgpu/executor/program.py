@@ -38,7 +38,7 @@ class Scheduling(Protocol):
     def barriers(self) -> Barriers: ...
 
     @property
-    def tries(self) -> PhaseWaits: ...
+    def phase_waits(self) -> PhaseWaits: ...
 
     def keep_ready(self, group: ThreadGroup, gives_way: bool = False) -> None:
         """Keep ``group`` for later; after all others, if it ``gives_way``."""
@@ -70,8 +70,8 @@ class BasicBlock:
     lines: tuple[int, ...] = ()
     own_line: int = 0
     successors: tuple[int, ...] = ()
-    reads: frozenset[int] = frozenset()
-    writes: frozenset[int] = frozenset()
+    source_registers: frozenset[int] = frozenset()
+    target_registers: frozenset[int] = frozenset()
     live_registers: tuple[int, ...] = ()
 
 
@@ -119,8 +119,8 @@ class Program:
 
 def compute_liveness(blocks: Sequence[BasicBlock]) -> None:
     """Set ``live_registers`` of each block, from ``reads``, ``writes`` and ``successors``."""
-    reads = [_bits(block.reads) for block in blocks]
-    kept_bits = [~_bits(block.writes) for block in blocks]
+    reads = [_bits(block.source_registers) for block in blocks]
+    kept_bits = [~_bits(block.target_registers) for block in blocks]
     live = [0] * len(blocks)
     has_changed = True
     while has_changed:

@@ -102,6 +102,7 @@ def fma64(a: Value, b: Value, c: Value) -> Value:
     lower_sum, lowest_error = two_sum(c, error)
     upper_sum, middle_error = two_sum(product, lower_sum)
     result = upper_sum + odd_sum(middle_error, lowest_error)
+    # Below 2**500 no product or sum overflows; above 2**-900 the errors, 106 bits smaller, are not subnormal.
     limit = 2.0**500
     is_safe = (np.abs(a) < limit) & (np.abs(b) < limit) & (np.abs(c) < limit)
     is_safe &= (np.abs(product) > 2.0**-900) & (np.abs(result) > 2.0**-900)
@@ -132,10 +133,10 @@ def _fma_exact(a: float, b: float, c: float) -> float:
 
 def to_single(value: Value, mode: str) -> Value:
     """A double that is rounded to odd, or exact, as a float32 by rounding mode ``rn``, ``rz``, ``rm`` or ``rp``."""
-    return shortened(value, F32, mode)
+    return shorten(value, F32, mode)
 
 
-def shortened(value: Value, dtype: DType, mode: str) -> Value:
+def shorten(value: Value, dtype: DType, mode: str) -> Value:
     """Round to any shorter type; a number that is not a double is exact."""
     result: Value = value.astype(dtype)
     if mode == "rn":

@@ -8,7 +8,7 @@ import numpy as np
 
 from tui_probe.ptx.tree import Immediate, Pair, Symbol, Vector
 from tui_probe.simgpu.executor.checks.accesses import scope_of
-from tui_probe.simgpu.executor.floating import flushed
+from tui_probe.simgpu.executor.floating import flush_subnormals
 from tui_probe.simgpu.executor.memory import GLOBAL_START, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from tui_probe.simgpu.executor.rounding import from_bfloat16
 from tui_probe.simgpu.executor.scalars import (
@@ -89,7 +89,7 @@ def _instruction_comparison(instruction: Instruction, kind: ScalarType) -> Calla
     if kind.kind == "bf":
         return lambda a, b: compare(from_bfloat16(a), from_bfloat16(b))
     if "ftz" in instruction.modifiers and kind.name == "f32":
-        return lambda a, b: compare(flushed(a), flushed(b))
+        return lambda a, b: compare(flush_subnormals(a), flush_subnormals(b))
     return compare
 
 

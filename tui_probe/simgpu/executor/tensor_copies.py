@@ -211,7 +211,7 @@ def _build_tile_load(destination: Operand, box: _TensorOperand, mbarrier: Operan
         Access(mbarrier, "shared", WORD_BYTES, bind),
         bind.line,
     )
-    reads = tuple(bind.effects.reads)
+    source_registers = tuple(bind.effects.source_registers)
 
     def copy(one_lane: ThreadGroup) -> None:
         tile = box.tile(one_lane)
@@ -221,29 +221,31 @@ def _build_tile_load(destination: Operand, box: _TensorOperand, mbarrier: Operan
         source_indices = _element_indices(source, tile.addresses[tile.is_inside], tile, one_lane, line, LOAD)
         values[tile.is_inside] = source.view(kind)[source_indices]
         start = int(one_lane.lanes.spread(target.address(one_lane))[0])
-        shared = one_lane.batch.shared
-        target_indices = _element_indices(shared, tile.shared_addresses(start), tile, one_lane, line, TRACKED_COPY)
-        shared.view(kind)[target_indices] = values
+        shared_memory = one_lane.batch.shared_memory
+        target_indices = _element_indices(
+            shared_memory, tile.shared_addresses(start), tile, one_lane, line, TRACKED_COPY
+        )
+        shared_memory.view(kind)[target_indices] = values
         end_cycle = int(one_lane.batch.counters[one_lane.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
         mbarriers = mbarrier_words(barrier, one_lane, line)
         if one_lane.batch.checks is not None:
             one_lane.batch.checks.order.copies.record_mbarriers(mbarriers)
         apply_events(one_lane, line, mbarriers, [MBarrierEvent(tx_count=-tile.bytes)], [end_cycle])
 
-    return _copy_lane_by_lane(copy, reads)
+    return _copy_lane_by_lane(copy, source_registers)
 
 
 def _build_tile_store(box: _TensorOperand, operand: Operand, bind: Binder) -> Operation:
     source, line = Access(operand, "shared", _CHUNK_BYTES, bind), bind.line
-    reads = tuple(bind.effects.reads)
+    source_registers = tuple(bind.effects.source_registers)
 
     def copy(one_lane: ThreadGroup) -> None:
         tile = box.tile(one_lane)
         kind = UNSIGNED[8 * tile.element_bytes]
         start = int(one_lane.lanes.spread(source.address(one_lane))[0])
-        shared, target = one_lane.batch.shared, one_lane.batch.memory
-        values = shared.view(kind)[
-            _element_indices(shared, tile.shared_addresses(start), tile, one_lane, line, BULK_LOAD)
+        shared_memory, target = one_lane.batch.shared_memory, one_lane.batch.memory
+        values = shared_memory.view(kind)[
+            _element_indices(shared_memory, tile.shared_addresses(start), tile, one_lane, line, BULK_LOAD)
         ]
         target_indices = _element_indices(target, tile.addresses[tile.is_inside], tile, one_lane, line, BULK_STORE)
         target.view(kind)[target_indices] = values[tile.is_inside]
@@ -253,13 +255,13 @@ def _build_tile_store(box: _TensorOperand, operand: Operand, bind: Binder) -> Op
         if one_lane.batch.checks is not None:
             one_lane.batch.checks.order.copies.record_bulk_issue(one_lane.lanes)
 
-    return _copy_lane_by_lane(copy, reads)
+    return _copy_lane_by_lane(copy, source_registers)
 
 
-def _copy_lane_by_lane(copy: Callable[[ThreadGroup], None], reads: tuple[int, ...]) -> Operation:
+def _copy_lane_by_lane(copy: Callable[[ThreadGroup], None], source_registers: tuple[int, ...]) -> Operation:
     def run(group: ThreadGroup) -> None:
         for lane in range(group.lanes.count):
-            copy(group.select(np.array([lane]), group.block, reads))
+            copy(group.select(np.array([lane]), group.block, source_registers))
 
     return run
 

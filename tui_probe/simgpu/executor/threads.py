@@ -71,13 +71,13 @@ class Batch:
         self._alive_bits: NDArray[np.uint32] | None = None
         self.memory = memory
         self.parameters = parameters
-        self.shared = (
+        self.shared_memory = (
             SharedMemory(self.block_count, launch.shared_bytes)
             if launch.cluster_size == 1
             else ClusterMemory(self.block_count, launch.shared_bytes, launch.cluster_size)
         )
-        self.local = LocalMemory(self.lanes.place_count, local_bytes)
-        self.mbarriers = MBarriers(self.shared)
+        self.local_memory = LocalMemory(self.lanes.place_count, local_bytes)
+        self.mbarriers = MBarriers(self.shared_memory)
         self.checks = BatchChecks(checks, launch, self.block_indices) if checks is not None else None
         if self.checks is not None:
             self.mbarriers.watchers.append(self.checks.order.copies.record_phase_end)
@@ -112,8 +112,8 @@ class Batch:
 
     def reserve_local(self, limit: int) -> None:
         """Make room for ``limit`` bytes of local memory per thread."""
-        if limit > self.local.limit:
-            self.local = self.local.grow(limit)
+        if limit > self.local_memory.limit:
+            self.local_memory = self.local_memory.grow(limit)
             self.located_addresses.clear()
 
     def charge_cycles(self, lanes: Lanes, cycles: int, instructions: int) -> None:
@@ -235,17 +235,17 @@ class ThreadGroup:
         """
         live = self.batch.live
         part = self.select(np.flatnonzero(condition), block, live[block])
-        self._keep(np.flatnonzero(~condition))
+        self._keep_lanes(np.flatnonzero(~condition))
         return part
 
     def branch(self, condition: Value, block: int) -> ThreadGroup:
         """Split off a group that waits at ``block``; its registers are picked only if it runs by itself."""
         branch_split = BranchSplit(self, np.flatnonzero(condition), block)
-        self._keep(np.flatnonzero(~condition))
+        self._keep_lanes(np.flatnonzero(~condition))
         branch_split.set_running(self)
         return branch_split.waiting_group
 
-    def _keep(self, index: Places) -> None:
+    def _keep_lanes(self, index: Places) -> None:
         if self.branch_split is not None:
             self.branch_split.end()
         kept_group = self.select(index, self.block, self.batch.live[self.block])

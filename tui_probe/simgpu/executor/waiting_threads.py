@@ -123,7 +123,7 @@ class Barriers:
     @property
     def has_waiting(self) -> bool:
         """True if threads wait at a barrier."""
-        return bool(self._block_waits or self._warp_waits or self.cluster_barriers.any_waiting)
+        return bool(self._block_waits or self._warp_waits or self.cluster_barriers.has_waiting)
 
     def arrive(self, barrier: Barrier, group: ThreadGroup) -> ThreadGroup | None:
         """``group`` comes to ``barrier``; it is given back if it continues immediately."""

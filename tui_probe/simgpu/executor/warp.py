@@ -184,9 +184,9 @@ def _group_masks(table: Value) -> Value:
     is_start = np.ones(len(places), np.bool_)
     np.not_equal(values[1:], values[:-1], out=is_start[1:])
     is_start[::WARP_SIZE] = True
-    starts = np.flatnonzero(is_start)
+    run_starts = np.flatnonzero(is_start)
     masks = np.empty(len(places), np.uint32)
-    masks[places] = np.repeat(np.bitwise_or.reduceat(lane_bits, starts), np.diff(starts, append=len(places)))
+    masks[places] = np.repeat(np.bitwise_or.reduceat(lane_bits, run_starts), np.diff(run_starts, append=len(places)))
     return masks.reshape(table.shape)
 
 

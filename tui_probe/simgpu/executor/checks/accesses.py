@@ -34,8 +34,8 @@ class AccessKind(NamedTuple):
     """
 
     name: str
-    reads: bool
-    writes: bool
+    is_read: bool
+    is_write: bool
     flag: int = 0
     is_release: bool = False
     is_acquire: bool = False
@@ -53,13 +53,13 @@ class AccessKind(NamedTuple):
 
 ATOMIC: Final = "atomic"
 ACCESS_NAMES: Final = ("load", "store", ATOMIC, "copy")
-LOAD: Final = AccessKind("load", reads=True, writes=False)
-STORE: Final = AccessKind("store", reads=False, writes=True)
-COPY: Final = AccessKind("copy", reads=False, writes=True, flag=COPIED)
-TRACKED_COPY: Final = AccessKind("copy", reads=False, writes=True, flag=TRACKED)
-BULK_LOAD: Final = AccessKind("load", reads=True, writes=False, flag=BULK)
-BULK_STORE: Final = AccessKind("copy", reads=False, writes=True, flag=BULK)
-ARRIVAL: Final = AccessKind(ATOMIC, reads=False, writes=True, flag=STRONG)
+LOAD: Final = AccessKind("load", is_read=True, is_write=False)
+STORE: Final = AccessKind("store", is_read=False, is_write=True)
+COPY: Final = AccessKind("copy", is_read=False, is_write=True, flag=COPIED)
+TRACKED_COPY: Final = AccessKind("copy", is_read=False, is_write=True, flag=TRACKED)
+BULK_LOAD: Final = AccessKind("load", is_read=True, is_write=False, flag=BULK)
+BULK_STORE: Final = AccessKind("copy", is_read=False, is_write=True, flag=BULK)
+ARRIVAL: Final = AccessKind(ATOMIC, is_read=False, is_write=True, flag=STRONG)
 """An operation of an mbarrier, which needs an order with its initialization only."""
 _STRONG_MODIFIERS: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _RELEASE_MODIFIERS: Final = frozenset({"release", "acq_rel"})
@@ -90,8 +90,8 @@ def atomic_kind(opcode: str, modifiers: Sequence[str]) -> AccessKind:
     """The kind of ``atom`` or ``red`` with these modifiers. What is exchanged may be uninitialised."""
     releases = not _RELEASE_MODIFIERS.isdisjoint(modifiers)
     acquires = opcode == "atom" or releases
-    reads, scope = "exch" not in modifiers, scope_of(modifiers)
-    return AccessKind(ATOMIC, reads=reads, writes=True, flag=scope, is_release=releases, is_acquire=acquires)
+    is_read, scope = "exch" not in modifiers, scope_of(modifiers)
+    return AccessKind(ATOMIC, is_read=is_read, is_write=True, flag=scope, is_release=releases, is_acquire=acquires)
 
 
 def index_of(elements: Value) -> slice | Value:
@@ -114,7 +114,7 @@ def range_of(elements: slice | Value) -> tuple[int, int]:
     )
 
 
-def gathered(words: Value, elements: slice | Value) -> Value:
+def gather(words: Value, elements: slice | Value) -> Value:
     """Rows of ``words``: shape (accesses, words of each)."""
     if isinstance(elements, slice):
         return words[elements]

@@ -105,7 +105,7 @@ class GlobalStates(ByteStates):
         candidate = self._allocations[position] if position >= 0 else None
         return candidate if candidate is not None and end <= candidate.end else None
 
-    def begin(self) -> None:
+    def begin_launch(self) -> None:
         """A launch begins: what was not readable may be."""
         for allocation in self._allocations:
             allocation.is_readable = allocation.is_readable or None

@@ -33,7 +33,7 @@ from tui_probe.simgpu.executor.checks.accesses import (
     SiteTable,
     coordinates,
     finding_text,
-    gathered,
+    gather,
     index_of,
     place_in,
     range_of,
@@ -98,9 +98,9 @@ class Checker:
 
     def begin_clock(self, granule: int, blocks: int) -> tuple[LaunchClock, Stamps]:
         """Return the clock of a launch of this many blocks, and the stamps of device memory. Raises OSError."""
-        self.states.begin()
+        self.states.begin_launch()
         if self._stamps is None or self._stamps.granule > granule or self._time > _MAX_TIME:
-            self._stamps, self._time = Stamps.of_device(self._memory_bytes, granule), 0
+            self._stamps, self._time = Stamps.for_device(self._memory_bytes, granule), 0
         return LaunchClock(self._time, blocks), self._stamps
 
     def end_clock(self, clock: LaunchClock) -> None:
@@ -161,7 +161,7 @@ class LaunchChecks:
         self._unallocated_use = AllocationUse()
         self.has_races = blocks * threads <= MAX_THREADS
 
-    def end(self) -> None:
+    def end_launch(self) -> None:
         """The launch ended."""
         self.checker.end_clock(self.clock)
         if self.clock.failure:
@@ -280,10 +280,10 @@ class BatchChecks:
         block, thread = self.order.place(int(self.order.thread_at(place)))
         return self._access_place(line, check_access, block, thread)
 
-    def _access_place(self, line: int, access: str, block: int, thread: int) -> AccessPlace:
+    def _access_place(self, line: int, check_access: str, block: int, thread: int) -> AccessPlace:
         """Return a place by the linear index of the block in the grid, and of the thread in its block."""
         shape = self._shape
-        return AccessPlace(line, access, coordinates(block, shape.grid), coordinates(thread, shape.block))
+        return AccessPlace(line, check_access, coordinates(block, shape.grid), coordinates(thread, shape.block))
 
     @contain_errors
     def access(self, access: CheckedAccess) -> None:
@@ -304,24 +304,24 @@ class BatchChecks:
             self._check_states(access, elements, states)
         if launch.has_races:
             search = self._race_search(access, elements, launch.stamps, self.order.clock.start_time)
-            self._report_races(access, launch.races(search, allocation, is_write=access.kind.writes))
+            self._report_races(access, launch.races(search, allocation, is_write=access.kind.is_write))
 
     def _check_shared(self, access: CheckedAccess, elements: slice | Value) -> None:
         """Check memory whose bytes are initialised where a store has left a stamp."""
         search = self._race_search(access, elements, self._shared_memory_stamps(access.space), self.order.floor)
-        if access.kind.reads and (is_uninitialised := search.find_unstored()).any():
+        if access.kind.is_read and (is_uninitialised := search.find_unstored()).any():
             self._report(
                 "uninitialized", access, int(np.argmax(is_uninitialised)), _lane_count(is_uninitialised, access)
             )
-        self._report_races(access, self._shared_races(search, writes=access.kind.writes))
+        self._report_races(access, self._shared_races(search, is_write=access.kind.is_write))
 
     def _race_search(self, access: CheckedAccess, elements: slice | Value, stamps: Stamps, floor: int) -> RaceSearch:
         time = self.order.clock.tick(access.line, access.kind.code)
         return RaceSearch(access, elements, self.order, stamps, floor, time)
 
-    def _shared_races(self, search: RaceSearch, *, writes: bool) -> Iterator[Race]:
+    def _shared_races(self, search: RaceSearch, *, is_write: bool) -> Iterator[Race]:
         yield from search.races_with_stores()
-        if not writes:
+        if not is_write:
             self._shared_loads.keep(search)
             return
         for load in self._shared_loads.take():
@@ -337,7 +337,7 @@ class BatchChecks:
         if access.kind.flag == TRACKED:
             self.order.copies.record_tracked_copy()
         if access.kind.flag == BULK:
-            self.order.copies.record_bulk_access(is_read=access.kind.reads)
+            self.order.copies.record_bulk_access(is_read=access.kind.is_read)
         if access.kind.is_release:
             self.order.release(access.lanes, access.kind.scope)
         if access.kind.is_acquire:
@@ -345,7 +345,7 @@ class BatchChecks:
 
     def _shared_memory_stamps(self, space: Space) -> Stamps:
         if self._shared_stamps is None:
-            self._shared_stamps = Stamps.of_blocks(len(space.view(U8)), self._launch.granule)
+            self._shared_stamps = Stamps.for_blocks(len(space.view(U8)), self._launch.granule)
         return self._shared_stamps
 
     def _report_race(self, access: CheckedAccess, race: Race) -> None:
@@ -365,21 +365,21 @@ class BatchChecks:
         return space_states[1]
 
     def _check_states(self, access: CheckedAccess, elements: slice | Value, states: ByteStates) -> None:
-        states_of_words = gathered(states.words(access.size), elements)
+        states_of_words = gather(states.words(access.size), elements)
         if (states_of_words == whole_word(access.size, READABLE)).all():
             return
         allocated = whole_word(access.size, ALLOCATED)
         is_outside = ((states_of_words & allocated) != allocated).any(axis=1)
         if is_outside.any():
             self._report_outside(access, is_outside)
-        if access.kind.reads:
+        if access.kind.is_read:
             initialised = whole_word(access.size, INITIALISED)
             is_uninitialised = ((states_of_words & initialised) == 0).all(axis=1) & ~is_outside
             if is_uninitialised.any():
                 self._report(
                     "uninitialized", access, int(np.argmax(is_uninitialised)), _lane_count(is_uninitialised, access)
                 )
-        if access.kind.writes:
+        if access.kind.is_write:
             words_by_access = states.words(access.size)
             if is_outside.any():
                 elements = np.atleast_1d(access.elements)[~is_outside]

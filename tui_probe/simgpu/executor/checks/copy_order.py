@@ -163,7 +163,7 @@ class CopyOrder:
         if is_bulk.any():
             distinct, number = np.unique(times, return_inverse=True)
             is_read = np.array([time in self._bulk_reads for time in distinct.tolist()])[number]
-            ends = self._bulk.ends(places, np.where(is_read, BULK_READS, BULK_WRITES), is_own_thread)
+            ends = self._bulk.end_times(places, np.where(is_read, BULK_READS, BULK_WRITES), is_own_thread)
             is_ordered = is_ordered & (~is_bulk | ~is_in_cluster | (times <= ends))
         if is_tracked.any():
             is_ordered = np.where(is_tracked, times <= self._awaited_ends(times, is_tracked), is_ordered)
@@ -198,7 +198,9 @@ class BulkCopies:
         """Complete for others the copies that threads have waited for."""
         self._published_ends[:, places] = self._own_ends[:, places]
 
-    def ends(self, places: Places, parts: NDArray[np.int64], is_own: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def end_times(self, places: Places, parts: NDArray[np.int64], is_own: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return the time until which a part of the copies of the thread at each place is complete."""
-        ends: NDArray[np.int64] = np.where(is_own, self._own_ends[parts, places], self._published_ends[parts, places])
-        return ends
+        end_times: NDArray[np.int64] = np.where(
+            is_own, self._own_ends[parts, places], self._published_ends[parts, places]
+        )
+        return end_times

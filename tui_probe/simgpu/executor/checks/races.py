@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tui_probe.simgpu.executor.checks.access_clock import BULK, MAX_THREADS, SAME_THREAD_BITS, STRONG, TIME_BITS
-from tui_probe.simgpu.executor.checks.accesses import ATOMIC, gathered, scatter
+from tui_probe.simgpu.executor.checks.accesses import ATOMIC, gather, scatter
 from tui_probe.simgpu.executor.checks.byte_states import sparse_bytes
 from tui_probe.simgpu.executor.model import WARP_SIZE
 from tui_probe.simgpu.executor.scalars import U8, U64
@@ -70,18 +70,18 @@ class StampRecord:
 
     def last_stamps(self, size: int, elements: slice | Value) -> Value:
         """Return the stamps of the last access of ``size`` bytes: shape (lanes or one, granules)."""
-        return gathered(self._granules_by_access(self._last_stamps, size), elements)
+        return gather(self._granules_by_access(self._last_stamps, size), elements)
 
     def hidden_stamps(self, size: int, elements: slice | Value) -> list[Value]:
         """Return stamps of earlier accesses, like ``last_stamps``."""
         return [
-            gathered(self._granules_by_access(stamps, size), elements)
+            gather(self._granules_by_access(stamps, size), elements)
             for stamps in (self._first_lane_stamps, self._other_warp_stamps)
         ]
 
     def last_atomic_stamps(self, size: int, elements: slice | Value) -> Value:
         """Return the stamps of the last atomic with a result, like ``last_stamps``."""
-        return gathered(self._granules_by_access(self._atomic_stamps, size), elements)
+        return gather(self._granules_by_access(self._atomic_stamps, size), elements)
 
     def covers_all(self) -> bool:
         """Return whether each granule has a stamp."""
@@ -120,7 +120,7 @@ class StampRecord:
         is_hidden = (earlier_stamps > floor) & (((earlier_stamps ^ stamps[:, None]) & _WARP_BITS) != 0)
         if is_hidden.any():
             other_stamps = self._granules_by_access(self._other_warp_stamps, size)
-            other_stamps[elements] = np.where(is_hidden, earlier_stamps, gathered(other_stamps, elements))
+            other_stamps[elements] = np.where(is_hidden, earlier_stamps, gather(other_stamps, elements))
             self.newest_hidden = self.newest_stamp
 
     def _granules_by_access(self, stamps: NDArray[np.uint64], size: int) -> Value:
@@ -136,12 +136,12 @@ class Stamps:
         self.stores, self.loads = StampRecord(make, granule), StampRecord(make, granule)
 
     @classmethod
-    def of_blocks(cls, size: int, granule: int) -> Stamps:
+    def for_blocks(cls, size: int, granule: int) -> Stamps:
         """Make the stamps of memory that each launch has anew."""
         return cls(lambda: np.zeros(size // granule, U64), granule)
 
     @classmethod
-    def of_device(cls, size: int, granule: int) -> Stamps:
+    def for_device(cls, size: int, granule: int) -> Stamps:
         """Make the stamps of device memory: they take memory where kernels access it. Raises OSError."""
         return cls(lambda: np.frombuffer(sparse_bytes(size // granule * 8), U64), granule)
 
@@ -194,8 +194,8 @@ class RaceSearch:
         kind = self._access.kind
         # A strong load finds the value of before or after a store, as one that polls a flag expects. So does a load
         # next to a strong store, as in front of a loop with an atomic compare-and-swap.
-        scope = kind.scope if kind.writes else kind.scope or STRONG
-        return self._races_with_record(self._stamps.stores, scope, excuses_weak=bool(kind.scope) and not kind.writes)
+        scope = kind.scope if kind.is_write else kind.scope or STRONG
+        return self._races_with_record(self._stamps.stores, scope, excuses_weak=bool(kind.scope) and not kind.is_write)
 
     def races_with_loads(self) -> list[Race]:
         """Return the race of a store with a load before, if there is one."""
@@ -282,7 +282,7 @@ class RaceSearch:
     def _changes_value(self, rows: Places) -> NDArray[np.bool_]:
         """False where a store leaves the bytes as they are: then no order makes a difference."""
         access = self._access
-        if access.value is None or not access.kind.writes:
+        if access.value is None or not access.kind.is_write:
             return np.ones(len(rows), np.bool_)
         memory_bytes = access.space.view(U8)[: len(access.space.view(U8)) // access.size * access.size].reshape(
             -1, access.size
