@@ -13,8 +13,9 @@ from tui_probe.errors import TraceError
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.sites import read_sites
 
+from .code_flow import innermost
 from .places import Mark, StuckWarp, StuckWarps, WarpPlace, group_warps
-from .synchronization import Synchronization, innermost
+from .synchronization import Synchronization
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.trace.kernel_files import Offset
 
-from .synchronization import innermost
+from .code_flow import innermost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

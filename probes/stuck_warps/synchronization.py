@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from tui_probe.errors import PtxError
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.probekit.finding import place as place_text
-from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.counted_loops import counted_lines
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.tree import Memory, Register, Symbol, instructions_in
-from tui_probe.ptx.waiting import LaneWaits, is_barrier, is_exchange
+from tui_probe.ptx.tree import Memory, instructions_in
+from tui_probe.ptx.waiting import LaneWaits, is_exchange
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.sites import source_lines
 
+from .code_flow import FunctionFlow, exits_by_place, loops_with_calls
 from .launch_values import LaunchValues, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from tui_probe.ptx.tree import Function, Instruction, Operand
+    from tui_probe.ptx.tree import Function, Instruction
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.source_lines import SourceLine
 
@@ -38,8 +38,6 @@ _BLOCK_SPACES: Final = frozenset({"shared", "shared::cta", "shared::cluster", "l
 """State spaces that other clusters cannot access."""
 _FULL_MASK: Final = 0xFFFFFFFF
 _ARRIVALS: Final = frozenset({"arrive", "arrive_drop"})
-_WAITS: Final = frozenset({"try_wait", "test_wait"})
-_EXITS: Final = frozenset({"ret", "exit"})
 _ACCESSES: Final = frozenset({"atom", "red", "st", "ld"})
 _NEUTRAL_OPERATIONS: Final = frozenset({"add", "or", "xor"})
 """Operations that leave memory as it is if their operand is 0."""
@@ -150,6 +148,7 @@ class Synchronization:
         for function in functions:
             counts.add(function, LaunchValues(function, grid, block))
         lines = source_lines(folder)
+        flows = [FunctionFlow.from_function(function) for function in functions]
         return cls(
             inits=counts.inits,
             mbarrier_arrival_counts=counts.mbarrier_arrival_counts,
@@ -161,14 +160,14 @@ class Synchronization:
                 if instruction.opcode == "mbarrier" and _expects_bytes(instruction)
             ),
             write_opcodes=_opcodes(filter(_is_recorded_write, code)),
-            loops=_loops_with_calls(functions),
-            lock_free_updates=frozenset(line for function in functions for line in _lock_free_updates(function)),
+            loops=loops_with_calls(flows),
+            lock_free_updates=frozenset(line for flow in flows for line in flow.lock_free_updates()),
             counted_loop_lines=frozenset(line for function in functions for line in counted_lines(function)),
             addresses=_known_values(counts.addresses),
             has_plain_stores=any(map(_is_plain_store, code)),
             is_known=bool(code),
-            exits=dict(_exits(functions, ended_from)),
-            endless_loops=frozenset(line for function in functions for line in _endless_loops(function)),
+            exits=dict(exits_by_place(flows, ended_from)),
+            endless_loops=frozenset(line for flow in flows for line in flow.endless_loops()),
             sources={**lines.lines, **lines.calls},
             shared_reads=_opcodes(filter(_polls_shared_memory, code)),
             lane_waits=LaneWaits.from_functions(functions, counts.partial_exchanges),
@@ -313,118 +312,3 @@ def _is_plain_store(instruction: Instruction) -> bool:
         return "bulk" in modifiers and "global" in modifiers
     is_store = instruction.opcode in ("st", "multimem", "call") or (instruction.opcode == "atom" and "cas" in modifiers)
     return is_store and not modifiers & (_STRONG_MODIFIERS | _BLOCK_SPACES)
-
-
-def _loop_lines(function: Function) -> dict[int, frozenset[int]]:
-    """Return the lines of each loop of a function, by the line of its first instruction."""
-    flow = Flow.from_function(function)
-    loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
-    return {
-        flow.blocks[head][0].span.line: frozenset(
-            instruction.span.line for index in blocks for instruction in flow.blocks[index]
-        )
-        for head, blocks in loops.items()
-    }
-
-
-def _loops_with_calls(functions: Sequence[Function]) -> dict[int, frozenset[int]]:
-    """The lines of all loops, with those of the functions that are called in them."""
-    lines_of = {
-        function.name: {instruction.span.line for instruction in instructions_in(function.body or ())}
-        for function in functions
-    }
-    calls = {function.name: list(_calls(function, lines_of)) for function in functions}
-    loops = {}
-    for function in functions:
-        for head, lines in _loop_lines(function).items():
-            callees = _called_functions({name for line, name in calls[function.name] if line in lines}, calls)
-            loops[head] = lines.union(*(lines_of[name] for name in callees))
-    return loops
-
-
-def _calls(function: Function, function_names: Container[str]) -> Iterator[tuple[int, str]]:
-    """Yield the line of each call of a ``function_names`` function, and the name of that."""
-    for instruction in instructions_in(function.body or ()):
-        if instruction.opcode == "call":
-            names = (operand.name for operand in instruction.operands if isinstance(operand, Register | Symbol))
-            yield from ((instruction.span.line, name) for name in names if name in function_names)
-
-
-def _called_functions(names: Iterable[str], calls: Mapping[str, Sequence[tuple[int, str]]]) -> set[str]:
-    """These functions, and all that they call, directly or not."""
-    functions, pending = set[str](), [*names]
-    while pending:
-        name = pending.pop()
-        if name not in functions:
-            functions.add(name)
-            pending += (callee for _, callee in calls[name])
-    return functions
-
-
-def _endless_loops(function: Function) -> Iterator[int]:
-    """Yield the first lines of loops that no branch and no exit leaves."""
-    flow = Flow.from_function(function)
-    loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
-    for head, blocks in loops.items():
-        successors = {successor for index in blocks for successor in flow.successors(index)}
-        code = (instruction for index in blocks for instruction in flow.blocks[index])
-        if successors <= set(blocks) and not any(instruction.opcode in _EXITS for instruction in code):
-            yield flow.blocks[head][0].span.line
-
-
-def _lock_free_updates(function: Function) -> Iterator[int]:
-    """Yield the lines of compare-and-swaps in a loop that computes the value to compare."""
-    code = list(instructions_in(function.body or ()))
-    swaps = [instruction for instruction in code if instruction.opcode == "atom" and "cas" in instruction.modifiers]
-    loops = _loop_lines(function) if swaps else {}
-    for instruction in swaps:
-        loop_lines = innermost(loops, instruction.span.line)
-        if any(
-            candidate.span.line in loop_lines and _computes(candidate, instruction.operands[2]) for candidate in code
-        ):
-            yield instruction.span.line
-
-
-def _computes(instruction: Instruction, operand: Operand) -> bool:
-    """Return whether an instruction writes a register, and not with a number."""
-    match instruction.operands, operand:
-        case (Register(name=result), *inputs), Register(name=name):
-            return result == name and any(isinstance(operand, Register) for operand in inputs)
-    return False
-
-
-def _exits(functions: Sequence[Function], places: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield the exit that a warp takes from a place, 0 for the entry, without another wait; none for several."""
-    for function in (function for function in functions if function.kind == "entry" and function.body):
-        flow = Flow.from_function(function)
-        number = {instruction.span.line: index for index, block in enumerate(flow.blocks) for instruction in block}
-        for place in places:
-            if (not place or place in number) and len(exits := _exits_from(flow, number.get(place, 0), place)) == 1:
-                yield place, exits.pop()
-
-
-def _exits_from(flow: Flow, start_block: int, place: int) -> set[int]:
-    exits, visited, pending = set[int](), {start_block}, [(start_block, place)]
-    while pending:
-        index, after_line = pending.pop()
-        for instruction in (instruction for instruction in flow.blocks[index] if instruction.span.line > after_line):
-            if instruction.opcode in _EXITS:
-                exits.add(instruction.span.line)
-            if _is_wait(instruction) or (instruction.opcode in _EXITS and instruction.predicate is None):
-                break
-        else:
-            successors = {*flow.successors(index)} - visited
-            visited |= successors
-            pending += [(successor, 0) for successor in successors]
-    return exits
-
-
-def _is_wait(instruction: Instruction) -> bool:
-    """Return whether an instruction is a place that each warp records."""
-    is_try = instruction.opcode == "mbarrier" and bool({*instruction.modifiers} & _WAITS)
-    return is_try or is_barrier(instruction)
-
-
-def innermost(loops: Mapping[int, frozenset[int]], line: int) -> frozenset[int]:
-    """Return the lines of the innermost loop around a line; none if there is no loop."""
-    return min((lines for lines in loops.values() if line in lines), key=len, default=frozenset())
