@@ -12,7 +12,7 @@ from tests.engine.test_same_results import cases
 from tests.turns import due
 from tui_probe.engine import insertion
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.function_insertion import MAX_WRITTEN_OUT
+from tui_probe.engine.snippet_functions import MAX_WRITTEN_OUT
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.probe_model.probe import Level, Probe

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final, Literal
 from tui_probe.engine.additions import always_zero
 from tui_probe.engine.call_state import CallState, KernelCallGraph, add_parameters, live_registers
 from tui_probe.engine.expansion import SAMPLE_PARAMETERS
-from tui_probe.engine.function_insertion import MAX_WRITTEN_OUT, FunctionInsertion, SnippetFunctions
+from tui_probe.engine.function_insertion import FunctionInsertion
 from tui_probe.engine.kernel import Edits, UnusedNames, function_instructions, is_exit, mark_lines
 from tui_probe.engine.kernel_texts import kernel_info
 from tui_probe.engine.module_variables import SharedVariables, replay_hazard, share_variables
 from tui_probe.engine.ptx_target import can_reduce, fit_to_probe
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_unsupported
 from tui_probe.engine.site_file import SiteNotes
+from tui_probe.engine.snippet_functions import MAX_WRITTEN_OUT, SnippetFunctions
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import BLOCK, matches
 from tui_probe.probe_model.probe import Save
