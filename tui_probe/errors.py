@@ -149,7 +149,7 @@ class TargetError(LaunchError):
 class SimulationError(ProbeError):
     """PTX that the simulated GPU cannot execute."""
 
-    printed: bytes = b""
+    printf_output: bytes = b""
     """Output of the threads of a kernel until the error."""
 
 

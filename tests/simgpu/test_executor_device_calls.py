@@ -110,7 +110,7 @@ def test_a_failed_assertion_names_the_place_the_thread_and_the_condition() -> No
     with pytest.raises(KernelAssertionError) as caught:
         launch(asserting("message"), 4)
     assert str(caught.value) == "a.cu:12: k(): block (0, 0, 0), thread (2, 0, 0): assertion `x > 0` failed"
-    assert caught.value.printed == b"a.cu" * 4
+    assert caught.value.printf_output == b"a.cu" * 4
 
 
 def test_an_address_that_is_none() -> None:

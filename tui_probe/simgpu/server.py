@@ -121,7 +121,7 @@ class Server:
             return Status.OK, self._perform(decode_request(kind, body))
         except ProbeError as error:
             status = next(status for kind_of_error, status in STATUSES if isinstance(error, kind_of_error))
-            printf_output = error.printed if isinstance(error, SimulationError) else b""
+            printf_output = error.printf_output if isinstance(error, SimulationError) else b""
             return status, Failure(str(error), printf_output, self._take_findings())
         except Exception as error:  # noqa: BLE001  the program's stderr is not a place for a traceback
             return Status.NOT_SUPPORTED, Failure(f"{_INTERNAL_ERROR}: {type(error).__name__}: {error}", b"")
@@ -131,7 +131,7 @@ class Server:
             case LoadRequest():
                 return self._load(request.image)
             case PlaceRequest():
-                self._module(request.module).place_variables(request.addresses, self._memory)
+                self._find_module(request.module).place_variables(request.addresses, self._memory)
                 return EmptyReply()
             case DescribeRequest():
                 return self._describe(request)
@@ -143,7 +143,7 @@ class Server:
             case LinkRequest():
                 return LinkReply(link(request.images, self._machine.compute_capability))
 
-    def _module(self, number: int) -> LoadedModule:
+    def _find_module(self, number: int) -> LoadedModule:
         if number not in self._modules:
             raise SimulationError(f"no module {number} is loaded")
         return self._modules[number]
@@ -165,7 +165,7 @@ class Server:
         return LoadReply(self._last_module, module.target, module.names, variables)
 
     def _describe(self, request: DescribeRequest) -> DescribeReply:
-        module = self._module(request.module)
+        module = self._find_module(request.module)
         kernel = module.kernel(request.kernel)
         return DescribeReply(
             static_shared_bytes=kernel.static_shared_bytes,
@@ -178,7 +178,7 @@ class Server:
         )
 
     def _launch(self, request: LaunchRequest) -> LaunchReply:
-        module = self._module(request.module)
+        module = self._find_module(request.module)
         kernel = module.kernel(request.kernel)
         if self._checker is not None:
             self._checker.apply_changes((change.kind, change.address, change.size) for change in request.changes)

@@ -167,7 +167,7 @@ class CopyGroups:
         self._group_ends = np.zeros((place_count, MAX_TRACKED_GROUPS), np.int64)
 
     def add(self, lanes: Lanes, end: NDArray[np.int64]) -> None:
-        """Each of ``lanes`` issued a copy that is done at ``end``, one per lane."""
+        """Add a copy that each of ``lanes`` issued, and that is done at ``end``, one per lane."""
         self._uncommitted_ends[lanes.places] = np.maximum(self._uncommitted_ends[lanes.places], end)
 
     def commit(self, lanes: Lanes) -> None:

@@ -111,14 +111,14 @@ class ClusterBarriers:
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
-        self._clusters = batch.block_count // batch.launch.cluster_size
+        self._cluster_count = batch.block_count // batch.launch.cluster_size
         # By place: whether a thread has arrived in the phase that continues, and in which phase it arrived last.
         self._has_arrived = np.zeros(len(batch.is_alive), np.bool_)
-        self._phase_of = np.zeros(len(batch.is_alive), np.int64)
+        self._arrival_phases = np.zeros(len(batch.is_alive), np.int64)
         # By cluster: the phase that continues, its latest arrival so far, and that of the one before.
-        self._phase = np.zeros(self._clusters, np.int64)
-        self._latest_arrivals = np.zeros(self._clusters, np.int64)
-        self._phase_ends = np.zeros(self._clusters, np.int64)
+        self._current_phases = np.zeros(self._cluster_count, np.int64)
+        self._latest_arrivals = np.zeros(self._cluster_count, np.int64)
+        self._phase_ends = np.zeros(self._cluster_count, np.int64)
         self._waiting_groups: list[tuple[ThreadGroup, int]] = []
 
     @property
@@ -126,31 +126,31 @@ class ClusterBarriers:
         """True if threads wait."""
         return bool(self._waiting_groups)
 
-    def _cluster(self, group: ThreadGroup) -> Places:
+    def _cluster_indices(self, group: ThreadGroup) -> Places:
         return group.lanes.block // self._batch.launch.cluster_size
 
     def arrive(self, group: ThreadGroup) -> ThreadGroup:
-        """``group`` arrives, and continues."""
-        cluster, places = self._cluster(group), group.lanes.places
+        """Let ``group`` arrive. Return it, because it continues."""
+        cluster, places = self._cluster_indices(group), group.lanes.places
         self._has_arrived[places] = True
-        self._phase_of[places] = self._phase[cluster]
+        self._arrival_phases[places] = self._current_phases[cluster]
         np.maximum.at(self._latest_arrivals, cluster, self._batch.counters[group.lanes.warp])
         if self._batch.checks is not None:
             self._batch.checks.order.arrive("cluster", cluster, group.lanes)
         return group
 
     def wait(self, group: ThreadGroup, line: int) -> None:
-        """``group`` waits for the end of the phase in which it arrived."""
+        """Let ``group`` wait for the end of the phase in which it arrived."""
         self._waiting_groups.append((group, line))
 
     def release(self) -> list[ThreadGroup]:
-        """The groups that continue."""
+        """Return the groups whose phase has ended."""
         if not self._waiting_groups:
             return []
         self._end_phases()
         released_groups, remaining_groups = [], []
         for group, line in self._waiting_groups:
-            is_over = self._phase[self._cluster(group)] > self._phase_of[group.lanes.places]
+            is_over = self._current_phases[self._cluster_indices(group)] > self._arrival_phases[group.lanes.places]
             if not is_over.any():
                 remaining_groups.append((group, line))
                 continue
@@ -158,18 +158,18 @@ class ClusterBarriers:
             if leaving_group is not group:
                 remaining_groups.append((group, line))
             counters, warps = self._batch.counters, leaving_group.lanes.warp
-            counters[warps] = np.maximum(counters[warps], self._phase_ends[self._cluster(leaving_group)])
+            counters[warps] = np.maximum(counters[warps], self._phase_ends[self._cluster_indices(leaving_group)])
             if self._batch.checks is not None:
-                self._batch.checks.order.leave("cluster", self._cluster(leaving_group), leaving_group.lanes)
+                self._batch.checks.order.leave("cluster", self._cluster_indices(leaving_group), leaving_group.lanes)
             released_groups.append(leaving_group)
         self._waiting_groups = remaining_groups
         return released_groups
 
     def _end_phases(self) -> None:
-        has_arrived = self._has_arrived.reshape(self._clusters, -1)
-        is_missing = self._batch.is_alive.reshape(self._clusters, -1) & ~has_arrived
+        has_arrived = self._has_arrived.reshape(self._cluster_count, -1)
+        is_missing = self._batch.is_alive.reshape(self._cluster_count, -1) & ~has_arrived
         is_ended = has_arrived.any(axis=1) & ~is_missing.any(axis=1)
-        self._phase[is_ended] += 1
+        self._current_phases[is_ended] += 1
         self._phase_ends[is_ended] = self._latest_arrivals[is_ended]
         self._latest_arrivals[is_ended] = 0
         has_arrived[is_ended] = False
@@ -177,8 +177,8 @@ class ClusterBarriers:
     def check_deadlock(self) -> None:
         """Raise DeadlockError if threads wait."""
         for group, line in self._waiting_groups:
-            cluster = int(self._cluster(group)[0])
-            is_alive = self._batch.is_alive.reshape(self._clusters, -1)[cluster]
-            arrived_count = np.count_nonzero(is_alive & self._has_arrived.reshape(self._clusters, -1)[cluster])
+            cluster = int(self._cluster_indices(group)[0])
+            is_alive = self._batch.is_alive.reshape(self._cluster_count, -1)[cluster]
+            arrived_count = np.count_nonzero(is_alive & self._has_arrived.reshape(self._cluster_count, -1)[cluster])
             detail = f"{arrived_count} of {np.count_nonzero(is_alive)} threads of the cluster have arrived"
             raise DeadlockError("barrier.cluster.wait", line, self._batch.describe(group.lanes, 0), detail)

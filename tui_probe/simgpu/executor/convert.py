@@ -52,8 +52,8 @@ _ROUNDINGS: Final = frozenset({"rn", "rz", "rm", "rp", "rna"})
 class Fp8Format:
     """A format of ``fraction`` bits behind the point, whose smallest normal number is 2 to the ``min_exponent``."""
 
-    def __init__(self, fraction: int, min_exponent: int, max_code: int, value_above: float) -> None:
-        """``max_code`` is the code of the largest number, ``value_above`` what the code behind it stands for."""
+    def __init__(self, fraction: int, min_exponent: int, max_code: int, overflow_value: float) -> None:
+        """``max_code`` is the code of the largest number, ``overflow_value`` what the code behind it stands for."""
         self._fraction = fraction
         self._min_exponent = min_exponent
         code = np.arange(max_code + 1)
@@ -61,7 +61,7 @@ class Fp8Format:
         leading_bit = np.where(code >> fraction, 1 << fraction, 0)
         self._numbers = np.ldexp(leading_bit + (code & (1 << fraction) - 1), exponent - fraction)
         self._values = np.full(128, np.nan)
-        self._values[: max_code + 2] = np.append(self._numbers, value_above)
+        self._values[: max_code + 2] = np.append(self._numbers, overflow_value)
 
     def encode(self, value: Value) -> Value:
         """The code nearest to each number, of two the even one."""

@@ -50,16 +50,16 @@ class _Arguments:
         return value
 
 
-def format_text(text: bytes, read_bytes: Callable[[int, int], bytes], string_at: Callable[[int], bytes]) -> bytes:
-    """``text`` with its specifiers replaced by arguments.
+def format_text(text: bytes, read_bytes: Callable[[int, int], bytes], read_string: Callable[[int], bytes]) -> bytes:
+    """Return ``text`` with its specifiers replaced by arguments.
 
-    ``read_bytes`` gives bytes of the arguments (offset, size), ``string_at`` the string at a device address. What is no
-    specifier of the CUDA guide is as it is, as there.
+    ``read_bytes`` gives bytes of the arguments (offset, size), ``read_string`` the string at a device address. Text
+    that is no specifier of the CUDA guide is not changed.
     """
     arguments = _Arguments(read_bytes)
 
     def replace(match: re.Match[bytes]) -> bytes:
-        return _format_argument(match, arguments, string_at)
+        return _format_argument(match, arguments, read_string)
 
     return _SPECIFIER.sub(replace, text)
 
@@ -69,7 +69,7 @@ def argument_count(text: bytes) -> int:
     return sum(match["kind"] in _INTEGERS + _FLOATS + b"ps" for match in _SPECIFIER.finditer(text))
 
 
-def _format_argument(match: re.Match[bytes], arguments: _Arguments, string_at: Callable[[int], bytes]) -> bytes:
+def _format_argument(match: re.Match[bytes], arguments: _Arguments, read_string: Callable[[int], bytes]) -> bytes:
     flags, width, precision, length, kind = match.group("flags", "width", "precision", "length", "kind")
     if kind == b"%":
         return b"%"
@@ -78,7 +78,7 @@ def _format_argument(match: re.Match[bytes], arguments: _Arguments, string_at: C
     width = _number_text(width, arguments)
     specifier = b"%" + flags + width + (b"" if precision is None else b"." + _number_text(precision, arguments))
     if kind == b"s":
-        return (specifier + b"s") % string_at(int(arguments.read_next("Q")))
+        return (specifier + b"s") % read_string(int(arguments.read_next("Q")))
     if kind == b"p":
         return (b"%" + flags + width + b"s") % (b"0x%x" % int(arguments.read_next("Q")))
     if kind in _FLOATS:
@@ -133,7 +133,7 @@ class Heap:
             self._words[0] = HEAP_BYTES
 
     def allocate(self, size: int) -> int:
-        """The address of ``size`` bytes at a multiple of 16, 0 where there is no such room."""
+        """Return the address of ``size`` bytes, a multiple of 16; 0 if no free piece is large enough."""
         needed_bytes = HEADER_BYTES + -(-max(size, 1) // 16) * 16
         offset = 0
         while offset < HEAP_BYTES:
@@ -267,13 +267,13 @@ def _print_texts(group: ThreadGroup, memory: _ThreadMemory, values: list[Value])
         if format_address not in texts:
             texts[format_address] = memory.read_string(group, lane, format_address)
 
-        def read(offset: int, size: int, lane: int = lane, start: int = start) -> bytes:
+        def read_argument(offset: int, size: int, lane: int = lane, start: int = start) -> bytes:
             return memory.read_bytes(group, lane, start + offset, size)
 
-        def string_at(address: int, lane: int = lane) -> bytes:
+        def read_string(address: int, lane: int = lane) -> bytes:
             return memory.read_string(group, lane, address)
 
-        group.batch.printf_output.append(format_text(texts[format_address], read, string_at))
+        group.batch.printf_output.append(format_text(texts[format_address], read_argument, read_string))
     return np.array([argument_count(texts[int(format_address)]) for format_address in formats], U32)
 
 

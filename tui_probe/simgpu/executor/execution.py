@@ -414,7 +414,7 @@ class _LaunchRun:
         try:
             Scheduler(kernel.program, batch).run(kernel.program.first_group(batch, kernel.name))
         except SimulationError as error:
-            error.printed = b"".join(self._printf_output + batch.printf_output)
+            error.printf_output = b"".join(self._printf_output + batch.printf_output)
             raise
         self._instructions += batch.instructions
         self._printf_output += batch.printf_output

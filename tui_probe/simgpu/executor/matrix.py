@@ -222,14 +222,14 @@ def _build_ldmatrix(instruction: Instruction, bind: Binder) -> Operation:
     targets = [bind.target(operand, _U32) for operand in _vector_elements(destination)]
     count = len(targets)
     access = Access(address, state_space(instruction), 16, bind)
-    reads = tuple(bind.effects.source_registers)
+    source_registers = tuple(bind.effects.source_registers)
     is_transposed = "trans" in instruction.modifiers
     set_all_members(bind)
     line = bind.line
 
     def run(group: ThreadGroup) -> None:
         check_whole_warps(group, line)
-        row_lanes = group.select(np.flatnonzero(group.lanes.lane < 8 * count), group.block, reads)
+        row_lanes = group.select(np.flatnonzero(group.lanes.lane < 8 * count), group.block, source_registers)
         rows = np.empty(row_lanes.lanes.count, B128)
         for part in access.parts(row_lanes):
             access.check(row_lanes, part)

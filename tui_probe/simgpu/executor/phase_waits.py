@@ -64,7 +64,7 @@ class PhaseWait:
         return pending_wait
 
     def answer(self) -> ThreadGroup:
-        """The group, behind the instruction, with its answer at the time when it has it."""
+        """Return the group, behind the instruction, with the answer, at the time when it gets it."""
         lanes, counters, checks = self.group.lanes, self.group.batch.counters, self.group.batch.checks
         limit = counters[lanes.warp] + self.max_cycles
         is_over = (self.end_time >= 0) & (self.end_time <= limit)
@@ -102,7 +102,7 @@ class PhaseWaits:
             wait.record_end(word, parity, time)
 
     def begin(self, wait: PhaseWait) -> ThreadGroup | None:
-        """The lanes that continue at the same time, with their answer; the others wait here."""
+        """Return the lanes that have an answer, and keep the others."""
         if not wait.has_answer:
             self._waits.append(wait)
             return None
@@ -121,12 +121,13 @@ class PhaseWaits:
         return ((wait.line, wait.group.lanes) for wait in self._waits)
 
     def release(self) -> list[ThreadGroup]:
-        """The groups that continue, for what they try has happened."""
+        """Return the groups that continue, because their phase has ended."""
         return self._answer_waits([wait for wait in self._waits if wait.has_answer])
 
     def give_up(self) -> list[ThreadGroup]:
-        """All groups that try an mbarrier continue, though nothing has happened. Raises DeadlockError after many
-        times.
+        """Let all groups that try an mbarrier continue without the end of its phase.
+
+        Raises DeadlockError after many times.
         """
         has_changed = self._changes_before != self._mbarriers.changes
         self._failed_rounds = 0 if has_changed else self._failed_rounds + 1

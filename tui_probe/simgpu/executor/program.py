@@ -118,22 +118,22 @@ class Program:
 
 
 def compute_liveness(blocks: Sequence[BasicBlock]) -> None:
-    """Set ``live_registers`` of each block, from ``reads``, ``writes`` and ``successors``."""
-    reads = [_bits(block.source_registers) for block in blocks]
+    """Set ``live_registers`` of each block, from ``source_registers``, ``target_registers`` and ``successors``."""
+    source_bits = [_bits(block.source_registers) for block in blocks]
     kept_bits = [~_bits(block.target_registers) for block in blocks]
-    live = [0] * len(blocks)
+    live_bits = [0] * len(blocks)
     has_changed = True
     while has_changed:
         has_changed = False
-        for index in range(len(blocks) - 1, -1, -1):
+        for index in reversed(range(len(blocks))):
             live_after = 0
             for successor in blocks[index].successors:
-                live_after |= live[successor]
-            live_before = reads[index] | (live_after & kept_bits[index])
-            if live_before != live[index]:
-                live[index] = live_before
+                live_after |= live_bits[successor]
+            live_before = source_bits[index] | (live_after & kept_bits[index])
+            if live_before != live_bits[index]:
+                live_bits[index] = live_before
                 has_changed = True
-    for block, bits in zip(blocks, live, strict=True):
+    for block, bits in zip(blocks, live_bits, strict=True):
         block.live_registers = tuple(_indices(bits))
 
 

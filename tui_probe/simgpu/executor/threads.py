@@ -310,7 +310,7 @@ class BranchSplit:
                 registers[register] = split_value
                 continue
             if positions is None:
-                positions = np.flatnonzero(_absent(self._positions, whole_group.lanes.count))
+                positions = np.flatnonzero(_absence_mask(self._positions, whole_group.lanes.count))
             registers[register] = _joined_value(split_value, running_value, positions, whole_group.lanes.count)
         return ThreadGroup(
             whole_group.batch,
@@ -322,7 +322,7 @@ class BranchSplit:
         )
 
 
-def _absent(positions: Places, count: int) -> NDArray[np.bool_]:
+def _absence_mask(positions: Places, count: int) -> NDArray[np.bool_]:
     is_absent = np.ones(count, np.bool_)
     is_absent[positions] = False
     return is_absent

@@ -126,7 +126,7 @@ class Barriers:
         return bool(self._block_waits or self._warp_waits or self.cluster_barriers.has_waiting)
 
     def arrive(self, barrier: Barrier, group: ThreadGroup) -> ThreadGroup | None:
-        """``group`` comes to ``barrier``; it is given back if it continues immediately."""
+        """Let ``group`` arrive at ``barrier``. Return it if it continues immediately."""
         checks = self._batch.checks
         if self._is_complete(barrier, group):
             self._pass_together(barrier, group)
@@ -249,7 +249,7 @@ class Barriers:
         return result
 
     def arrive_in_warp(self, barrier: WarpBarrier, group: ThreadGroup) -> ThreadGroup | None:
-        """``group`` comes to a barrier of its warps; it is given back if it continues immediately."""
+        """Let ``group`` arrive at a barrier of its warps. Return it if it continues immediately."""
         members = barrier.members.read(group.registers)
         if self._batch.checks is not None:
             self._batch.checks.check_mask(barrier.line, group.lanes, members)

@@ -182,8 +182,8 @@ def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
         matrices = []
         for sources, kind, (rows, columns) in inputs:
             elements = decode_elements(read_registers(sources, group), kind)
-            flat = elements.reshape(len(elements), -1)[:, : rows * columns]
-            matrices.append(flat.reshape(-1, rows, columns))
+            warp_elements = elements.reshape(len(elements), -1)[:, : rows * columns]
+            matrices.append(warp_elements.reshape(-1, rows, columns))
         a_matrix, b_matrix, accumulator = matrices
         total = multiply(a_matrix, b_matrix, accumulator, a_kind)
         elements = total.reshape(-1, WARP_SIZE, len(targets), elements_per_register(d_kind))

@@ -131,7 +131,7 @@ class BatchOrder:
 
     @contain_errors
     def sync_blocks(self) -> None:
-        """All threads of all blocks have met, those of each block."""
+        """Record that all threads of each block have met."""
         self.floor = self.clock.tick()
         self.copies.publish(slice(None))
 

@@ -248,23 +248,23 @@ class BatchChecks:
 
     @contain_errors
     def enter_block(self, lanes: Lanes, block: int) -> None:
-        """Lanes execute a basic block."""
+        """Record that lanes execute a basic block."""
         self._split_barriers.record_block(lanes, block)
 
     @contain_errors
     def retire_lanes(self, lanes: Lanes) -> None:
-        """Lanes end."""
+        """Record that lanes end."""
         self._split_barriers.record_exit(lanes)
 
     @contain_errors
     def bypass_barrier(self, line: int, lanes: Lanes, following: int) -> None:
-        """All threads that have not ended pass a barrier of whole warps together."""
+        """Check a barrier of whole warps that all threads that have not ended pass together."""
         if lanes.count < self.order.thread_count:
             self._report_split(self._split_barriers.bypassed_barriers(line, lanes, following))
 
     @contain_errors
     def open_barriers(self, waits: Sequence[WaitingLanes], is_opening: NDArray[np.bool_]) -> None:
-        """The barriers of ``is_opening`` open. ``waits`` are all lanes that wait at barriers of whole warps."""
+        """Check the barriers of ``is_opening``, which open. ``waits`` are all lanes at barriers of whole warps."""
         self._report_split(self._split_barriers.split_barriers(waits, is_opening))
 
     def _report_split(self, barriers: Iterator[SplitBarrier]) -> None:
@@ -405,7 +405,7 @@ class BatchChecks:
         address = start + space.base if isinstance(space, DeviceMemory) else start % space.stride
         fault = Fault(
             kind,
-            self._place(access, number),
+            self._lane_place(access, number),
             space.name,
             size=access.size,
             address=address,
@@ -416,7 +416,7 @@ class BatchChecks:
         )
         self._launch.report(fault)
 
-    def _place(self, access: CheckedAccess, number: int) -> AccessPlace:
+    def _lane_place(self, access: CheckedAccess, number: int) -> AccessPlace:
         position, lanes = access.position(number), access.lanes
         block, thread = int(self._blocks[lanes.block[position]]), int(lanes.thread[position])
         return self._access_place(access.line, access.kind.name, block, thread)

@@ -74,70 +74,70 @@ class CopyOrder:
 
     @contain_errors
     def record_issue(self, lanes: Lanes) -> None:
-        """Each lane has issued a ``cp.async``."""
+        """Record that each lane has issued a ``cp.async``."""
         self.is_used = True
         self._groups.add(lanes, np.full(lanes.count, self.clock.time))
 
     @contain_errors
     def record_commit(self, lanes: Lanes) -> None:
-        """Each lane commits its copies as a group."""
+        """Record that each lane commits its copies as a group."""
         self._groups.commit(lanes)
 
     @contain_errors
     def record_wait(self, lanes: Lanes, pending: int | None) -> None:
-        """Each lane has waited for its groups but the ``pending`` newest; for all copies if None."""
+        """Record that each lane has waited for its groups but the ``pending`` newest; for all copies if None."""
         ends = self._groups.end_of_all(lanes) if pending is None else self._groups.end_of_groups(lanes, pending)
         self._own_ends[lanes.places] = np.maximum(self._own_ends[lanes.places], ends)
 
     @contain_errors
     def record_tracking(self, lanes: Lanes) -> None:
-        """An mbarrier tracks the copies of each lane so far."""
+        """Record that an mbarrier tracks the copies of each lane so far."""
         self._own_ends[lanes.places] = self._published_ends[lanes.places] = self.clock.time
 
     # -- copies whose bytes an mbarrier counts
 
     def record_tracked_copy(self) -> None:
-        """The last access is that of a copy whose bytes an mbarrier counts."""
+        """Record that the last access is that of a copy whose bytes an mbarrier counts."""
         self.is_used = True
         self._uncounted.append(self.clock.time)
 
     @contain_errors
     def record_mbarriers(self, words: Places) -> None:
-        """The mbarriers at ``words`` count the bytes of the copies since the last call, in their order."""
+        """Record that the mbarriers at ``words`` count the bytes of the copies since the last call, in their order."""
         self._tracked_words.update(zip(self._uncounted, words.tolist(), strict=False))
         self._uncounted.clear()
 
     @contain_errors
     def record_phase_end(self, word: int, parity: int, time: int) -> None:  # noqa: ARG002 - a watcher of mbarriers
-        """A phase of the mbarrier ends."""
+        """Record the end of a phase of the mbarrier."""
         self._phase_ends[word] = self.clock.time
 
     def record_phase_waits(self, words: Places) -> None:
-        """Threads have waited for a phase of each of these mbarriers."""
+        """Record that threads have waited for a phase of each of these mbarriers."""
         for word in np.unique(words).tolist():
             self._awaited_phase_ends[word] = self._phase_ends.get(word, 0)
 
     # -- bulk copies out of shared memory
 
     def record_bulk_access(self, *, is_read: bool) -> None:
-        """The last access is the read or the write of a bulk copy out of shared memory."""
+        """Record that the last access is the read or the write of a bulk copy out of shared memory."""
         self.is_used = True
         if is_read:
             self._bulk_reads.add(self.clock.time)
 
     @contain_errors
     def record_bulk_issue(self, lanes: Lanes) -> None:
-        """Each lane has issued a bulk copy out of shared memory."""
+        """Record that each lane has issued a bulk copy out of shared memory."""
         self._bulk.groups.add(lanes, np.full(lanes.count, self.clock.time))
 
     @contain_errors
     def record_bulk_commit(self, lanes: Lanes) -> None:
-        """Each lane commits these copies as a group."""
+        """Record that each lane commits these copies as a group."""
         self._bulk.groups.commit(lanes)
 
     @contain_errors
     def record_bulk_wait(self, lanes: Lanes, pending: int, parts: Sequence[int]) -> None:
-        """Each lane has waited for these parts of its groups but the ``pending`` newest."""
+        """Record that each lane has waited for these parts of its groups but the ``pending`` newest."""
         self._bulk.wait(lanes, pending, parts)
 
     # -- order

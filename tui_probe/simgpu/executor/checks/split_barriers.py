@@ -73,12 +73,12 @@ class SplitBarrierSearch:
         self._has_ended = np.zeros(place_count, np.bool_)
 
     def record_block(self, lanes: Lanes, block: int) -> None:
-        """Lanes execute a basic block."""
+        """Record that lanes execute a basic block."""
         if self._is_beyond_any[block]:
             self._last_blocks[lanes.places] = block
 
     def record_exit(self, lanes: Lanes) -> None:
-        """Lanes end."""
+        """Record that lanes end."""
         self._has_ended[lanes.places] = True
 
     def split_barriers(self, waits: Sequence[WaitingLanes], is_open: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
@@ -96,7 +96,10 @@ class SplitBarrierSearch:
                 )
 
     def bypassed_barriers(self, line: int, lanes: Lanes, next_block: int) -> Iterator[SplitBarrier]:
-        """Threads that bypassed the barrier at ``line`` and ended, in the blocks of ``lanes``, which pass it now."""
+        """Yield threads that bypassed the barrier at ``line`` and ended.
+
+        They are of the blocks of ``lanes``, which pass the barrier now.
+        """
         size = lanes.places_per_block
         ended_places = np.flatnonzero(self._has_ended)
         ended_places = ended_places[
