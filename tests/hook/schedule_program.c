@@ -17,6 +17,7 @@ struct row {
 };
 
 static struct kernel kernels[MOST_KERNELS];
+static struct instance *instances[MOST_KERNELS];
 static char names[MOST_KERNELS][32];
 static struct row rows[MOST_LINES];
 static size_t n_rows;
@@ -29,6 +30,7 @@ static void launch_row(const struct row *row)
     memcpy(attribute.value.bytes, row->shape.cluster, sizeof row->shape.cluster);
     CUlaunchConfig config = {.attrs = &attribute, .numAttrs = 1};
     struct launch launch = {.form = row->shape.cluster[0] ? LAUNCH_EX : LAUNCH_KERNEL,
+                            .instance = instances[row->kernel],
                             .config = &config,
                             .shared = row->shape.shared};
     memcpy(launch.grid, row->shape.grid, sizeof launch.grid);
@@ -74,6 +76,9 @@ int main(void)
     for (int i = 0; i < MOST_KERNELS; i++) {
         snprintf(names[i], sizeof names[i], "kernel_%d", i);
         kernels[i].name = names[i];
+        instances[i] = calloc(1, sizeof *instances[i]);
+        if (!instances[i])
+            return 2;
     }
     if (scanf("%d %d", &heavy, &n_threads) != 2 || n_threads > MOST_THREADS)
         return 2;

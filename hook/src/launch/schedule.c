@@ -12,8 +12,10 @@ enum { LIGHT_DIVISOR = 8, HEAVY_DIVISOR = 1, MOST_EXTRAS = 2 };
 /* The groups of one kernel. Launching threads read without a lock: entries are only added, and published last. */
 struct group_table {
     atomic_uint n_shapes;
-    struct shape shapes[GROUP_SHAPES]; /* next to each other, since each launch goes through them */
-    struct shape_group *groups[GROUP_SHAPES];
+    struct {
+        struct shape shape; /* here too, since a launch goes through them */
+        struct shape_group *group;
+    } entries[GROUP_SHAPES];
     _Atomic(struct shape_group *) orders[GROUP_ORDERS];
 };
 
@@ -61,8 +63,8 @@ static struct shape_group *find(const struct group_table *table, const struct sh
 {
     const unsigned n = atomic_load_explicit(&table->n_shapes, memory_order_acquire);
     for (unsigned i = 0; i < n; i++)
-        if (same(&table->shapes[i], shape))
-            return table->groups[i];
+        if (same(&table->entries[i].shape, shape))
+            return table->entries[i].group;
     if (n < GROUP_SHAPES)
         return NULL;
     return atomic_load_explicit(&table->orders[order_of(shape)], memory_order_acquire);
@@ -106,8 +108,8 @@ static struct shape_group *add(struct kernel *kernel, struct group_table *table,
     struct shape_group *group = make_group(kernel, shape, n);
     if (!group)
         return NULL;
-    table->shapes[n] = *shape;
-    table->groups[n] = group;
+    table->entries[n].shape = *shape;
+    table->entries[n].group = group;
     atomic_store_explicit(&table->n_shapes, n + 1, memory_order_release);
     return group;
 }
@@ -124,16 +126,38 @@ static struct shape_group *find_or_add(struct kernel *kernel, const struct shape
     return group ? group : add(kernel, table, shape);
 }
 
-struct shape_group *schedule_group(struct kernel *kernel, const struct launch *launch)
+static struct shape_group *find_in_table(struct kernel *kernel, const struct shape *shape)
 {
-    const struct shape shape = shape_of(launch);
     const struct group_table *table = atomic_load_explicit(&kernel->groups, memory_order_acquire);
-    struct shape_group *group = table ? find(table, &shape) : NULL;
+    struct shape_group *group = table ? find(table, shape) : NULL;
     if (group)
         return group;
     pthread_mutex_lock(&mutex);
-    group = find_or_add(kernel, &shape);
+    group = find_or_add(kernel, shape);
     pthread_mutex_unlock(&mutex);
+    return group;
+}
+
+/* The place of the group of such a launch in its instance. Grids differ most. */
+static inline _Atomic(struct shape_group *) *recent_of(struct instance *instance, const struct shape *shape)
+{
+    return &instance->recent_groups[(shape->grid[0] * 0x9e3779b1u >> 16 ^ shape->grid[1]) % INSTANCE_RECENT_GROUPS];
+}
+
+struct shape_group *schedule_group(struct kernel *kernel, const struct launch *launch)
+{
+    const struct shape shape = shape_of(launch);
+    if (!launch->instance)
+        return find_in_table(kernel, &shape);
+    _Atomic(struct shape_group *) *recent = recent_of(launch->instance, &shape);
+    struct shape_group *group = atomic_load_explicit(recent, memory_order_acquire);
+    __builtin_prefetch((const void *)&kernel->status); /* in one wait with the group, since a launch needs both */
+    if (group)
+        __builtin_prefetch((const void *)&group->launches, 1);
+    if (group && group->kernel == kernel && same(&group->shape, &shape))
+        return group;
+    if ((group = find_in_table(kernel, &shape)))
+        atomic_store_explicit(recent, group, memory_order_release);
     return group;
 }
 
