@@ -69,6 +69,22 @@ DOCSTRING_HEADS: Final = re.compile(
 
 PLACEHOLDERS: Final = frozenset({"found", "told", "said", "each"})
 """Names that denote no element; in lambdas and comprehensions, which are short, they may stand for one."""
+PARTICLES: Final = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    about above after again almost alone along also among apart around at away before behind below beside
+    besides between beyond by down during early elsewhere enough even ever few from fresh here how in inside
+    instead into just late less like many more most much near neither never no none of off on once only onto
+    outside over past per quite rather since so some soon still such than that then there these this those
+    through till to together too toward twice under unlike until up upon very what when where which while who
+    whole whose why with within without yet
+        """,
+    )
+)
+"""Words that stand for no thing when they are a whole name. Textual has 0.4 of them in 1 000 lines, pytest 0.6."""
+PARTICLES_LEFT: Final = 47
+"""Fields of documents and of the public interface, and a few whose word is the field's own."""
 
 
 @dataclass(frozen=True)
@@ -148,38 +164,43 @@ def docstring_heads(paths: list[str]) -> Measurement:
     return Measurement("docstrings that begin with a preposition", total, 0, 0, most if total else "")
 
 
-def placeholders(paths: list[str]) -> Measurement:
+def placeholders(paths: list[str]) -> list[Measurement]:
     """Count parameters, fields, loop variables and assigned names of the package and of probes that denote nothing."""
-    counts = {
-        path: sum(map(_placeholders_of, ast.walk(ast.parse((ROOT / path).read_bytes()))))
+    bound = {
+        path: [name.strip("_") for node in ast.walk(ast.parse((ROOT / path).read_bytes())) for name in bound_by(node)]
         for path in paths
         if path.startswith(PACKAGES) and path.endswith(".py")
     }
-    most = max(counts, key=counts.__getitem__)
-    total = sum(counts.values())
-    return Measurement("placeholder parameters and targets", total, 2, 2, most)  # two are keys of JSON documents
+    measured = []
+    for title, words, limit in (
+        ("placeholder parameters and targets", PLACEHOLDERS, 2),  # two are keys of JSON documents
+        ("names that are a preposition or an adverb", PARTICLES, PARTICLES_LEFT),
+    ):
+        counts = {path: sum(name in words for name in names) for path, names in bound.items()}
+        most = max(counts, key=counts.__getitem__)
+        measured.append(Measurement(title, sum(counts.values()), limit, limit, most))
+    return measured
 
 
-def _placeholders_of(node: ast.AST) -> int:
-    """Count the placeholders that a function takes, or that an assignment or a loop binds."""
+def bound_by(node: ast.AST) -> list[str]:
+    """Return the names that a function takes, or that an assignment or a loop binds."""
     match node:
         case ast.FunctionDef(args=parameters) | ast.AsyncFunctionDef(args=parameters):
-            return sum(own.arg in PLACEHOLDERS for own in ast.walk(parameters) if isinstance(own, ast.arg))
+            return [parameter.arg for parameter in ast.walk(parameters) if isinstance(parameter, ast.arg)]
         case ast.Assign(targets=targets):
-            return sum(map(_bound_placeholders, targets))
+            return [name for target in targets for name in _names_in(target)]
         case ast.AnnAssign(target=target) | ast.For(target=target):
-            return _bound_placeholders(target)
-    return 0
+            return _names_in(target)
+    return []
 
 
-def _bound_placeholders(target: ast.expr) -> int:
-    names = [own for own in ast.walk(target) if isinstance(own, ast.Name) and isinstance(own.ctx, ast.Store)]
-    return sum(own.id in PLACEHOLDERS for own in names)
+def _names_in(target: ast.expr) -> list[str]:
+    return [part.id for part in ast.walk(target) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
 
 
 def main() -> int:
     paths = tracked()
-    measured = [*sizes(paths), docstring_heads(paths), placeholders(paths), *names(paths)]
+    measured = [*sizes(paths), docstring_heads(paths), *placeholders(paths), *names(paths)]
     print(f"{'':<44}{'now':>8}{'limit':>8}{'goal':>8}")
     print("\n".join(row.line for row in measured))
     return int(any(row.value > row.limit for row in measured))

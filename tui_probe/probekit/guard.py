@@ -41,14 +41,14 @@ class ProbeCodeError(TraceError):
 
 
 @contextmanager
-def probe_code_errors(whose: str, module: str = "") -> Iterator[None]:
-    """Turn errors of the code of ``whose`` (``probe NAME``, ``page NAME``) in ``module`` into ProbeCodeErrors."""
+def probe_code_errors(owner: str, module: str = "") -> Iterator[None]:
+    """Turn errors of the code of ``owner`` (``probe NAME``, ``page NAME``) in ``module`` into ProbeCodeErrors."""
     try:
         yield
     except _ON_PURPOSE:
         raise
     except Exception as error:
-        raise ProbeCodeError(f"{whose}: {type(error).__name__}: {error}{_error_location(error, module)}") from error
+        raise ProbeCodeError(f"{owner}: {type(error).__name__}: {error}{_error_location(error, module)}") from error
 
 
 def _error_location(error: Exception, module: str) -> str:
@@ -62,18 +62,18 @@ def _error_location(error: Exception, module: str) -> str:
     return f", {frame.f_code.co_filename}:{line}"
 
 
-def guard_iterator(whose: str, function: Callable[..., Any], module: str) -> Callable[..., Iterator[Any]]:
+def guard_iterator(owner: str, function: Callable[..., Any], module: str) -> Callable[..., Iterator[Any]]:
     """Guard a function whose iterator may be long: errors are caught as it proceeds, without making a list."""
 
     @wraps(function)
     def guarded_values(*arguments: Any) -> Iterator[Any]:
-        with probe_code_errors(whose, module):
+        with probe_code_errors(owner, module):
             yield from function(*arguments)
 
     return guarded_values
 
 
-def guard_view(whose: str, view: View) -> View:
+def guard_view(owner: str, view: View) -> View:
     """Change the class of a view to one whose methods catch what its own raise, and return the view.
 
     Front ends call a view for every frame, key and resize. An error is shown in place of its lines; any other method
@@ -84,7 +84,7 @@ def guard_view(whose: str, view: View) -> View:
     base = next((kind for kind in (Document, Drawing) if issubclass(view_class, kind)), None)
     if base is None:
         raise TypeError(f"{view!r} is not a view; a view is a Document or a Drawing")
-    methods = {name: _guarded_method(whose, name, view_class, base) for name in dir(base) if not name.startswith("_")}
+    methods = {name: _guarded_method(owner, name, view_class, base) for name in dir(base) if not name.startswith("_")}
     overrides = {name: method for name, method in methods.items() if method is not None}
     view.__class__ = cast(
         "Any",
@@ -93,17 +93,17 @@ def guard_view(whose: str, view: View) -> View:
     return view
 
 
-def _guarded_method(whose: str, name: str, view_class: type, base_class: type) -> Any:
+def _guarded_method(owner: str, name: str, view_class: type, base_class: type) -> Any:
     method, default = getattr(view_class, name), getattr(base_class, name)
     if method is default:
         return None
     if isinstance(default, property):
         return property(
             _guarded_call(
-                whose, name, partial(_read_property, method), partial(_read_property, default), view_class.__module__
+                owner, name, partial(_read_property, method), partial(_read_property, default), view_class.__module__
             )
         )
-    return _guarded_call(whose, name, method, default, view_class.__module__)
+    return _guarded_call(owner, name, method, default, view_class.__module__)
 
 
 def _read_property(prop: property, view: Any) -> Any:
@@ -111,17 +111,17 @@ def _read_property(prop: property, view: Any) -> Any:
 
 
 def _guarded_call(
-    whose: str, name: str, method: Callable[..., Any], default: Callable[..., Any], module: str
+    owner: str, name: str, method: Callable[..., Any], default: Callable[..., Any], module: str
 ) -> Callable[..., Any]:
     if name == "cells":
-        return guard_iterator(whose, method, module)
+        return guard_iterator(owner, method, module)
 
     @wraps(method)
     def call(view: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
-            with probe_code_errors(whose, module):
+            with probe_code_errors(owner, module):
                 value = method(view, *arguments, **keywords)
-            return _guard_work(whose, value, module) if name == "prepare" and value is not None else value
+            return _guard_work(owner, value, module) if name == "prepare" and value is not None else value
         except ProbeCodeError as error:
             if name in _PASSED_ERRORS:
                 raise
@@ -134,9 +134,9 @@ def _guarded_call(
     return call
 
 
-def _guard_work(whose: str, work: Callable[[], None], module: str) -> Callable[[], None]:
+def _guard_work(owner: str, work: Callable[[], None], module: str) -> Callable[[], None]:
     def guarded_work() -> None:
-        with probe_code_errors(whose, module):
+        with probe_code_errors(owner, module):
             work()
 
     return guarded_work
@@ -148,32 +148,32 @@ def _error_lines(error: ProbeCodeError, width: int) -> Iterator[Line]:
 
 def guard_probe(probe: Probe) -> Probe:
     """Guard a probe: its functions raise only TraceError (or Cancelled, which the user requests)."""
-    whose = f"probe {probe.name}"
+    owner = f"probe {probe.name}"
     lines, findings = probe.lines, probe.findings
     return replace(
         probe,
-        analyse=_guard_call(whose, probe.analyse),
-        values_of=_guard_call(whose, probe.metric_values_of, _module(probe.analyse)),
-        findings=None if findings is None else _guard_iterable(whose, findings, Finding),
-        lines=None if lines is None else replace(lines, rows=_guard_call(whose, lines.rows, value_type=LineRows)),
-        timeline=_guard_optional(whose, probe.timeline),
-        waits=_guard_optional(whose, probe.waits),
-        group=None if probe.group is None else replace(probe.group, join=_guard_call(whose, probe.group.join)),
-        launch_line=_guard_optional(whose, probe.launch_line),
-        notes=_guard_optional(whose, probe.notes),
-        views=tuple(_guard_view_kind(whose, view) for view in probe.views),
-        pages=tuple(_guard_page(whose, page) for page in probe.pages),
+        analyse=_guard_call(owner, probe.analyse),
+        values_of=_guard_call(owner, probe.metric_values_of, _module(probe.analyse)),
+        findings=None if findings is None else _guard_iterable(owner, findings, Finding),
+        lines=None if lines is None else replace(lines, rows=_guard_call(owner, lines.rows, value_type=LineRows)),
+        timeline=_guard_optional(owner, probe.timeline),
+        waits=_guard_optional(owner, probe.waits),
+        group=None if probe.group is None else replace(probe.group, join=_guard_call(owner, probe.group.join)),
+        launch_line=_guard_optional(owner, probe.launch_line),
+        notes=_guard_optional(owner, probe.notes),
+        views=tuple(_guard_view_kind(owner, view) for view in probe.views),
+        pages=tuple(_guard_page(owner, page) for page in probe.pages),
     )
 
 
 def _guard_call(
-    whose: str, function: Callable[..., Any], module: str = "", value_type: type | None = None
+    owner: str, function: Callable[..., Any], module: str = "", value_type: type | None = None
 ) -> Callable[..., Any]:
     module = module or _module(function)
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
-        with probe_code_errors(whose, module):
+        with probe_code_errors(owner, module):
             value = function(*arguments)
             if value_type is not None and not isinstance(value, value_type):
                 raise TypeError(f"{_name(function)} returned {value!r}, which is not a {value_type.__name__}")
@@ -182,11 +182,11 @@ def _guard_call(
     return call
 
 
-def _guard_optional(whose: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    return None if function is None else _guard_call(whose, function)
+def _guard_optional(owner: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    return None if function is None else _guard_call(owner, function)
 
 
-def _guard_iterable(whose: str, function: Callable[..., Any], item_type: type | None = None) -> Callable[..., Any]:
+def _guard_iterable(owner: str, function: Callable[..., Any], item_type: type | None = None) -> Callable[..., Any]:
     """Guard a function that yields values: they are collected inside the guard."""
 
     def collect(*arguments: Any) -> tuple[Any, ...]:
@@ -196,27 +196,27 @@ def _guard_iterable(whose: str, function: Callable[..., Any], item_type: type | 
                 raise TypeError(f"{_name(function)} yielded {item!r}, which is not a {item_type.__name__}")
         return values
 
-    return _guard_call(whose, collect, _module(function))
+    return _guard_call(owner, collect, _module(function))
 
 
 def _name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", function))
 
 
-def _guard_view_kind(whose: str, kind: ViewKind) -> ViewKind:
+def _guard_view_kind(owner: str, kind: ViewKind) -> ViewKind:
     """Guard the opening of a view and its methods."""
 
     def open_guarded(*arguments: Any) -> View:
-        return guard_view(whose, kind.open_view(*arguments))
+        return guard_view(owner, kind.open_view(*arguments))
 
     return replace(
         kind,
-        missing_reason=_guard_call(whose, kind.missing_reason),
-        open_view=_guard_call(whose, open_guarded, _module(kind.open_view)),
+        missing_reason=_guard_call(owner, kind.missing_reason),
+        open_view=_guard_call(owner, open_guarded, _module(kind.open_view)),
     )
 
 
-def _guard_page(whose: str, page: TracePage) -> TracePage:
+def _guard_page(owner: str, page: TracePage) -> TracePage:
     """Guard the opening of a page, its rows and its text."""
     module = _module(page.open)
 
@@ -224,12 +224,12 @@ def _guard_page(whose: str, page: TracePage) -> TracePage:
         content = page.open(*arguments)
         return replace(
             content,
-            rows=RemadeRows(guard_iterator(whose, lambda: content.rows, module)),
-            report=None if content.report is None else guard_iterator(whose, content.report, module),
-            slow_extra=_guard_optional(whose, content.slow_extra),
+            rows=RemadeRows(guard_iterator(owner, lambda: content.rows, module)),
+            report=None if content.report is None else guard_iterator(owner, content.report, module),
+            slow_extra=_guard_optional(owner, content.slow_extra),
         )
 
-    return replace(page, open=_guard_call(whose, open_guarded, module))
+    return replace(page, open=_guard_call(owner, open_guarded, module))
 
 
 def _module(function: Callable[..., Any]) -> str:
