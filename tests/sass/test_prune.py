@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Link = Callable[..., Cubin]
 
 ARCHITECTURES = (80, 86, 90, 100)
-SYMBOLS_FIRST = {nv_info.PARAMETER_BANK, nv_info.FRAME_SIZE, nv_info.STACK_SIZE, nv_info.REGISTERS}
+SYMBOLS_FIRST = {nv_info.PARAMETER_BANK, nv_info.FRAME_SIZE, nv_info.MIN_STACK_SIZE, nv_info.REGISTERS}
 CODE_PREFIX = ".text."
 _NUMBERED = re.compile(r"\.sectioninfo.*|\.sectionflags.*|\.section\s+\.text.*|//.*")
 """Numbers of sections and symbols in the output of nvdisasm."""

@@ -1,4 +1,4 @@
-"""A cubin as kernels, symbols and relocations, over the sections that ``elf`` reads.
+"""A cubin as kernels, symbols, relocations and calls between functions, over the sections that ``elf`` reads.
 
 Cubins are 64-bit little-endian ELF files. A kernel ``k`` has its code in ``.text.k``, what the driver must know of it
 in ``.nv.info.k``, and its parameters in ``.nv.constant0.k``. Both versions of the ABI are read: 7 (to CUDA 12) and 8.
@@ -15,7 +15,7 @@ from tui_probe.binaries.elf import SECTION_HEADER, NameTable, is_elf, read_heade
 from tui_probe.errors import ImageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tui_probe.binaries.elf import Header, Section
 
@@ -193,3 +193,63 @@ def _checked_sections(image: bytes, header: Header) -> Iterator[Section]:
         if remaining_bytes < 0:
             raise ImageError(_DAMAGED_TEXT.format("overlapping sections"))
         yield section
+
+
+# The section ``.nv.callgraph`` holds pairs of u32 in groups. A pair with a mark as second number begins a group: direct
+# calls (symbols of caller and callee), functions whose address is taken, or callers of function pointers. A pair of the
+# last two groups has the symbol of the function, and the offset of its type in the string table of the symbols.
+
+CALL_GRAPH_SECTION: Final = ".nv.callgraph"
+CALL_PAIR: Final = struct.Struct("<II")
+FIRST_MARK: Final = 0xFFFF0000
+"""The least mark: a second number from here on begins a group of pairs."""
+CALLS: Final = 0xFFFFFFFF
+"""Mark of direct calls."""
+ADDRESSED: Final = 0xFFFFFFFE
+"""Mark of functions whose address is taken."""
+CALLERS_BY_ADDRESS: Final = 0xFFFFFFFD
+"""Mark of callers of function pointers."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallGraph:
+    """Calls between the functions of a cubin, by the numbers of their code sections."""
+
+    calls: Mapping[int, frozenset[int]]
+    """Symbols that a section calls directly, by the number of the section."""
+    by_address: frozenset[int]
+    """Sections that call function pointers."""
+    has_addressed: bool
+    """True if the address of a function of the cubin is taken."""
+
+    @classmethod
+    def from_cubin(cls, cubin: Cubin) -> CallGraph:
+        """Read the call graph of a cubin, an empty one if it has none. Raises ImageError for an unknown symbol."""
+        calls: dict[int, set[int]] = {}
+        by_address: set[int] = set()
+        has_addressed = False
+        for mark, caller, callee in grouped_calls(cubin):
+            if mark == CALLS:
+                calls.setdefault(cubin.symbol(caller).section, set()).add(callee)
+            elif mark == CALLERS_BY_ADDRESS:
+                by_address.add(cubin.symbol(caller).section)
+            has_addressed |= mark == ADDRESSED
+        return cls(
+            {caller: frozenset(callees) for caller, callees in calls.items()}, frozenset(by_address), has_addressed
+        )
+
+
+def grouped_calls(cubin: Cubin) -> Iterator[tuple[int, int, int]]:
+    """Yield mark, caller and callee of each pair of the call graph; the mark is 0 before the first group."""
+    section = cubin.find_section(CALL_GRAPH_SECTION)
+    mark = 0
+    for caller, callee in read_pairs(cubin.content(section)) if section else ():
+        if callee >= FIRST_MARK:
+            mark = callee
+        else:
+            yield mark, caller, callee
+
+
+def read_pairs(content: bytes) -> list[tuple[int, int]]:
+    """Return the pairs of numbers in a section."""
+    return list(CALL_PAIR.iter_unpack(content[: len(content) // CALL_PAIR.size * CALL_PAIR.size]))

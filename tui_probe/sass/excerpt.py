@@ -11,27 +11,32 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.binaries.cubin import CODE_PREFIX, SYMBOL, Cubin, relocation_bytes
+from tui_probe.binaries.cubin import (
+    CALL_GRAPH_SECTION,
+    CALL_PAIR,
+    CALLERS_BY_ADDRESS,
+    CALLS,
+    CODE_PREFIX,
+    FIRST_MARK,
+    SYMBOL,
+    Cubin,
+    read_pairs,
+    relocation_bytes,
+)
 from tui_probe.binaries.elf import HEADER, SECTION_HEADER
 from tui_probe.errors import ProbeError
 from tui_probe.sass.layout import MAX_STEP, SEGMENT
 from tui_probe.sass.nv_info import (
     ATTRIBUTES_WITHOUT_SYMBOL,
-    CALL_GRAPH_SECTION,
-    CALL_PAIR,
-    CALLERS_BY_ADDRESS,
-    CALLS,
     EXTERNS,
-    FIRST_MARK,
     FRAME_SIZE,
     MAX_STACK_SIZE,
+    MIN_STACK_SIZE,
     PARAMETER_BANK,
     REGISTERS,
     SIZED_FORMAT,
-    STACK_SIZE,
     attribute_bytes,
     read_attributes,
-    read_pairs,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +49,7 @@ if TYPE_CHECKING:
 PROTOTYPES: Final = ".nv.prototype"
 INFO: Final = ".nv.info"
 _WORD: Final = struct.Struct("<I")
-_SYMBOL_ATTRIBUTES: Final = frozenset({FRAME_SIZE, STACK_SIZE, MAX_STACK_SIZE, REGISTERS, PARAMETER_BANK})
+_SYMBOL_ATTRIBUTES: Final = frozenset({FRAME_SIZE, MIN_STACK_SIZE, MAX_STACK_SIZE, REGISTERS, PARAMETER_BANK})
 """Attributes whose first word is the number of a symbol."""
 INFO_LINK: Final = 0x40
 """The flag of a section whose ``info`` is the number of the section that it belongs to."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.binaries.cubin import CODE_PREFIX, Cubin
+from tui_probe.binaries.cubin import CODE_PREFIX, CallGraph, Cubin
 from tui_probe.binaries.line_tables import cut_table
 from tui_probe.errors import ImageError
 from tui_probe.sass.excerpt import INFO, INFO_LINK, Excerpt, KeptWholeError
-from tui_probe.sass.nv_info import EXTERNS, CallGraph, read_attributes
+from tui_probe.sass.nv_info import EXTERNS, read_attributes
 from tui_probe.sass.target import functions_of, may_exit
 from tui_probe.sass.variables import ADDRESS_SECTION, VARIABLES, address_offsets, is_shared, overlaps, variable_at
 from tui_probe.sass.words import words_of

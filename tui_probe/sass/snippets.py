@@ -239,7 +239,7 @@ def _parameter_offset(word: Word) -> int | None:
 
 def _refuse_stack(cubin: Cubin) -> None:
     for attribute in read_attributes(cubin.content(cubin.section(INFO_PREFIX))):
-        if attribute.number in (nv_info.FRAME_SIZE, nv_info.STACK_SIZE) and any(attribute.words()[1:]):
+        if attribute.number in (nv_info.FRAME_SIZE, nv_info.MIN_STACK_SIZE) and any(attribute.words()[1:]):
             raise UnsupportedKernelError(because("graft-snippet", what="a stack"))
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.binaries.cubin import CODE_PREFIX
+from tui_probe.binaries.cubin import CODE_PREFIX, CallGraph
 from tui_probe.binaries.line_tables import call_chains, source_locations
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
-from tui_probe.sass.nv_info import CallGraph, read_attributes
+from tui_probe.sass.nv_info import read_attributes
 from tui_probe.sass.words import EXIT, WORD_BYTES, operation_of, words_of
 
 if TYPE_CHECKING:
