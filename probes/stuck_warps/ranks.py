@@ -16,7 +16,7 @@ from tui_probe.probekit.page_kinds import TracePage
 from tui_probe.probekit.probe_results import read_result_row
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
-from tui_probe.trace.recent import traces_of_run
+from tui_probe.trace.run_info import traces_of_run
 
 from .analysis import analyse
 from .causes import likely_cause

@@ -45,7 +45,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.kernel_files import parse_kernel_info, parse_process_log
 from tui_probe.trace.locate import parse_address
 from tui_probe.trace.model import Trace
-from tui_probe.trace.recent import brief, exit_counts
+from tui_probe.trace.recent import exit_counts, summarize_trace
 from tui_probe.trace.results import read_result
 from tui_probe.trace.run_info import read_run_info
 from tui_probe.trace.sites import parse_sites
@@ -163,7 +163,7 @@ def _log(data: bytes, folder: Path) -> None:
         _ = opened.launches[row]
     for traced in opened.kernels:
         _ = traced.demangled, traced.status, traced.reason
-    brief(trace)
+    summarize_trace(trace)
     exit_counts(trace)
 
 

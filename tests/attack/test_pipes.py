@@ -24,7 +24,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.kernel_files import read_kernel_info, read_process_log
 from tui_probe.trace.log_index import LogIndex, LogTail
 from tui_probe.trace.plain_file import open_plain, read_plain
-from tui_probe.trace.recent import brief, exit_counts
+from tui_probe.trace.recent import exit_counts, summarize_trace
 from tui_probe.trace.results import read_result
 from tui_probe.trace.run_info import read_run_info
 
@@ -67,7 +67,7 @@ def test_no_page_waits_for_a_pipe(recorded: Path, tmp_path: Path, names: tuple[s
             place.unlink(missing_ok=True)
             os.mkfifo(place)
     with contextlib.suppress(ProbeError):
-        brief(trace)
+        summarize_trace(trace)
         opened = open_trace(trace)
         for kernel in islice((probed for probed in opened.kernels if probed.status == "probed"), 1):
             for kind in kinds():

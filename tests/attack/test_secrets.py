@@ -17,7 +17,7 @@ from tests.ui.conftest import on_stage
 from tests.ui.desk import TestDesk
 from tests.ui.synthetic import FakeTarget
 from tui_probe.draw.spans import plain
-from tui_probe.trace.recent import Brief
+from tui_probe.trace.recent import TraceSummary
 from tui_probe.ui.session import Session
 from tui_probe.ui.views.recent import RecentView
 
@@ -50,7 +50,7 @@ def test_the_record_of_a_run_has_no_password(tool: Runner, kept: bool) -> None:
 
 def test_the_home_screen_has_no_password_of_older_traces() -> None:
     view = RecentView(TestDesk(), "recent", clock=0.0)
-    view.show([Brief(Path("/traces/Nov21_101010_1"), 0.0, "./train --password=hunter2")])
+    view.show([TraceSummary(Path("/traces/Nov21_101010_1"), 0.0, "./train --password=hunter2")])
     text = "\n".join(plain(line) for line in view.draw(200, 20))
     assert "--password=***" in text
     assert "hunter2" not in text

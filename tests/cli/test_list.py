@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import ROOT, Command
 from tui_probe.cli.main import main
 from tui_probe.pages.trace_list import ListedRun
-from tui_probe.trace.recent import Brief
+from tui_probe.trace.recent import TraceSummary
 from tui_probe.trace.user_state import read_state, write_state
 from tui_probe.verdicts import run_verdict
 from tui_probe.verdicts.run_verdict import RunVerdict, VerdictCache
@@ -129,7 +129,7 @@ def test_verdicts_before_interrupt_are_cached(at: At, monkeypatch: pytest.Monkey
 
 def run_of(verdict: RunVerdict | None, before: ListedRun | None = None, **more: Any) -> ListedRun:
     usual: dict[str, Any] = {"command": "./a", "probe": "dmat", "device": "H200", "kernels": 2, "status": 0}
-    return ListedRun(Brief(Path("/t"), 0.0, **usual | more), verdict, before)
+    return ListedRun(TraceSummary(Path("/t"), 0.0, **usual | more), verdict, before)
 
 
 @pytest.mark.parametrize(

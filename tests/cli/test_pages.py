@@ -17,7 +17,7 @@ from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit.probe_results import choose_target
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.long_column import row_numbers
-from tui_probe.trace.recent import remember
+from tui_probe.trace.user_state import remember_opened
 from tui_probe.ui.live.live_pages import KERNEL_TABS, RUN_TABS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -114,7 +114,7 @@ def test_missing_trace_error_names_searched_directory(
         assert main(words) == 4
         assert f"no trace in {tmp_path}/trace" in capfd.readouterr().err
     write_example(tmp_path / "other place" / "one")
-    remember(tmp_path / "other place" / "one")
+    remember_opened(tmp_path / "other place" / "one")
     assert main(["report"]) == 4
     assert f"e.g. '{tmp_path}/other place/one', the trace opened last" in capfd.readouterr().err
 

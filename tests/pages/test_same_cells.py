@@ -45,7 +45,7 @@ from tui_probe.probekit.result_tables import CountTable
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.model import Trace
-from tui_probe.trace.recent import Brief
+from tui_probe.trace.recent import TraceSummary
 from tui_probe.ui.live.kernel_columns import COLUMNS as SCREEN_COLUMNS
 from tui_probe.ui.views.log import LogFilter, LogReader
 from tui_probe.ui.views.recent import RecentView
@@ -227,11 +227,13 @@ def document_cells(content: TableContent[Any], row: Any) -> list[str]:
 def runs_page(folder: Path) -> ShownPage:
     """The list of runs: its times are dates in the report and ages on the screen, its findings sentences in both."""
     traces = [
-        Brief(folder / name, 1_700_000_000 + when, "python t.py", "block_sched", "NVIDIA H200", kernels, status=status)
+        TraceSummary(
+            folder / name, 1_700_000_000 + when, "python t.py", "block_sched", "NVIDIA H200", kernels, status=status
+        )
         for name, when, kernels, status in (("second", 100, 8, -9), ("first", 0, 7, 0))
     ]
     # no other text has its state and kernels, as the change of the second run has those of the first
-    traces.append(Brief(folder / "other", 1_700_000_000, "python o.py", "dmat", "NVIDIA H100", 41, status=3))
+    traces.append(TraceSummary(folder / "other", 1_700_000_000, "python o.py", "dmat", "NVIDIA H100", 41, status=3))
     verdicts = {traces[0].directory: RunVerdict("matmul", "memory (L2) 83%", "memory (L2)", 0.62, 1.2)}
     page = RunPage(traces, verdicts)
     runs = [run for group in page.commands for run in group]

@@ -13,18 +13,17 @@ from tests.ui.synthetic import TraceWriter, example
 from tui_probe.trace.recent import (
     HEAD_BYTES,
     RecentTraces,
-    brief,
     find_previous_run,
     recent_traces,
-    remember,
-    remembered,
     running_traces,
+    summarize_trace,
 )
+from tui_probe.trace.user_state import opened_traces, remember_opened
 
 
 def test_a_trace_in_brief(tmp_path: Path) -> None:
     trace = example(tmp_path / "one")
-    known = brief(trace.directory)
+    known = summarize_trace(trace.directory)
     assert known is not None
     assert (known.command, known.device, known.kernels, known.all_read) == (
         "./vector_add --size 1048576", "NVIDIA H100 80GB HBM3", 6, True,
@@ -32,7 +31,7 @@ def test_a_trace_in_brief(tmp_path: Path) -> None:
     assert (known.is_running, known.status, known.probe) == (False, None, None)
     record = {"version": 1, "ended": "2023-11-14T22:13:23+00:00", "exit_status": 3, "probe": "dmat"}
     (trace.directory / "run.json").write_text(json.dumps(record))
-    known = brief(trace.directory)
+    known = summarize_trace(trace.directory)
     assert known is not None
     assert (known.status, known.probe) == (3, "dmat")
 
@@ -43,13 +42,13 @@ def test_a_process_that_is_not_the_command_ends_on_its_own(tmp_path: Path, last:
     trace = example(tmp_path / "child")
     record = {"version": 1, "pid": 1, "ended": "2023-11-14T22:13:23+00:00", "exit_status": 0}
     (trace.directory / "run.json").write_text(json.dumps(record))
-    known = brief(trace.directory)
+    known = summarize_trace(trace.directory)
     assert known is not None
     assert known.status is None
     trace.raw(b"[mem] cuMemFree_v2 0 dptr 7fc573e00000\n" * (HEAD_BYTES // 30))
     trace.event(f"[exit] {last}")
     trace.exit()
-    known = brief(trace.directory)
+    known = summarize_trace(trace.directory)
     assert known is not None
     assert (known.status, known.all_read) == (status, False)
 
@@ -58,17 +57,17 @@ def test_only_the_beginning_of_a_long_log_is_read(tmp_path: Path) -> None:
     trace = example(tmp_path / "one")
     with (trace.directory / "event.log").open("ab") as log:
         log.truncate(HEAD_BYTES + 1000)
-    known = brief(trace.directory)
+    known = summarize_trace(trace.directory)
     assert known is not None
     assert (known.kernels, known.all_read) == (6, False)
 
 
 def test_any_bytes_are_read(tmp_path: Path) -> None:
     (tmp_path / "event.log").write_bytes(b"[init] cmd 3 \xff\xfe\n[init] pid x\n\0\0[kernel] 1")
-    known = brief(tmp_path)
+    known = summarize_trace(tmp_path)
     assert known is not None
     assert (known.command, known.kernels) == ("\\xff\\xfe", 0)
-    assert brief(tmp_path / "none") is None
+    assert summarize_trace(tmp_path / "none") is None
 
 
 def test_a_run_that_goes_on_is_found(tmp_path: Path) -> None:
@@ -84,9 +83,9 @@ def test_the_newest_traces_come_first_and_each_once(tmp_path: Path) -> None:
         log = example(tmp_path / "traces" / name).directory / "event.log"
         os.utime(log, (1000 + number * 7 % 10, 1000 + number * 7 % 10))
     elsewhere = example(tmp_path / "elsewhere").directory
-    remember(elsewhere)
-    remember(tmp_path / "traces" / "old")
-    remember(tmp_path / "gone")
+    remember_opened(elsewhere)
+    remember_opened(tmp_path / "traces" / "old")
+    remember_opened(tmp_path / "gone")
     briefs = recent_traces([tmp_path / "traces", tmp_path / "no such folder"], limit=3)
     assert [known.directory.name for known in briefs] == ["elsewhere", "new", "middle"]
 
@@ -95,7 +94,9 @@ def test_a_trace_is_read_again_where_it_has_changed(tmp_path: Path, monkeypatch:
     for name in ("one", "two"):
         example(tmp_path / name)
     read: list[str] = []
-    monkeypatch.setattr("tui_probe.trace.recent.brief", lambda path: read.append(path.name) or brief(path))
+    monkeypatch.setattr(
+        "tui_probe.trace.recent.summarize_trace", lambda path: read.append(path.name) or summarize_trace(path)
+    )
     recent = RecentTraces([tmp_path], 10)
     assert {known.directory.name for known in recent()} == {"one", "two"}
     assert len(recent()) == 2
@@ -107,9 +108,9 @@ def test_a_trace_is_read_again_where_it_has_changed(tmp_path: Path, monkeypatch:
 
 def test_opened_traces_are_remembered_newest_first(tmp_path: Path) -> None:
     for number in range(60):
-        remember(tmp_path / str(number))
-    remember(tmp_path / "30")
-    known = remembered()
+        remember_opened(tmp_path / str(number))
+    remember_opened(tmp_path / "30")
+    known = opened_traces()
     assert known[:3] == [tmp_path / "30", tmp_path / "59", tmp_path / "58"]
     assert len(known) == len(set(known)) == 50
 
@@ -117,8 +118,8 @@ def test_opened_traces_are_remembered_newest_first(tmp_path: Path) -> None:
 def test_nothing_is_remembered_where_nothing_can_be_written(tmp_path: Path) -> None:
     state = Path(os.environ["XDG_STATE_HOME"])
     state.write_text("a file instead of the folder")
-    remember(tmp_path)
-    assert remembered() == []
+    remember_opened(tmp_path)
+    assert opened_traces() == []
 
 
 def test_the_run_before_is_of_the_same_command_with_the_same_probe(tmp_path: Path) -> None:

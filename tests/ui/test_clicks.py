@@ -13,7 +13,7 @@ from tests.ui.desk import TestDesk, shown
 from tui_probe.draw.view import Document, no_progress
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.trace.recent import Brief
+from tui_probe.trace.recent import TraceSummary
 from tui_probe.ui.live.kernel_table import KernelTable
 from tui_probe.ui.session import StartForm
 from tui_probe.ui.views.document_view import DocumentView
@@ -40,7 +40,7 @@ def form() -> FormView:
 def recent() -> RecentView:
     view = RecentView(TestDesk(), "recent", clock=20 * 60)
     view.resize(80, 12)
-    view.show([Brief(Path(f"/traces/{i}"), 60 * i, f"./program_{i}") for i in range(20)])
+    view.show([TraceSummary(Path(f"/traces/{i}"), 60 * i, f"./program_{i}") for i in range(20)])
     return view
 
 

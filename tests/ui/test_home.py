@@ -16,7 +16,7 @@ from tui_probe.cli.home import form_of_demo, open_path, options_of, unquoted_pat
 from tui_probe.cli.main import main
 from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.catalogue import known_choices, known_probes
-from tui_probe.trace.recent import Brief
+from tui_probe.trace.recent import TraceSummary
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.layout import MIN_SIZE
@@ -65,18 +65,22 @@ FINDINGS = (
     CheckResult("terminal", "warn", "vt100, 60×16, 0 colours", "enlarge the terminal to at least 80×24"),
 )
 TRACES = (
-    Brief(
+    TraceSummary(
         Path("/traces/Nov21_101012_30"), NOW - 2, "python train.py --steps 10", "dmat", "NVIDIA H200", 12, True, True
     ),
-    Brief(Path("/traces/Nov21_101011_20"), NOW - 300, "./matmul", "block_sched", "simulated GPU", 1, True, False, 0),
-    Brief(Path("/traces/Nov20_101010_10"), NOW - 90_000, "./broken", None, None, 3, False, False, 3),
-    Brief(Path("/traces/Oct01_101010_5"), NOW - 4_000_000, "./killed", "dmat", "NVIDIA H200", 2, True, False, -9),
+    TraceSummary(
+        Path("/traces/Nov21_101011_20"), NOW - 300, "./matmul", "block_sched", "simulated GPU", 1, True, False, 0
+    ),
+    TraceSummary(Path("/traces/Nov20_101010_10"), NOW - 90_000, "./broken", None, None, 3, False, False, 3),
+    TraceSummary(
+        Path("/traces/Oct01_101010_5"), NOW - 4_000_000, "./killed", "dmat", "NVIDIA H200", 2, True, False, -9
+    ),
 )
 
 
 AGAIN = (
-    Brief(Path("/traces/Nov20_111111_9"), NOW - 86_400, "./matmul", "dmat", "simulated GPU", 1, True, False, 0),
-    Brief(Path("/traces/Nov19_111111_8"), NOW - 180_000, "./matmul", "dmat", "simulated GPU", 2, True, False, 1),
+    TraceSummary(Path("/traces/Nov20_111111_9"), NOW - 86_400, "./matmul", "dmat", "simulated GPU", 1, True, False, 0),
+    TraceSummary(Path("/traces/Nov19_111111_8"), NOW - 180_000, "./matmul", "dmat", "simulated GPU", 2, True, False, 1),
 )
 """Older runs of a command."""
 VERDICTS = {
@@ -86,7 +90,7 @@ VERDICTS = {
 }
 
 
-def home_of(traces: Sequence[Brief] = TRACES, findings: Sequence[CheckResult] = FINDINGS) -> HomeSources:
+def home_of(traces: Sequence[TraceSummary] = TRACES, findings: Sequence[CheckResult] = FINDINGS) -> HomeSources:
     def verdict(trace: Path) -> RunVerdict:
         return VERDICTS.get(trace.name, RunVerdict())
 
@@ -267,7 +271,7 @@ async def test_a_key_does_what_its_row_says(row: keys.Key, name: str) -> None:
 
 async def test_a_run_is_compared_with_the_one_before_it(tmp_path: Path) -> None:
     before, after = write_pair(tmp_path)
-    runs = [Brief(trace, when, "./train") for trace, when in ((after, NOW - 5), (before, NOW - 50))]
+    runs = [TraceSummary(trace, when, "./train") for trace, when in ((after, NOW - 5), (before, NOW - 50))]
     async with at_home(home_of(runs), (120, 40)) as stage:
         await stage.press("colon", *"compare the run", "enter")
         lines = stage.inside.split("\n")
@@ -279,7 +283,7 @@ async def test_a_run_is_compared_with_the_one_before_it(tmp_path: Path) -> None:
 
 async def test_the_program_of_a_trace_is_run_again(tmp_path: Path) -> None:
     _, after = write_pair(tmp_path)
-    async with at_home(home_of([Brief(after, NOW - 5, "./train")]), (120, 40)) as stage:
+    async with at_home(home_of([TraceSummary(after, NOW - 5, "./train")]), (120, 40)) as stage:
         await stage.press("R")
         assert "Run again" in stage.text or "tui-probe run" in stage.text
         await stage.press("escape", "tab", "tab", "R")
@@ -409,7 +413,7 @@ async def test_the_page_of_keys_says_how_to_read_the_list() -> None:
 async def test_verdicts_are_read_of_ended_runs_that_are_visible() -> None:
     asked: list[str] = []
     many = [
-        Brief(Path(f"/traces/{number}"), NOW - number, f"./run{number}", "dmat", None, 1, True, number == 0, 0)
+        TraceSummary(Path(f"/traces/{number}"), NOW - number, f"./run{number}", "dmat", None, 1, True, number == 0, 0)
         for number in range(300)
     ]
     home = home_of(many)

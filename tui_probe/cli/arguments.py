@@ -1,4 +1,4 @@
-"""Arguments: addresses of traces, sizes, counts and launches, and defaults from the user's settings."""
+"""Arguments: addresses of traces, sizes, counts, launches and commands, and defaults from the user's settings."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 import re
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError, UsageError, did_you_mean
 from tui_probe.launcher.control import NO_LIMIT
@@ -23,16 +23,20 @@ from tui_probe.trace.locate import (
     trace_of_result,
     traces_in,
 )
-from tui_probe.trace.recent import is_run_name, named_traces, remembered, run_of_name
+from tui_probe.trace.recent import named_traces, run_of_name
+from tui_probe.trace.run_info import is_run_name
+from tui_probe.trace.user_state import opened_traces
 
 from .output import Progress, shell_word, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tui_probe.settings import Settings
     from tui_probe.trace.model import Trace
 
+_PROGRAM: Final = "tui-probe"
+_PYTHON: Final = re.compile(r"python[\d.]*")
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 ADDRESS = (
@@ -255,7 +259,7 @@ def trace_folder_of(address: Address) -> Path:
 
 def _suggested_trace() -> str:
     """Suggest what to name if the usual folder has no trace."""
-    recent = next((path for path in remembered() if is_trace(path)), None)
+    recent = next((path for path in opened_traces() if is_trace(path)), None)
     name = "pass a trace" if recent is None else f"pass a trace, e.g. {shell_word(recent)}, the trace opened last"
     return f"{name}, or set trace_dir in settings.toml"
 
@@ -282,3 +286,22 @@ def open_addressed_kernels(address: Address) -> Trace:
         for kernel in kernels:
             trace.kernels.add(kernel)
     return trace
+
+
+def self_profiling_advice(command: Sequence[str]) -> str:
+    """Return advice if ``command`` is tui-probe itself; "" for another program."""
+    name = PurePath(command[0]).name if command else ""
+    if name == _PROGRAM:
+        arguments = command[1:]
+    elif _PYTHON.fullmatch(name) and tuple(command[1:3]) == ("-m", "tui_probe"):
+        arguments = command[3:]
+    else:
+        return ""
+    if "run" in arguments[:1]:
+        return f"{_PROGRAM} does not profile itself; pass the program without “{_PROGRAM} run”"
+    if "demo" in arguments[:1]:
+        return (
+            f"{_PROGRAM} does not profile itself; run the demo from a shell or from the command palette of the home"
+            " screen"
+        )
+    return f"{_PROGRAM} does not profile itself; pass the program to profile"

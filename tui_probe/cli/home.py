@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 from tui_probe.errors import LaunchError, NoDriverError, ProbeError
 from tui_probe.launcher.driver import find_driver
-from tui_probe.launcher.options import RunOptions, why_not_itself
+from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.catalogue import default_choice, known_choices
 from tui_probe.probe_files.choices import choose_probes
-from tui_probe.trace.recent import RecentTraces, remember
+from tui_probe.trace.recent import RecentTraces
+from tui_probe.trace.user_state import remember_opened
 from tui_probe.verdicts.run_verdict import VerdictCache
 
 from . import open as open_command
-from .arguments import default_launches, launches, trace_dir, user_settings
+from .arguments import default_launches, launches, self_profiling_advice, trace_dir, user_settings
 from .demo import example
 from .profiling import BackgroundRuns
 from .screen import add_screen_options, appearance_of, show, show_session, wants_screen
@@ -73,7 +74,7 @@ def show_screens(arguments: argparse.Namespace, home: HomeSources, runs: Backgro
             return status
         if isinstance(home.choice, OpenTrace):
             trace = home.choice.trace
-            remember(trace)
+            remember_opened(trace)
             status = show(arguments, target=runs.target_of(trace), traces=(trace,))
         elif isinstance(home.choice, OpenPath):
             status = open_path(arguments, home, home.choice.name)
@@ -133,7 +134,7 @@ def options_of(form: StartForm) -> RunOptions:
         raise ValueError(f"cannot parse the command: {error}") from error
     if not command:
         raise ValueError("enter a command")
-    if problem := why_not_itself(command):
+    if problem := self_profiling_advice(command):
         raise ValueError(problem)
     return RunOptions(
         command=tuple(command),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from tui_probe.trace.recent import Brief
+    from tui_probe.trace.recent import TraceSummary
     from tui_probe.verdicts.run_verdict import RunVerdict
 
 DEFAULT_LIMIT = 500
@@ -67,18 +67,18 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitStatus.OK
 
 
-def listed_traces(places: Sequence[str], limit: int) -> list[Brief]:
+def listed_traces(places: Sequence[str], limit: int) -> list[TraceSummary]:
     """Return the traces in these directories, and those of runs with these names. Raises TraceError for others."""
     folders = [path for path in map(Path, places) if path.is_dir()]
     names = [word for word in places if Path(word) not in folders]
     unknown = next((word for word in names if not traces_of_name(word)), None)
     if unknown is not None:
         raise TraceError(f"{unknown} is not a directory or the name of a run; pass a directory of traces")
-    traces = recent_traces(dict.fromkeys(folders or [trace_dir()]), limit, looked_at=not folders)
+    traces = recent_traces(dict.fromkeys(folders or [trace_dir()]), limit, include_opened=not folders)
     return [trace for trace in traces if not names or trace.name in names or trace.directory.parent in folders]
 
 
-def verdicts_of(traces: Sequence[Brief]) -> dict[Path, RunVerdict]:
+def verdicts_of(traces: Sequence[TraceSummary]) -> dict[Path, RunVerdict]:
     """Return the findings of ended runs; those read before an interrupt are cached."""
     from tui_probe.verdicts.run_verdict import VerdictCache
 

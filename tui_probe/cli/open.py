@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError, UsageError
 from tui_probe.trace.locate import LOG, trace_of_result, traces_in
-from tui_probe.trace.recent import remember
+from tui_probe.trace.user_state import remember_opened
 
 from .arguments import address_of, trace_folder_of, traces_of_name
 from .import_command import add_plan_options, add_tensor_options, open_traces, plan_of, tensor_of, text_width
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.adjacent:
         arguments.refuse("--trace needs files of ncu or nsys: tui-probe open FILE --trace TRACE")
     trace = trace_folder_of(address)
-    remember(trace)
+    remember_opened(trace)
     choice_notice = newest_trace_notice(address.path, trace)
     if wants_screen(arguments):
         traces = traces_of_name(arguments.trace) if address.is_whole else ()

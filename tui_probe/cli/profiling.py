@@ -15,7 +15,7 @@ from tui_probe.launcher.run_traces import Outcome
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import become_program, exit_status, keep_owner_access
-from tui_probe.trace.recent import remember
+from tui_probe.trace.user_state import remember_opened
 
 from .arguments import warn_about_settings
 from .callbacks import callback_of, named_callback, run_callback
@@ -62,7 +62,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
             if stderr_is_terminal():  # doctor tells them, too
                 warn_about_settings()
     for trace in traces_to_report(outcome.traces):
-        remember(trace)
+        remember_opened(trace)
     report_kept_launches(options, outcome)
     if outcome.traces and (build_problem := outdated_build()) is not None:
         report_message(outcome.traces[0], "; ".join(build_problem))
@@ -161,7 +161,7 @@ def leave_running(target: SupervisedTarget) -> bool:
         return False
     traces = target.trace_paths()
     for trace in traces:
-        remember(trace)
+        remember_opened(trace)
     target.detach()
     inform(f"trace in {target.first_trace}")
     address = shell_word(traces[0] if traces else target.root)
@@ -248,4 +248,4 @@ class BackgroundRuns:
                 continue
             wait_for_end(target, received)
             for trace in target.outcome.traces:
-                remember(trace)
+                remember_opened(trace)

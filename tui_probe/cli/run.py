@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.errors import ImportFileError, LaunchError, UsageError
 from tui_probe.launcher.ncu import BYTE_METRICS, find_ncu, needs_root, run_ncu
-from tui_probe.launcher.options import again_command, option_name, repeated_options, why_not_itself
+from tui_probe.launcher.options import again_command, option_name, repeated_options
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.probe_files.loading import built_in_files
 from tui_probe.probe_files.option_probes import (
@@ -33,7 +33,7 @@ from tui_probe.trace.locate import parse_address
 from tui_probe.trace.run_info import recorded_run
 from tui_probe.trace.user_state import is_own_command
 
-from .arguments import resolve_name, trace_dir, trace_folder_of
+from .arguments import resolve_name, self_profiling_advice, trace_dir, trace_folder_of
 from .output import ExitStatus, inform, shell_word, speaks_utf8, warn, write_stdout
 from .run_options import add_arguments, options_of
 
@@ -171,7 +171,7 @@ def start(arguments: argparse.Namespace) -> int:
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         arguments.refuse("pass a command: tui-probe run [options] -- COMMAND..., or --again")
-    if problem := why_not_itself(command):
+    if problem := self_profiling_advice(command):
         arguments.refuse(problem)
     refuse_combinations(arguments)
     if arguments.ncu:

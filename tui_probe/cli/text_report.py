@@ -16,7 +16,7 @@ from tui_probe.draw import units
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.run_traces import add_message
 from tui_probe.trace.locate import LOG
-from tui_probe.trace.recent import brief, exit_counts, find_previous_run
+from tui_probe.trace.recent import exit_counts, find_previous_run, summarize_trace
 
 from .output import (
     Progress,
@@ -120,7 +120,7 @@ def traces_by_command(traces: Sequence[Path]) -> list[CommandTraces]:
     """The traces by command: the command with the most of them first."""
     by_command: dict[str, list[Path]] = {}
     for trace in traces:
-        run = brief(trace)
+        run = summarize_trace(trace)
         by_command.setdefault(run.command if run else "", []).append(trace)
     groups = [
         CommandTraces(command, tuple(sorted(traces, key=log_size, reverse=True)))

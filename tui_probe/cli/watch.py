@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import TraceError
 from tui_probe.launcher.spool import living_runs
 from tui_probe.trace.locate import LOG, find_trace, is_trace, parse_address
-from tui_probe.trace.recent import brief, remember, running_traces
+from tui_probe.trace.recent import running_traces, summarize_trace
+from tui_probe.trace.user_state import remember_opened
 
 from .arguments import resolve_name, trace_dir
 from .output import inform, shell_word
@@ -42,10 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
     if wants_screen(arguments):
         wait_for_the_first_kernel(folder)
     trace = trace_to_watch(folder)
-    remember(trace)
+    remember_opened(trace)
     if wants_screen(arguments):
         return show(arguments, traces=(trace,), watching=True, address=address)
-    run_brief = brief(trace)
+    run_brief = summarize_trace(trace)
     inform(f"{'still running' if run_brief and run_brief.is_running else 'ended'}: {trace}")
     return write_summary(replace(address, path=trace), arguments)
 

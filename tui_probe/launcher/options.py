@@ -1,10 +1,13 @@
-"""Options of a run, what repeats them from ``run.json``, and the refusal of a command that is tui-probe itself."""
+"""Options of a run, and their way through ``run.json``: what a run records there, and the command line that repeats it.
+
+A new option is a field, a key of ``RunOptions.record`` and, to be repeated, an entry of the tables before
+``repeated_options``.
+"""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.probe_files import DEFAULT_PROBE
@@ -27,36 +30,20 @@ MAX_WRITE_RATE = 256 << 20
 """Default limit of bytes of results per second."""
 MAX_LOG_BYTES = 128 << 20
 """Default limit of bytes of event.log over all processes."""
-OUTPUT_PART, MIN_OUTPUT_BYTES = 8, 64 << 10
-"""Part (1/8) of the limit of the trace that the copy of each stream may take, and what it may take at least."""
-SOURCES_PART, MAX_SOURCES_BYTES = 16, 16 << 20
-"""Part (1/16) of that limit that copies of source files may take, and what they may take at most."""
+OUTPUT_PART = 8
+"""The copy of a stream may take 1/8 of the trace's byte limit."""
+MIN_OUTPUT_BYTES = 64 << 10
+"""Bytes that the copy of a stream may take with any limit."""
+SOURCES_PART = 16
+"""The copies of source files may take 1/16 of the trace's byte limit."""
+MAX_SOURCES_BYTES = 16 << 20
+"""Max bytes of the copies of source files, with any limit."""
 AUTO = "auto"
 ALL = "all"
 OFF = "off"
 MACHINE_CODE = (AUTO, ALL, OFF)
 ARCHITECTURES = ("sm_80", "sm_90")
 """Architectures of the simulated GPU."""
-TEXTS: Final = {
-    "kernel": "kernels", "exclude": "filter", "launches": "launches", "sample": "sample", "nvtx": "nvtx",
-    "machine_code": "machine_code", "min_free_disk": "min_free_disk", "sim_arch": "sim_arch",
-}  # fmt: skip
-"""Options that are texts, by their names in the arguments of the command line, and what run.json calls them."""
-TIMES: Final = {"after": "after", "duration": "for", "watchdog": "watchdog"}
-"""Options in seconds."""
-LIMITS: Final = (
-    "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "max_probe_memory", "max_host_memory",
-    "max_kept_bytes",
-)  # fmt: skip
-SWITCHES: Final = ("benchmark", "save_results", "memusage", "replay", "wait", "detail", "capture_range", "tensors")
-PROBE_MODES: Final = ("benchmark", "save_results", "memusage")
-"""Options of the use of a probe: dropped if another probe is given."""
-_UNWATCHED: Final = ("replay", "sample")
-"""Options that ``--watchdog`` excludes, with those above."""
-_OPTION_NAMES: Final = {"kernel": "-k", "duration": "--for"}
-"""Options whose names differ from those of their arguments."""
-NAME: Final = "tui-probe"
-_PYTHON: Final = re.compile(r"python[\d.]*")
 
 
 @dataclass(frozen=True)
@@ -98,17 +85,19 @@ class RunOptions:
     checked: bool | None = None
     """Check accesses on the simulated GPU. None: what ``TUI_PROBE_SIM_CHECK`` says in the environment, else True."""
     max_trace_bytes: int = MAX_TRACE_BYTES
-    """Byte limit of the trace. It and the next two may be ``NO_LIMIT``; 0 leaves logs unchanged."""
+    """Byte limit of the trace. ``NO_LIMIT``: none; 0: only logs are written."""
     min_free_disk: str | None = None
     """Space that results leave free on the trace's disk, as ``2147483648,5%``: both hold; ``0``: nothing. None: what
     ``TUI_PROBE_MIN_FREE_DISK`` says in the environment, else the hook's default.
     """
     max_result_files: int = MAX_RESULT_FILES
+    """Limit of files with results; ``NO_LIMIT``: none."""
     max_log_bytes: int = MAX_LOG_BYTES
+    """Limit of bytes of event.log over all processes; ``NO_LIMIT``: none."""
     max_write_rate: int = MAX_WRITE_RATE
     """Bytes of results per second where launches are sampled; ``NO_LIMIT``: any."""
     shares: bool = True
-    """The user limited neither the size nor the launches: each launch gets its share."""
+    """True if the user limited neither sizes nor launches: the budget is divided among the launches."""
     kept_launches: tuple[str, ...] = ()
     """Launches to save with the memory that they reach, as ``KERNEL@LAUNCH``."""
     max_kept_bytes: int = MAX_KEPT_BYTES
@@ -116,13 +105,13 @@ class RunOptions:
     max_probe_memory: int | None = None
     max_host_memory: int | None = None
     after: float = 0.0
-    """Seconds from the target's start until launches are recorded."""
+    """Seconds from the target's start to the start of recording."""
     duration: float | None = None
-    """Seconds from then until they no longer are; None: to the end."""
+    """Seconds of recording; None: until the program ends."""
     capture_range: bool = False
-    """Only between cuProfilerStart and cuProfilerStop."""
+    """True to record only between cuProfilerStart and cuProfilerStop."""
     nvtx: str | None = None
-    """Only in NVTX ranges of this text."""
+    """Record only in NVTX ranges with this text; None: everywhere."""
     tensors: bool = False
     """Name the tensors of Python programs in ``tensor.trace``."""
     cache: bool = True
@@ -134,7 +123,7 @@ class RunOptions:
     """The name of the run, which commands take instead of a path."""
 
     def limits(self) -> dict[str, int]:
-        """The budgets of the run, by their names in the control page."""
+        """Return the budgets of the run, by their names in the control page."""
         return {
             "trace_bytes": self.max_trace_bytes,
             "result_files": self.max_result_files,
@@ -142,12 +131,12 @@ class RunOptions:
         }
 
     def output_limit(self) -> int | None:
-        """Bytes that the copy of each stream of the target may have; None: as many as there are."""
+        """Return the max bytes of the copy of each stream of the target; None: no limit."""
         unlimited = self.max_trace_bytes == NO_LIMIT
         return None if unlimited else max(MIN_OUTPUT_BYTES, self.max_trace_bytes // OUTPUT_PART)
 
     def source_bytes(self) -> int:
-        """Bytes that the copies of source files may have, per trace; 0: there are none."""
+        """Return the max bytes of the copies of source files in a trace; 0: no copies."""
         if not self.sources:
             return 0
         return min(MAX_SOURCES_BYTES, self.max_trace_bytes // SOURCES_PART)
@@ -188,8 +177,37 @@ class RunOptions:
 
 
 def limit_in_json(limit: int) -> int | None:
-    """A limit in JSON; None where there is none."""
+    """Return a limit as JSON has it; None for ``NO_LIMIT``."""
     return None if limit == NO_LIMIT else limit
+
+
+_TEXT_OPTIONS: Final = {
+    "kernel": "kernels", "exclude": "filter", "launches": "launches", "sample": "sample", "nvtx": "nvtx",
+    "machine_code": "machine_code", "min_free_disk": "min_free_disk", "sim_arch": "sim_arch",
+}  # fmt: skip
+"""Options with text values: argument name to run.json key."""
+_TIME_OPTIONS: Final = {"after": "after", "duration": "for", "watchdog": "watchdog"}
+"""Options in seconds: argument name to run.json key."""
+_LIMIT_OPTIONS: Final = (
+    "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "max_probe_memory", "max_host_memory",
+    "max_kept_bytes",
+)  # fmt: skip
+_SWITCH_OPTIONS: Final = (
+    "benchmark",
+    "save_results",
+    "memusage",
+    "replay",
+    "wait",
+    "detail",
+    "capture_range",
+    "tensors",
+)
+_PROBE_MODES: Final = ("benchmark", "save_results", "memusage")
+"""Options of the use of a probe: dropped if another probe is given."""
+_UNWATCHED: Final = ("replay", "sample")
+"""Options that ``--watchdog`` excludes, with those above."""
+_OPTION_NAMES: Final = {"kernel": "-k", "duration": "--for"}
+"""Options whose names differ from those of their arguments."""
 
 
 def repeated_options(info: RunInfo, new_options: Sequence[str] = ()) -> dict[str, Any]:
@@ -200,19 +218,19 @@ def repeated_options(info: RunInfo, new_options: Sequence[str] = ()) -> dict[str
     """
     recorded, defaults = dict(info.options), RunOptions(()).record()
     if "-p" in new_options and any(recorded.get(name) for name in ("benchmark", "memusage")):
-        recorded |= dict.fromkeys((*PROBE_MODES, "launches"))  # there every launch is the default
+        recorded |= dict.fromkeys((*_PROBE_MODES, "launches"))  # there every launch is the default
     if "--watchdog" in new_options:
-        recorded |= dict.fromkeys((*PROBE_MODES, *_UNWATCHED))
-    texts = {name: recorded.get(key) for name, key in TEXTS.items() if isinstance(recorded.get(key), str)}
-    numbers: dict[str, Any] = {name: recorded.get(key) for name, key in TIMES.items()}
+        recorded |= dict.fromkeys((*_PROBE_MODES, *_UNWATCHED))
+    texts = {name: recorded.get(key) for name, key in _TEXT_OPTIONS.items() if isinstance(recorded.get(key), str)}
+    numbers: dict[str, Any] = {name: recorded.get(key) for name, key in _TIME_OPTIONS.items()}
     has_limits = "max_log_bytes" in recorded  # in older records, null is a limit that was not given
-    for name in LIMITS:
+    for name in _LIMIT_OPTIONS:
         is_unlimited = has_limits and name in recorded and recorded[name] is None and defaults[name] is not None
         numbers[name] = NO_LIMIT if is_unlimited else recorded.get(name)
     numbers = {name: value for name, value in numbers.items() if type(value) in (int, float)}
-    keys = {**TEXTS, **TIMES}
+    keys = {**_TEXT_OPTIONS, **_TIME_OPTIONS}
     values = {name: value for name, value in {**texts, **numbers}.items() if value != defaults[keys.get(name, name)]}
-    values |= {name: True for name in SWITCHES if recorded.get(name) is True}
+    values |= {name: True for name in _SWITCH_OPTIONS if recorded.get(name) is True}
     if "benchmark" not in values:
         values.pop("save_results", None)  # run.json has it of all other runs, too
     values |= {f"no_{name}": True for name in ("times", "check") if recorded.get(name) is False}
@@ -242,7 +260,7 @@ def _option_words(values: Mapping[str, Any]) -> Iterator[str]:
             yield option
         elif isinstance(value, list):
             yield from (word for argument in value for word in (option, argument))
-        elif name in TIMES:
+        elif name in _TIME_OPTIONS:
             yield from (option, f"{value:g}s")
         else:
             yield from (option, "none" if value == NO_LIMIT else str(value))
@@ -251,21 +269,3 @@ def _option_words(values: Mapping[str, Any]) -> Iterator[str]:
 def option_name(name: str) -> str:
     """Return the option of an argument, as a user writes it."""
     return f"--{name.replace('_', '-')}"
-
-
-def why_not_itself(command: Sequence[str]) -> str:
-    """Return advice if ``command`` is tui-probe itself; "" for another program."""
-    name = PurePath(command[0]).name if command else ""
-    if name == NAME:
-        arguments = command[1:]
-    elif _PYTHON.fullmatch(name) and tuple(command[1:3]) == ("-m", "tui_probe"):
-        arguments = command[3:]
-    else:
-        return ""
-    if "run" in arguments[:1]:
-        return f"{NAME} does not profile itself; pass the program without “{NAME} run”"
-    if "demo" in arguments[:1]:
-        return (
-            f"{NAME} does not profile itself; run the demo from a shell or from the command palette of the home screen"
-        )
-    return f"{NAME} does not profile itself; pass the program to profile"

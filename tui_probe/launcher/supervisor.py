@@ -24,7 +24,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tui_probe.errors import ProbeError, TargetError
-from tui_probe.trace.recent import remember
+from tui_probe.trace.user_state import remember_opened
 
 from . import signals
 from .session import Session
@@ -216,7 +216,7 @@ def supervise(stream: LineStream, options: RunOptions, probes: Sequence[ChosenPr
         threading.Thread(target=serve, name="questions", daemon=True).start()
         target.wait()
         for trace in target.trace_directories():  # its screen may stay open for long
-            remember(trace)
+            remember_opened(trace)
         released.wait()  # the screen may still show what is in the spool
         outcome = session.outcome()
     if outcome_requested:  # set before ``released``

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.draw.table_content import ColumnOrder
-    from tui_probe.trace.recent import Brief
+    from tui_probe.trace.recent import TraceSummary
     from tui_probe.verdicts.run_verdict import RunVerdict
 
 SCHEMA: Final = "tui-probe.list"
 VERSION: Final = 1
 CHANGE_TITLE: Final = "compared with the previous run"
 _ORDER_VALUES: Final[Mapping[str, Callable[[ListedRun], Any]]] = {
-    "when": lambda run: run.brief.when,
+    "when": lambda run: run.brief.modified_at,
     "state": lambda run: _state_text(run),
     "kernels": lambda run: run.brief.kernels,
     "probe": lambda run: run.brief.probe,
@@ -45,7 +45,7 @@ _BELOW_ROW: Final = ("verdict", "change")
 class ListedRun:
     """A run, what it found (None: not read, or it is active), and the run of the same command before it."""
 
-    brief: Brief
+    brief: TraceSummary
     verdict: RunVerdict | None = None
     previous: ListedRun | None = None
 
@@ -109,18 +109,18 @@ class RunRow:
     is_older: bool = False
 
 
-def runs_by_command(traces: Iterable[Brief], verdicts: Mapping[Path, RunVerdict]) -> list[list[ListedRun]]:
+def runs_by_command(traces: Iterable[TraceSummary], verdicts: Mapping[Path, RunVerdict]) -> list[list[ListedRun]]:
     """Return the runs of each command, the newest first, in the order in which the commands come first.
 
     Runs whose command is not known are separate.
     """
-    groups: dict[str, list[Brief]] = {}
+    groups: dict[str, list[TraceSummary]] = {}
     for brief in traces:
         groups.setdefault(brief.command or str(brief.directory), []).append(brief)
     return [_linked_runs(group, verdicts) for group in groups.values()]
 
 
-def _linked_runs(briefs: Sequence[Brief], verdicts: Mapping[Path, RunVerdict]) -> list[ListedRun]:
+def _linked_runs(briefs: Sequence[TraceSummary], verdicts: Mapping[Path, RunVerdict]) -> list[ListedRun]:
     runs: list[ListedRun] = []
     for brief in reversed(briefs):
         runs.append(ListedRun(brief, verdicts.get(brief.directory), runs[-1] if runs else None))
@@ -138,7 +138,7 @@ def _state_text(run: ListedRun) -> str:
 
 def _start_text(run: ListedRun) -> str:
     """Format the start in the user's time zone, to the second."""
-    return datetime.fromtimestamp(run.brief.when).astimezone().isoformat(" ", "seconds")[:19]
+    return datetime.fromtimestamp(run.brief.modified_at).astimezone().isoformat(" ", "seconds")[:19]
 
 
 def _kernels_text(run: ListedRun) -> str:
@@ -147,7 +147,7 @@ def _kernels_text(run: ListedRun) -> str:
 
 
 RUN_COLUMNS: Final[tuple[Column[ListedRun], ...]] = (
-    Column("when", lambda run: run.brief.when, "when", _start_text, right=False),
+    Column("when", lambda run: run.brief.modified_at, "when", _start_text, right=False),
     Column("state", _state_text, "state", _state_text, right=False),
     Column("kernels", lambda run: run.brief.kernels, "kernels", _kernels_text, rank=1),
     Column("probe", lambda run: run.brief.probe, "probe", lambda run: run.brief.probe or "–", right=False, rank=1),
@@ -167,7 +167,7 @@ RUN_COLUMNS: Final[tuple[Column[ListedRun], ...]] = (
 class RunPage:
     """Recent runs by command: rows and cells of the report, of the data and of the home screen."""
 
-    def __init__(self, traces: Iterable[Brief], verdicts: Mapping[Path, RunVerdict]) -> None:
+    def __init__(self, traces: Iterable[TraceSummary], verdicts: Mapping[Path, RunVerdict]) -> None:
         self.commands = runs_by_command(traces, verdicts)
 
     def rows(self, unfolded: Container[str], order: ColumnOrder = UNSORTED) -> list[RunRow]:

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import UsageError
 from tui_probe.input_limits import RUN_JSON, parse_json
+from tui_probe.trace.locate import is_trace
 from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 MASK: Final = "***"
+_RUN_NAME: Final = re.compile(r"\w[\w.+=,-]{0,63}")
 # Of bytes, as in the hook: a letter is one of ASCII, no matter what case folding knows beyond that, and lengths are
 # the same.
 _NAME: Final = re.compile(
@@ -198,6 +200,19 @@ def _time(value: object) -> float | None:
         return datetime.fromisoformat(value).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def is_run_name(text: str) -> bool:
+    """Return whether a text can be the name of a run: it is neither a path nor an address ``TRACE:KERNEL@LAUNCH``."""
+    return _RUN_NAME.fullmatch(text) is not None
+
+
+def traces_of_run(trace: Path, info: RunInfo | None) -> list[Path]:
+    """Return the traces of all processes of a trace's run; only itself where run.json does not name it."""
+    processes = info.processes if info is not None else ()
+    siblings = [trace.parent / process for process in processes if "/" not in process]
+    traces = [sibling for sibling in siblings if is_trace(sibling)]
+    return traces if any(sibling.name == trace.name for sibling in traces) else [trace]
 
 
 class MissingDirectoryError(UsageError):

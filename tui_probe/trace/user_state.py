@@ -1,4 +1,4 @@
-"""State of a user, kept in the state directory: last view of each trace, commands that were run.
+"""State of a user, kept in the state directory: views of traces, recently opened traces, commands that were run.
 
 A trace does not prove its origin: one from elsewhere, or a changed one, may name a command that this user has never
 run. Only digests of commands are stored, since commands may contain secrets.
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 VIEWS_FILE: Final = "places.json"
 MAX_VIEWS: Final = 200
 """Traces whose views are remembered, the most recent ones: the file is read whole."""
+OPENED_FILE: Final = "recent"
+MAX_OPENED: Final = 50
+"""Max recently opened traces kept in the state."""
 COMMANDS_FILE: Final = "commands"
 MAX_COMMANDS: Final = 4096
 """Commands that are remembered; of up to twice as many the oldest are dropped."""
@@ -117,6 +120,20 @@ def save_last_view(trace: Path, place: LastView) -> None:
     other_views = [(path, view) for path, view in read_state_record(VIEWS_FILE).items() if path != name]
     views = dict([*other_views, (name, asdict(place))][-MAX_VIEWS:])
     write_state(VIEWS_FILE, json.dumps(views))
+
+
+def opened_traces() -> list[Path]:
+    """Return the recently opened traces, the last opened first; some may be gone."""
+    return [Path(line) for line in read_state(OPENED_FILE).splitlines() if line.startswith("/")][:MAX_OPENED]
+
+
+def remember_opened(trace: Path) -> None:
+    """Put a trace first in the list of recently opened ones. Failure to write is ignored."""
+    path = trace.absolute()
+    if "\n" in str(path):
+        return
+    lines = [str(path), *(str(other) for other in opened_traces() if other != path)][:MAX_OPENED]
+    write_state(OPENED_FILE, "".join(f"{line}\n" for line in lines))
 
 
 def remember_command(command: Sequence[str], folder: str, probe: str) -> None:

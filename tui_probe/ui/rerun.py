@@ -16,7 +16,7 @@ from tui_probe.pages.views import kind_of
 from tui_probe.probe_files import DEFAULT_PROBE
 from tui_probe.probe_files.catalogue import built_in_sets, set_within
 from tui_probe.probekit.registry import probe_names_where
-from tui_probe.trace.recent import brief, find_previous_run
+from tui_probe.trace.recent import find_previous_run, summarize_trace
 from tui_probe.trace.run_info import MissingDirectoryError, recorded_run
 from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.session import BETWEEN_HINT, CommandToPaste, ComparisonRequest, OpenTrace, RerunRequest
@@ -209,8 +209,8 @@ def _offer_without_rerun(
 
 
 def _compare_choice(previous_run: Path, problem: str = "") -> PickerItem:
-    run = brief(previous_run)
-    age = "" if run is None else f", {age_text(run.when, time.time())}"
+    run = summarize_trace(previous_run)
+    age = "" if run is None else f", {age_text(run.modified_at, time.time())}"
     detail = f"with {previous_run.name}{age}; does not run the program{problem}"
     label = "what changed since the previous run?"
     return PickerItem("compare", label, detail, value=WithoutRun.COMPARE, search_words="difference against earlier")

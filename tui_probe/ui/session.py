@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tui_probe.probekit.page_kinds import PageSet
     from tui_probe.trace.locate import Address
-    from tui_probe.trace.recent import Brief
+    from tui_probe.trace.recent import TraceSummary
     from tui_probe.verdicts.run_verdict import RunVerdict
 
 BETWEEN_HINT: Final = "on page Source press m on the first line, m on the last line, then R"
@@ -105,7 +105,7 @@ class StartDemo:
 class HomeSources:
     """Functions that the screen calls in a background thread. ``notice`` is shown at the start."""
 
-    recent: Callable[[], Sequence[Brief]]
+    recent: Callable[[], Sequence[TraceSummary]]
     verdict: Callable[[Path], RunVerdict]
     findings: Callable[[], Sequence[MachineFinding]]
     probes: Callable[[], Sequence[ProbeSummary]]

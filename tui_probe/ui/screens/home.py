@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from tui_probe.draw.spans import Line
-    from tui_probe.trace.recent import Brief
+    from tui_probe.trace.recent import TraceSummary
     from tui_probe.ui.prompt import Completion
     from tui_probe.ui.session import HomeSources, MachineFinding, ProbeSummary
     from tui_probe.ui.views.view import PaneView
@@ -138,7 +138,7 @@ class HomeScreen(ViewScreen):
         if not self.probe_app.is_backed_up:
             self.tables.submit((self, "recent"), self.home.recent, self._take_recent)
 
-    def _take_recent(self, traces: Sequence[Brief]) -> None:
+    def _take_recent(self, traces: Sequence[TraceSummary]) -> None:
         is_first = not self.recent.is_loaded
         self.recent.show(traces)
         if is_first and not traces and self.current == "recent":

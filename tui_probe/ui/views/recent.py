@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tui_probe.trace.recent import Brief
+    from tui_probe.trace.recent import TraceSummary
     from tui_probe.verdicts.run_verdict import RunVerdict
 
 DAY = 86400
@@ -42,7 +42,7 @@ class RecentView(PaneView):
     def __init__(self, desk: Desk, name: str, clock: float | None = None) -> None:
         super().__init__(desk, name)
         self.clock = clock
-        self.traces: Sequence[Brief] = ()
+        self.traces: Sequence[TraceSummary] = ()
         self.verdicts: dict[Path, RunVerdict] = {}
         """Findings of each run, of those read so far."""
         self.unfolded: set[str] = set()
@@ -55,7 +55,7 @@ class RecentView(PaneView):
         """Places of the rows that were drawn last."""
         self._order = UNSORTED
 
-    def show(self, traces: Sequence[Brief]) -> None:
+    def show(self, traces: Sequence[TraceSummary]) -> None:
         """Show these traces; the selected one stays selected."""
         self.is_loaded, self.traces = True, traces
         self._arrange()
@@ -83,12 +83,12 @@ class RecentView(PaneView):
         return self._rows[self.place] if self._rows else None
 
     @property
-    def trace(self) -> Brief | None:
+    def trace(self) -> TraceSummary | None:
         """The selected trace; None if there is none."""
         return None if self.row is None else self.row.listed_run.brief
 
     @property
-    def previous_run(self) -> Brief | None:
+    def previous_run(self) -> TraceSummary | None:
         """The run of the same command before the selected one."""
         previous_run = None if self.row is None else self.row.listed_run.previous
         return None if previous_run is None else previous_run.brief
@@ -159,7 +159,7 @@ class RecentView(PaneView):
         texts = {column.title: cell(column, row.listed_run) for column in in_tables(RUN_COLUMNS)}
         cells = {
             **texts,
-            "when": age_text(trace.when, self.clock or time.time()),
+            "when": age_text(trace.modified_at, self.clock or time.time()),
             "state": f"{mark} {texts['state']}",
             "command": f"{_mark(row)}{trace.directory.name if row.is_older else row.listed_run.command}",
         }
@@ -270,11 +270,11 @@ def _mark(row: RunRow) -> str:
     return f"{'▶' if row.is_folded else '▼'}{row.run_count} " if row.run_count > 1 else ""
 
 
-def _searched_text(trace: Brief) -> str:
+def _searched_text(trace: TraceSummary) -> str:
     return f"{mask_line(trace.command)} {trace.probe or ''} {trace.device or ''} {trace.directory}"
 
 
-def _state_mark(trace: Brief) -> tuple[str, str]:
+def _state_mark(trace: TraceSummary) -> tuple[str, str]:
     """Return the mark before a state, and its role."""
     if trace.is_running:
         return "●", "running"
