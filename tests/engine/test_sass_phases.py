@@ -138,7 +138,7 @@ def test_products_that_wait_for_each_other_are_one_phase(between: str, expected:
     products = [index for index, word in enumerate(target.words) if operation_name(word, 90) == "HGMMA"]
     for own in of_waits:  # a record delays no product
         assert max(index for index in products if index <= own + 1) < own
-    assert [phase.start.products for phase in inner if phase.start.work == "mma"] == (
+    assert [phase.start.multiply_adds for phase in inner if phase.start.work == "mma"] == (
         [2 * 64 * 8 * 16 // 128] if not between else [64 * 8 * 16 // 128] * 2
     )
 
@@ -148,7 +148,9 @@ def test_waits_and_copies_of_a_pipeline_are_phases(waits: Path) -> None:
     found_works = {phase.start.work for phase in phases}
     barriers = {"cluster barrier wait", "named barrier wait"}
     assert {"mbarrier wait", "wgmma wait", "bulk copy", "mma", "global store", *barriers} <= found_works
-    (products,) = {phase.start.products for phase in phases if phase.start.products and phase.start.stage == "loop"}
+    (products,) = {
+        phase.start.multiply_adds for phase in phases if phase.start.multiply_adds and phase.start.stage == "loop"
+    }
     assert products == 4 * 64 * 16 * 16 // 128, "four HGMMA.64x16x16 of four warps"
     assert any(phase.start.signals for phase in phases if phase.start.work == "bulk copy")
     assert {phase.start.barriers for phase in phases if phase.start.work == "named barrier wait"} == {("barrier 1",)}
@@ -290,10 +292,10 @@ def test_iterations_of_innermost_loops_are_counted(tmp_path: Path) -> None:
     probe = replace(PROBE, maps=(PROBE.maps[0], replace(PROBE.maps[1], every=8)))
     target = GraftTarget.from_cubin(cubin, "staged")
     phases, _ = sass_phases(probe, target)
-    assert [(phase.start.every, phase.start.iterates) for phase in phases if phase.loop] == (
+    assert [(phase.start.sample_every, phase.start.iterates) for phase in phases if phase.loop] == (
         [(8, True), (8, False), (8, True), (8, False), (8, False)]
     )
-    assert {phase.start.every for phase in phases if phase.loop is None} == {0}
+    assert {phase.start.sample_every for phase in phases if phase.loop is None} == {0}
     sites = find_probed_parts(probe, target).sites
     kernels = InstructionPtx(
         probe, [place for site in sites for place in site.places], 90, samples_blocks=False
@@ -305,7 +307,7 @@ def test_iterations_of_innermost_loops_are_counted(tmp_path: Path) -> None:
     assert [InstructionPtx(own, [], 90, samples_blocks=False).words for own in (probe, PROBE)] == [3, 2]
     kernel = Grafter(probe, assembler(), samples_blocks=False).graft(cubin, "staged")
     assert kernel.sites.count('"every": 8') == 5
-    counted = {phase.offset for phase in sass_phases(probe, target)[0] if phase.start.every}
+    counted = {phase.offset for phase in sass_phases(probe, target)[0] if phase.start.sample_every}
     assert counted <= kernel.grafted.copies.keys()  # also if the code of a record tests for the iteration
 
 
@@ -341,7 +343,7 @@ def test_loop_behind_another_without_a_record_between_is_recorded_whole(tmp_path
     room = {phase.offset for phase in sass_phases(probe, target)[0] if phase.start.stage == "loop"}
     phases, missing = sass_phases(probe, target, lambda index: index * WORD_BYTES in room)
     assert missing > 1
-    assert {phase.start.every for phase in phases} == {8}, "both are behind the entry only"
+    assert {phase.start.sample_every for phase in phases} == {8}, "both are behind the entry only"
     graph = FlowGraph.from_target(target)
     first, second = (phase for phase in phases if phase.start.iterates)
     later = graph.block_at(second.offset // WORD_BYTES)
@@ -350,7 +352,7 @@ def test_loop_behind_another_without_a_record_between_is_recorded_whole(tmp_path
         (*own, before) if block == graph.block_at(first.offset // WORD_BYTES) else own
         for block, own in enumerate(graph.successors)
     )
-    assert _entered_while_counting(replace(graph, successors=edges), phases) == {second.start.innermost}
+    assert _entered_while_counting(replace(graph, successors=edges), phases) == {second.start.innermost_loop_number}
 
 
 def test_phase_that_is_a_loop_is_recorded_before_it(tmp_path: Path) -> None:

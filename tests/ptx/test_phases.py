@@ -52,9 +52,9 @@ def test_loop_that_reads_until_memory_changes_is_a_wait() -> None:
 
 def test_products_of_a_phase_are_those_of_its_instructions() -> None:
     """An attention of tiles of 128 by 64: two products of 64 columns and depth for each row, in 128 threads."""
-    products = [start.products for start in starts_of("attn_fwd", "attn_fwd") if start.work == "mma"]
+    products = [start.multiply_adds for start in starts_of("attn_fwd", "attn_fwd") if start.work == "mma"]
     assert products == [64 * 64 * 64 // 128] * 2
-    assert {start.products for start in starts_of("attn_fwd", "attn_fwd") if start.work != "mma"} == {0}
+    assert {start.multiply_adds for start in starts_of("attn_fwd", "attn_fwd") if start.work != "mma"} == {0}
 
 
 def test_marks_in_the_code_name_phases() -> None:

@@ -49,7 +49,7 @@ def _straight_line_key(site: PhaseSite) -> tuple[int, str]:
     left out.
     """
     phase = site.start
-    begins_sampled_iteration = phase.every and phase.iterates
+    begins_sampled_iteration = phase.sample_every and phase.iterates
     is_in_block = all(edge.side == "before" and edge.instruction is phase.head for edge in phase.entry_edges)
     block = phase.block if is_in_block and not begins_sampled_iteration else -phase.head.span.start - 1
     return block, site.point.name
@@ -288,7 +288,7 @@ class FunctionInsertion:
                 line = {LINE_HELPER: HelperValue(str(self._kernel.line_of(start.head)), "b32")}
                 shares_address = self.expander.shares_address(snippet, len(sites))
                 position = RecordPosition(index, len(sites)) if shares_address else ONLY_RECORD
-                position = replace(position, samples_iterations=start.every > 0, begins_iteration=start.iterates)
+                position = replace(position, samples_iterations=start.sample_every > 0, begins_iteration=start.iterates)
                 self._insert_on_edges(start.head, snippet, start.entry_edges, line, position)
 
     def _insert_after(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, helpers: Helpers) -> None:

@@ -330,12 +330,12 @@ class FunctionSites:
         """
         if not self._by_opcode[PHASE] or self._function is not self._kernel.entry:
             return
-        from tui_probe.ptx.phases import phase_starts, with_every  # few probes ask for phases
+        from tui_probe.ptx.phases import phase_starts, with_sampling  # few probes ask for phases
 
         line_of = self._kernel.line_of
         names = source_names(self._kernel, self._probe.phases) if self._probe.phases else None
         by_line = groupby(phase_starts(self._function, names), key=lambda start: line_of(start.head))
-        for start in with_every([next(line_starts) for _, line_starts in by_line], self._probe.every):
+        for start in with_sampling([next(line_starts) for _, line_starts in by_line], self._probe.every):
             loop = None if start.loop is None else line_of(start.loop)
             for point in self._by_opcode[PHASE]:
                 notes.add("phase", start.head, start.head, point.name, phase=phase_fields(start, loop), main=start.main)

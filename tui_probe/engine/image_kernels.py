@@ -52,10 +52,10 @@ _HEAD_BYTES: Final = 1 << 20
 
 
 def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubin, str]:
-    """Return the cubin with ``kernel`` that a device of ``arch`` (90) runs, and how it was found; None: the newest of
-    all.
+    """Return the cubin with ``kernel`` that a device of ``arch`` (90; None: the newest of all) runs, and a description
+    of where it was.
 
-    Of several that it could run, this is the one that the driver takes. Raises ImageError.
+    Of several that the device could run, this is the one that the driver takes. Raises ImageError.
     """
     for entry in _image_cubins(image, arch):
         cubin = _read_elf_cubin(entry)
@@ -142,13 +142,13 @@ class FileKernel:
         cubin = cubin_with_ptx(self.cubins, self.source.text) if self.source.in_cubin else b""
         return cubin or self.source.text.encode()
 
-    def machine_code(self) -> Cubin | None:
+    def sass_cubin(self) -> Cubin | None:
         """Return the cubin that a device runs without a probe; None if it compiles the PTX. Raises ImageError."""
         entry = self._entry()
         return _read_cubin(entry) if entry else None
 
-    def in_machine_code(self) -> FileKernel:
-        """Return the same kernel to be probed in its machine code, if there is any. Raises ImageError."""
+    def in_sass_mode(self) -> FileKernel:
+        """Return the same kernel to be probed in SASS mode, unchanged if it has no SASS. Raises ImageError."""
         entry = self._entry()
         return replace(self, mode="graft", source=entry) if entry else self
 
@@ -183,7 +183,7 @@ class KernelImage:
         return any(True for texts in fitting_ptx(self.ptx, arch) for _ in texts)
 
     def fits(self, arch: int) -> bool:
-        """Return whether a device of ``arch`` (90) can run anything of it, be there a kernel in that or not."""
+        """Return whether a device of ``arch`` (90) can run PTX or SASS of it, with or without kernels."""
         return bool(fitting_cubins(self.cubins, arch)) or self.has_ptx_for(arch)
 
     def kernels(self, arch: int) -> Iterator[FileKernel]:
@@ -237,14 +237,12 @@ class KernelFile:
                     yield kernel
 
     def content_summary(self) -> str:
-        """Describe the content by the headers: ``PTX for sm_120, machine code for sm_80, sm_90``; "" for nothing."""
-        ptx = {target for image in self.images for target in ptx_targets(image.ptx)}
-        code = {cubin.arch for image in self.images for cubin in image.cubins}
-        parts = [("PTX", ptx), ("SASS", code)]
+        """Describe the content by the headers: ``PTX for sm_120, SASS for sm_80, sm_90``; "" for nothing."""
+        ptx_archs = {target for image in self.images for target in ptx_targets(image.ptx)}
+        sass_archs = {cubin.arch for image in self.images for cubin in image.cubins}
+        parts = [("PTX", ptx_archs), ("SASS", sass_archs)]
         return ", ".join(
-            f"{code_kind} for {', '.join(f'sm_{arch}' for arch in sorted(archs))}"
-            for code_kind, archs in parts
-            if archs
+            f"{kind} for {', '.join(f'sm_{arch}' for arch in sorted(archs))}" for kind, archs in parts if archs
         )
 
 
@@ -296,7 +294,7 @@ def _program_images(data: bytes) -> Iterator[KernelImage]:
 
 
 def _entries_image(number: int, entries: Sequence[fatbin.FatbinEntry]) -> KernelImage:
-    cubins = [entry for entry in entries if entry.kind == fatbin.EntryKind.ELF]
+    cubins = [entry for entry in entries if entry.kind == _ELF]
     return KernelImage(number, ptx_of_entries(entries), cubins)
 
 
@@ -312,8 +310,8 @@ def select_kernels(
     """Return the kernels of a file that ``patterns`` name, or all; ``arch``, ``known_archs``, ``in_sass`` as for
     ``KernelFile.kernels``.
 
-    Where all words are exact names, the file is read no further than needed. Raises ImageError where there is nothing
-    of that name, or no kernel that such a device runs.
+    If all patterns are exact names, the file is read no further than needed. Raises ImageError if nothing matches,
+    or if the file has no kernel that such a device runs.
     """
     kernels: list[FileKernel] = []
     missing_patterns = set(patterns)
@@ -340,7 +338,7 @@ def _select_by_patterns(
 def _select_by_pattern(
     file: KernelFile, kernels: Sequence[FileKernel], pattern: str, arch: int | None
 ) -> list[FileKernel]:
-    """Return the kernels that a word selects. Raises ImageError for none."""
+    """Return the kernels that a pattern selects. Raises ImageError if nothing matches."""
     exact_matches = [kernel for kernel in kernels if pattern in _spellings(kernel)]
     if exact_matches:
         return exact_matches
@@ -353,7 +351,7 @@ def _select_by_pattern(
 
 
 def _name_hint(kernels: Sequence[FileKernel], pattern: str) -> str:
-    """Return the names that may be meant, or all where they are few."""
+    """Return similar names as a hint, or all names if there are few."""
     suggestion = did_you_mean(
         pattern, dict.fromkeys(name for kernel in kernels for name in _short_names(kernel)), _MAX_SUGGESTIONS
     )
@@ -364,7 +362,7 @@ def _name_hint(kernels: Sequence[FileKernel], pattern: str) -> str:
 
 
 def _spellings(kernel: FileKernel) -> set[str]:
-    from tui_probe.trace.kernel_status import demangle  # preparing kernels needs it not
+    from tui_probe.trace.kernel_status import demangle  # kernels are prepared without it
 
     return {kernel.name, demangle(kernel.name)}
 

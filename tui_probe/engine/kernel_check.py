@@ -99,7 +99,7 @@ def kernel_waits(kernel: FileKernel, directory: Path) -> KernelWaits:
     Without machine code in its file they are those of the code that ptxas made of its PTX.
     """
     try:
-        cubin = kernel.machine_code() or _assembled_cubin(directory, f"sm_{kernel.arch}")
+        cubin = kernel.sass_cubin() or _assembled_cubin(directory, f"sm_{kernel.arch}")
         target = GraftTarget.from_cubin(cubin, kernel.name)
         names = tuple(operation_name(word, target.arch) or f"{word.operation:#05x}" for word in target.words)
         graph, lines = FlowGraph.from_target(target), _program_lines(target)
@@ -222,7 +222,7 @@ def list_waits(
 
 def _check_waits(kernel: FileKernel, directory: Path, arch: str, assembler: Assembler) -> KernelCheck:
     """Return the wait sites of a kernel in its machine code, or in the code that ptxas makes of its PTX."""
-    code = kernel.in_machine_code()
+    code = kernel.in_sass_mode()
     try:
         if code.mode == "ptx":
             _assemble_pruned(kernel, directory, arch, assembler)
@@ -310,7 +310,7 @@ class _Batch:
 
     def _check(self, preparer: Preparer, number: int, kernel: FileKernel) -> KernelCheck:
         directory = _kernel_directory(self.output, number, kernel)
-        kernel = kernel.in_machine_code() if self.probe.needs_machine_code else kernel
+        kernel = kernel.in_sass_mode() if self.probe.needs_machine_code else kernel
         (directory / "original.bin").write_bytes(kernel.content())
         arch = self.arch or f"sm_{kernel.arch}"
         answer = preparer.prepare(directory, arch, kernel.name)
@@ -324,7 +324,7 @@ class _Batch:
         if reason is None:
             if kernel.mode == "ptx" and not (directory / _DRIVER_ASSEMBLED).exists():
                 # As a run does: this ptxas is older than the PTX.
-                check = replace(check, mode="graft", target=kernel.in_machine_code().target)
+                check = replace(check, mode="graft", target=kernel.in_sass_mode().target)
             return _probed_check(self.probe, check)
         return _refused_check(
             check, "failed" if answer.reason is None else answer.outcome, reason, self._supported_architecture(kernel)

@@ -1,23 +1,22 @@
 """Effects of ptxas on the code around a snippet: loads that it merges, products that it fuses or leaves running.
 
-Loads of shared memory are merged into wider ones, by the alignment of their addresses. Of a shared variable nothing
-needs to be known: the assembler places it, and as it suits its loads.
+ptxas merges shared memory loads by the alignment of their addresses. Variables of static size count as aligned to 16
+bytes, since ptxas chooses their place.
 
-A product of a warpgroup (``wgmma``) is issued and runs while its warps do other things, which may not touch its
-registers until they have waited. A wait that leaves groups pending makes some registers readable that others still add
-to, so it counts as none.
+A ``wgmma`` runs asynchronously; its registers must not be accessed until a wait. Only ``wait_group 0`` counts as a
+wait: with other counts, products that are still running may add to the registers.
 
 ptxas fuses ``mul`` with ``add`` or ``sub`` if both are without a rounding modifier. A fused multiply-add rounds once,
 so the sum has other bits than that of a rounded product. ptxas fuses within a basic block, and only if all readers of
 the product are such sums. A snippet that reads the product, or whose branches divide the block, would keep it from
 fusing, and change what the kernel computes: snippets read the factors of such a product, and the product is computed
-again in front of a sum that a snippet parts from it.
+again before a sum if a snippet is between the two.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.ptx.control_flow import Flow, basic_blocks
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Function, Operand
 
 MAX_ALIGNMENT: Final = 16
-"""Bytes: the widest access. What is aligned more is said to be aligned so."""
+"""Bytes of the widest access; larger alignments are cut to it."""
 _MIN_ALIGNMENT_OPCODES: Final = frozenset({"add", "sub", "or", "xor", "mov", "cvta", "cvt", "min", "max"})
 
 
@@ -92,34 +91,33 @@ def _result_alignment(instruction: Instruction, alignment_of: Callable[[Operand]
     match instruction.opcode, sources:
         case opcode, _ if opcode in _MIN_ALIGNMENT_OPCODES and sources:
             return min(map(alignment_of, sources))
-        case "selp", (one, other, _):
-            return min(alignment_of(one), alignment_of(other))
-        case "and", (one, other):
-            return max(alignment_of(one), alignment_of(other))
-        case "shl", (one, Immediate(text=text)) if (bits := parse_integer(text)) is not None and 0 <= bits < 64:
-            return min(alignment_of(one) << bits, MAX_ALIGNMENT)
-        case "mul", (one, other) if "hi" not in instruction.modifiers:
-            return _product_alignment(alignment_of(one), alignment_of(other))
-        case "mad", (one, other, third) if "hi" not in instruction.modifiers:
-            return min(_product_alignment(alignment_of(one), alignment_of(other)), alignment_of(third))
+        case "selp", (left, right, _):
+            return min(alignment_of(left), alignment_of(right))
+        case "and", (left, right):
+            return max(alignment_of(left), alignment_of(right))
+        case "shl", (shifted, Immediate(text=text)) if (bits := parse_integer(text)) is not None and 0 <= bits < 64:
+            return min(alignment_of(shifted) << bits, MAX_ALIGNMENT)
+        case "mul", (left, right) if "hi" not in instruction.modifiers:
+            return _product_alignment(alignment_of(left), alignment_of(right))
+        case "mad", (left, right, addend) if "hi" not in instruction.modifiers:
+            return min(_product_alignment(alignment_of(left), alignment_of(right)), alignment_of(addend))
     return 1
 
 
 def _product_alignment(*factors: int) -> int:
-    return min(reduce(lambda product, factor: product * factor, factors), MAX_ALIGNMENT)
+    return min(math.prod(factors), MAX_ALIGNMENT)
 
 
-# Four loads of neighbouring words, from an address that is known to be aligned to 16 bytes, are one in machine code,
-# and two are one of 8 bytes; so it is for all that are between two stores or barriers of one basic block. Of the
-# last three of four, or of the second of two, nothing is executed.
+# ptxas merges four loads of adjacent 4-byte words from a 16-byte aligned address into one, and two into an 8-byte load,
+# if no store or barrier of the basic block is between them; so it does two loads of adjacent 8-byte words. SASS has no
+# instruction for the last three of four, or for the second of two.
 
 _WORD_SIZES: Final = frozenset({4, 8})
 _UNMERGEABLE: Final = frozenset({"volatile", "relaxed", "acquire", "v2", "v4", "v8"})
 _ORDERING_OPCODES: Final = frozenset(
     {"st", "atom", "red", "bar", "barrier", "membar", "fence", "call", "cp", "mbarrier"}
 )
-"""Instructions that may write shared memory, or let others do so: loads do not move from one side of it to the other.
-"""
+"""Instructions that may write shared memory, or let others do so: loads do not move across them."""
 
 
 def merged_loads(function: Function, variables: Iterable[Variable]) -> frozenset[int]:
@@ -135,7 +133,7 @@ def merged_loads(function: Function, variables: Iterable[Variable]) -> frozenset
 
 
 def _variable_alignments(nodes: Iterable[object]) -> dict[str, int]:
-    """Return the alignment of shared variables: of those that the launch gives a size, what is declared."""
+    """Return the alignment of shared variables: the declared one if the launch sets the size, else the widest."""
     return {
         node.name: node.align or 1 if node.linkage == "extern" else MAX_ALIGNMENT
         for node in nodes
@@ -144,7 +142,7 @@ def _variable_alignments(nodes: Iterable[object]) -> dict[str, int]:
 
 
 def _load_groups(block: Iterable[Instruction]) -> Iterator[list[Instruction]]:
-    """Loads of one base and size between which nothing writes the base or what they load."""
+    """Yield groups of loads with one base and size between which no instruction writes the base or shared memory."""
     open_groups: dict[tuple[str, int], list[Instruction]] = defaultdict(list)
     for instruction in block:
         if instruction.opcode in _ORDERING_OPCODES:
@@ -154,13 +152,13 @@ def _load_groups(block: Iterable[Instruction]) -> Iterator[list[Instruction]]:
             open_groups[key].append(instruction)
         for operand in instruction.operands[:1]:
             if isinstance(operand, Register) and instruction.opcode != "st":
-                for overwritten in [key for key in open_groups if key[0] == operand.name]:
-                    yield open_groups.pop(overwritten)
+                for overwritten_key in [key for key in open_groups if key[0] == operand.name]:
+                    yield open_groups.pop(overwritten_key)
     yield from open_groups.values()
 
 
 def _group_key(instruction: Instruction) -> tuple[str, int] | None:
-    """Return the base and the bytes of a load that can be merged, None for all else."""
+    """Return base and bytes of a load that ptxas can merge; None for another instruction."""
     size = element_bytes(instruction)
     if instruction.opcode != "ld" or instruction.predicate is not None or size not in _WORD_SIZES:
         return None
@@ -173,7 +171,7 @@ def _group_key(instruction: Instruction) -> tuple[str, int] | None:
 
 
 def _merged_loads(group: list[Instruction], alignments: Mapping[str, int]) -> Iterator[Instruction]:
-    """Yield all loads of the group but the first of each wider one that they make."""
+    """Yield the loads of a group that are merged into a preceding one."""
     key = _group_key(group[0])
     assert key is not None
     base, size = key
@@ -195,10 +193,6 @@ def _load_offset(load: Instruction) -> int:
     return address.offset
 
 
-_ROUNDINGS: Final = frozenset({"rn", "rz", "rm", "rp"})
-_FLOATS: Final = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f32x2", "f64"})
-
-
 def is_full_wait(instruction: Instruction) -> bool:
     """Return whether an instruction waits for all products of its warpgroup."""
     if instruction.opcode != "wgmma" or "wait_group" not in instruction.modifiers:
@@ -217,7 +211,7 @@ class Accumulators:
                 self._predecessors.setdefault(successor, []).append(index)
 
     def products(self, wait: Instruction) -> list[Instruction]:
-        """Return the products that may be under way at a full wait, each once."""
+        """Return the products that may be running at a full wait, without repetitions."""
         block, number = next(
             (index, place)
             for index, block in enumerate(self._flow.blocks)
@@ -247,6 +241,10 @@ def _products_before(block: Iterable[Instruction]) -> tuple[list[Instruction], b
         elif instruction.opcode == "wgmma" and "mma_async" in instruction.modifiers:
             products.append(instruction)
     return products, is_ended
+
+
+_ROUNDINGS: Final = frozenset({"rn", "rz", "rm", "rp"})
+_FLOATS: Final = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f32x2", "f64"})
 
 
 class FusedProducts:
@@ -282,17 +280,14 @@ class FusedProducts:
             readers, following = self._readers[name], block[start + 1 :]
             reader_indices = [index for index, instruction in enumerate(following) if instruction in readers]
             is_alone = len(self._writers[name]) == 1 and len(reader_indices) == len(readers) > 0
-            if (
-                is_alone
-                and all(map(_is_sum, readers))
-                and not self._writes_factor(product, following[: reader_indices[-1]])
-            ):
+            if is_alone and all(map(_is_sum, readers)) and not _writes_factor(product, following[: reader_indices[-1]]):
                 yield from ((product, reader) for reader in readers)
 
-    def _writes_factor(self, product: Instruction, following: list[Instruction]) -> bool:
-        """Return whether an instruction writes a factor."""
-        factors = set(operand_registers(product.operands[1:]))
-        return any(factors.intersection(operand_registers(instruction.operands[:1])) for instruction in following)
+
+def _writes_factor(product: Instruction, following: list[Instruction]) -> bool:
+    """Return whether one of the following instructions writes a factor of a product."""
+    factors = set(operand_registers(product.operands[1:]))
+    return any(factors.intersection(operand_registers(instruction.operands[:1])) for instruction in following)
 
 
 def _result_of(product: Instruction) -> str:

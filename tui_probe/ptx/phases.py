@@ -41,20 +41,20 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Function, Instruction
 
 _MIN_WEIGHT: Final = 16
-"""Weight from which on a run is a phase of its own: a record takes about 20 cycles."""
+"""Min weight of a run that is a phase of its own: a record takes about 20 cycles."""
 _MIN_LOOP: Final = 96
-"""Weight of the body from which on a loop without waits has its iterations recorded."""
+"""Min weight of the body of a loop without waits whose iterations are recorded."""
 _MIN_NAMED: Final = 4
-"""Instructions of one name that make a phase; fewer were moved there by the compiler. A wait does by itself."""
+"""Min instructions of a named phase; fewer were moved there by the compiler. A wait is a phase by itself."""
 _ITERATIONS: Final = 16
 """Assumed iterations of a loop that is a phase as a whole."""
 _SIGNALS: Final = ("arrive", "arrive_drop", "complete_tx")
 _LATER_SIGNALS: Final = "mbarrier::"
-"""Begins the modifier of an instruction that arrives at an mbarrier when it is complete."""
+"""Prefix of the modifier of an instruction that arrives at an mbarrier when it is complete."""
 
 
 class SignaledBarrier(NamedTuple):
-    """Mbarriers that code arrives at, and the numbers of the parameters from whose memory its copies to them are."""
+    """An mbarrier that code arrives at; its copies that arrive there read the memory of the kernel's ``parameters``."""
 
     name: str
     parameters: tuple[int, ...] = ()
@@ -67,9 +67,9 @@ class PhaseStart:
     head: Instruction
     """The instruction at which the phase starts."""
     entry_edges: tuple[Edge, ...]
-    """Control flow edges that lead to ``first`` from other phases.
+    """Control flow edges that lead to ``head`` from other phases.
 
-    Starts of one block whose edge is ``before`` their first instructions are always reached one after the other.
+    Starts of one block whose only edge is ``before`` their ``head`` are always reached one after the other.
     """
     work: str
     """The kind of work, or the name that the user gave the phase."""
@@ -87,10 +87,10 @@ class PhaseStart:
     moved_count: int = 0
     """Instructions of the phase that another named phase claims."""
     block: int = 0
-    """The index of the basic block that ``first`` is in."""
+    """Index of the basic block that contains ``head``."""
     is_named: bool = False
     """True if the user gave the phase the name in ``work``."""
-    products: int | None = 0
+    multiply_adds: int | None = 0
     """Multiply-adds of a thread from here to the end of the phase, in ``mma`` and ``wgmma``; None if unknown."""
     waits: tuple[str, ...] = ()
     """The kinds of waits in a phase that the user named."""
@@ -104,9 +104,9 @@ class PhaseStart:
     """The mbarriers that code of the phase from here on arrives at, if they are known."""
     main: Instruction | None = None
     """The first instruction from here on that does the phase's work, for its source line; None if none is known."""
-    innermost: int = 0
-    """The number of ``loop`` if no recorded loop is inside it, from 1; 0 for another loop."""
-    every: int = 0
+    innermost_loop_number: int = 0
+    """Number of ``loop`` from 1 if no recorded loop is inside it; 0 for another loop."""
+    sample_every: int = 0
     """K if the phase is recorded in the first of K iterations of ``loop`` only; 0: in each iteration."""
 
 
@@ -137,37 +137,47 @@ def phase_starts(function: Function, names: Callable[[Instruction], str | None] 
     phases have the names of marks in the code, or else of their kind of work.
     """
     return flow_phases(
-        Flow.from_function(function), names, _products_of, address_parameters(function), barrier_names(function)
+        Flow.from_function(function),
+        names,
+        _product_multiply_adds,
+        address_parameters(function),
+        barrier_names(function),
     )
 
 
 def flow_phases(
     flow: Flow,
     names: Callable[[Instruction], str | None] | None,
-    products: Callable[[Instruction], int | None],
+    multiply_adds: Callable[[Instruction], int | None],
     parameters: Callable[[Instruction], tuple[int, ...]] = lambda _: (),
     barriers: Callable[[Instruction], tuple[str, ...]] = lambda _: (),
 ) -> list[PhaseStart]:
     """Return the starts of the phases of code with this flow, as ``phase_starts``.
 
-    ``products`` returns the multiply-adds per thread of an instruction; None if they are unknown. ``parameters``
+    ``multiply_adds`` returns the multiply-adds per thread of an instruction; None if they are unknown. ``parameters``
     returns the numbers of the parameters that an access gets its address from, ``barriers`` the names of the mbarriers
     of a wait.
     """
     flow = flow.join_blocks()
-    return _Phases(flow, names or marked_phases(flow), products, parameters, barriers).find_starts()
+    return _Phases(flow, names or marked_phases(flow), multiply_adds, parameters, barriers).find_starts()
 
 
-def with_every(starts: Sequence[PhaseStart], every: int, unknown: Collection[int] = ()) -> list[PhaseStart]:
-    """Return the starts with ``every`` set in innermost loops: they are recorded in the first of ``every`` iterations.
+def with_sampling(
+    starts: Sequence[PhaseStart], sample_every: int, unknown_loops: Collection[int] = ()
+) -> list[PhaseStart]:
+    """Return the starts, recorded in innermost loops only in the first of ``sample_every`` iterations (0: in all).
 
-    In loops that are ``unknown``, or whose iterations have no start, all iterations are recorded.
+    All iterations are recorded in ``unknown_loops`` (by number), and in loops whose iterations have no start.
     """
-    counted_loops = {start.innermost for start in starts if start.iterates and every} - {0, *unknown}
-    return [replace(start, every=every) if start.innermost in counted_loops else start for start in starts]
+    loops = {start.innermost_loop_number for start in starts if start.iterates and sample_every}
+    sampled_loops = loops - {0, *unknown_loops}
+    return [
+        replace(start, sample_every=sample_every) if start.innermost_loop_number in sampled_loops else start
+        for start in starts
+    ]
 
 
-def _products_of(instruction: Instruction) -> int | None:
+def _product_multiply_adds(instruction: Instruction) -> int | None:
     is_product = {"mma", "mma_async"} & {instruction.opcode, *instruction.modifiers}
     return multiply_adds(instruction) if is_product else 0
 
@@ -179,17 +189,17 @@ class _Phases:
         self,
         flow: Flow,
         names: Callable[[Instruction], str | None] | None,
-        products: Callable[[Instruction], int | None],
+        multiply_adds: Callable[[Instruction], int | None],
         parameters: Callable[[Instruction], tuple[int, ...]],
         barriers: Callable[[Instruction], tuple[str, ...]],
     ) -> None:
         self._names = names
         self._parameters, self._barriers = parameters, barriers
-        self._multiply_adds = products
+        self._multiply_adds = multiply_adds
         self._flow = flow
         self._loops = LoopStages(flow, _is_recorded)
         self._loop_works: dict[int, tuple[str | None, int]] = {}
-        # The least weight of a phase. Without names the weight estimates cycles; with them it counts instructions.
+        # Min weight of a phase. Without names the weight estimates cycles; with them it counts instructions.
         self._min_weight = _MIN_WEIGHT if names is None else _MIN_NAMED
         self._works = [[self._work(instruction) for instruction in block] for block in self._flow.blocks]
 
@@ -241,7 +251,7 @@ class _Phases:
         return runs
 
     def _name_unnamed_runs(self, runs: list[list[Run]]) -> None:
-        """Name what no kind names, stage by stage and loop by loop, so that no more phases begin."""
+        """Give the runs without a kind of work one name per stage and loop, so that they begin no more phases."""
         groups: dict[tuple[Stage, tuple[int, ...]], list[Run]] = {}
         for index, stretch in enumerate(runs):
             for run in stretch:
@@ -259,7 +269,7 @@ class _Phases:
                 run.work = work
 
     def _barriers_of(self, index: int, run: Run) -> tuple[str, ...]:
-        """Return the barriers that a wait is at; none if one of them is unknown."""
+        """Return the barriers that a run waits at; none if one of them is unknown."""
         if run.work not in (NAMED_BARRIER, MBARRIER):
             return ()
         head = self._loops.unchosen_heads.get(index)
@@ -278,7 +288,7 @@ class _Phases:
         return () if number is None else (f"barrier {number}",)
 
     def _neighbors(self, runs: list[list[Run]], index: int) -> list[Run]:
-        """Return the runs that a light block may continue: the one behind a short loop head, else those before it."""
+        """Return the runs that a light block may continue: the next for a short loop head, else the preceding ones."""
         run, successors = runs[index][0], self._loops.successors[index]
         is_short = len(run.code) < MAX_SHORT_RUN and index not in self._loops.unchosen_heads
         if is_short and not run.work and index in self._loops.chosen_loops and len(successors) == 1:
@@ -295,7 +305,7 @@ class _Phases:
         return run.work, run.barriers, self._loops.stages[index], tuple(self._loops.enclosing_heads[index])
 
     def find_starts(self) -> list[PhaseStart]:
-        """Return all starts: of each run but those that continue what every block before them ends with."""
+        """Return all starts: each run, except those that continue the run at the end of every preceding block."""
         starts = []
         for index, runs in enumerate(self._runs):
             for place, run in enumerate(runs):
@@ -344,14 +354,14 @@ class _Phases:
             moved_count=facts.moved_count,
             block=index,
             is_named=is_named,
-            products=self._products_from(index, run),
+            multiply_adds=self._multiply_adds_from(index, run),
             waits=tuple(facts.waits) if is_named else (),
             parameters=tuple(sorted(facts.parameters)),
             barriers=run.barriers or tuple(facts.barriers),
             signals_first=work in WAITS and bool(signals) and _is_before_wait(signals[0], run.code),
             signaled=self._signaled(signals),
             main=next((instruction for instruction in run.code if self._work(instruction) == work), None),
-            innermost=self._loops.innermost.get(heads[-1], 0) if heads else 0,
+            innermost_loop_number=self._loops.innermost.get(heads[-1], 0) if heads else 0,
         )
 
     def _signaled(self, signals: Sequence[Instruction]) -> tuple[SignaledBarrier, ...]:
@@ -364,12 +374,12 @@ class _Phases:
         parameters_by_name = parameters.items() if all(names) else ()
         return tuple(SignaledBarrier(name, tuple(sorted(numbers))) for name, numbers in parameters_by_name)
 
-    def _products_from(self, index: int, run: Run) -> int | None:
+    def _multiply_adds_from(self, index: int, run: Run) -> int | None:
         code = self._code_from(index, run)
-        products = [self._multiply_adds(instruction) for instruction in code if work_of(instruction) == PRODUCTS]
-        if index in self._loops.unchosen_heads and any(products):
+        counts = [self._multiply_adds(instruction) for instruction in code if work_of(instruction) == PRODUCTS]
+        if index in self._loops.unchosen_heads and any(counts):
             return None
-        return None if None in products else sum(filter(None, products))
+        return None if None in counts else sum(filter(None, counts))
 
     def _code_from(self, index: int, run: Run) -> Block:
         """Return the code of a phase from one of its starts on, with that of blocks that continue it."""

@@ -18,7 +18,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.control_flow import Flow
 from tui_probe.ptx.parameters import BarrierArrays
 from tui_probe.ptx.phase_names import ACCESSES, PRODUCTS, WAITS, work_of
-from tui_probe.ptx.phases import flow_phases, with_every
+from tui_probe.ptx.phases import flow_phases, with_sampling
 from tui_probe.reasons import because
 from tui_probe.sass.address_origins import UNIFORM_BASE, AddressOrigins, AddressPaths, AddressTerm
 from tui_probe.sass.bulk_copies import bulk_copy_of
@@ -99,7 +99,9 @@ def sass_phases(
             phases.append(SassPhase(indices[0] * WORD_BYTES, start, loop, main, choice.may_be_inside))
     if not probe.every:
         return phases, missing_starts
-    counted_starts = with_every([phase.start for phase in phases], probe.every, _entered_while_counting(graph, phases))
+    counted_starts = with_sampling(
+        [phase.start for phase in phases], probe.every, _entered_while_counting(graph, phases)
+    )
     return [replace(phase, start=start) for phase, start in zip(phases, counted_starts, strict=True)], missing_starts
 
 
@@ -227,14 +229,14 @@ def _entered_while_counting(graph: FlowGraph, phases: Sequence[SassPhase]) -> se
         for phase in sorted(phases, key=lambda record: record.offset)
     }
     loops = set()
-    for header in (phase for phase in phases if phase.start.iterates and phase.start.innermost):
+    for header in (phase for phase in phases if phase.start.iterates and phase.start.innermost_loop_number):
         head = graph.block_at(header.offset // WORD_BYTES)
         pending = [predecessor for predecessor in graph.predecessors[head] if not graph.dominates(head, predecessor)]
         visited = set(pending)
         while pending:
             block = pending.pop()
             if block in last_starts:
-                loops |= {header.start.innermost} if last_starts[block].innermost else set()
+                loops |= {header.start.innermost_loop_number} if last_starts[block].innermost_loop_number else set()
             else:
                 unvisited = set(graph.predecessors[block]) - visited
                 visited |= unvisited

@@ -282,7 +282,7 @@ def _phase_sites(probe: Probe, target: GraftTarget, has_room: Callable[[int], bo
     phases, missing_starts = sass_phases(probe, target, has_room)
     sites = []
     for phase in phases:
-        is_counted = phase.start.every > 0
+        is_counted = phase.start.sample_every > 0
         facts = InstructionFacts(is_counted=is_counted, begins=is_counted and phase.start.iterates)
         places = tuple(SnippetSite(point, facts, replace(phase.start.head)) for point in points)
         sites.append(SassSite(phase.offset, places, None, phase))
