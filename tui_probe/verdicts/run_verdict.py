@@ -70,10 +70,9 @@ class RunVerdict:
         return f"{self.text}, {_short_name(self.kernel)}" if self.text else ""
 
     def change_since(self, earlier: RunVerdict, *, same_probe: bool) -> str:
-        """``matmul 1.20 ms → 810 µs (-32.5%); limit latency → memory (L2)``; "" where nothing is known to differ.
+        """``matmul 1.20 ms → 810 µs (-32.5%); limiter latency → memory (L2)``; "" where nothing is known to differ.
 
-        Without times the probe decides which kernel is named and how, so it is compared with the
-        ``same_probe``.
+        Without times, kernel and finding depend on the probe, so findings are compared only for the ``same_probe``.
         """
         if not self.kernel or not earlier.kernel:
             return ""
@@ -134,7 +133,7 @@ def _flagged_text(trace: Trace, kernel: Kernel) -> str:
 class VerdictCache:
     """Verdicts in the user's state directory, and those of other runs once they were read, which takes up to a second.
 
-    A run is known by its folder and by the size and time of its log. All is done in one thread at a time.
+    The key of a verdict is the trace directory, with size and mtime of its log. Not thread-safe.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,7 @@
 """Page ``ptx``: PTX of a kernel as found, pruned, and probed.
 
-Next to its lines is what the probe measured of them, in the pruned and in the probed text.
+The pruned and the probed text have the measured values of each line in the margin; so has the original if SASS was
+probed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
 
 VARIANTS: Final = ("probed", "pruned", "original")
-"""Texts of a kernel, in the order in which ``level`` shows them; the first that there is is shown first."""
+"""Texts of a kernel, in the order in which ``level`` shows them; the first existing one is shown first."""
 _MIN_DIGITS: Final = 5
 """Cells of a line number at least, so that the margin is as wide in all texts of usual kernels."""
 _SUMS_NOTE: Final = "the sum of a source line is at the first instruction of the line"
@@ -45,7 +46,7 @@ _CHANGE_ROLES: Final = {"added": "added", "changed": "warn"}
 
 
 class PtxView(Document):
-    """One of the texts at a time; ``level`` goes to the next, ``unit`` to the next thing that was measured."""
+    """One of the texts at a time; ``level`` shows the next text, ``unit`` the next measured value."""
 
     def __init__(
         self,
@@ -89,32 +90,37 @@ class PtxView(Document):
         return self.texts[self.variant]
 
     @property
+    def _shows_sass_values(self) -> bool:
+        """True if SASS was probed: then the original text has the measured values."""
+        return bool(self._offsets)
+
+    @property
     def _text_measures(self) -> LineMeasures | None:
-        """Measures next to the text; the lines of the original have those of SASS."""
-        return self.measures if self.variant != "original" or self._offsets else None
+        """Measures in the margin; the original has them only if SASS was probed."""
+        return self.measures if self.variant != "original" or self._shows_sass_values else None
 
     @property
     def _shown_column(self) -> MeasureColumn | None:
-        """The measured column next to the text, if there is one."""
+        """The column in the margin; None if the shown text has no measured values."""
         return self.column.column if self._text_measures else None
 
     # -- drawing
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Numbered lines, below a line that says which text they are of, and what was measured."""
+        """Return the numbered lines, below the heading with the file name and the measured value."""
         margin = self._margin(width)
         return LazyLines(len(self.text), lambda number: self._line(number, margin), self._head(width))
 
     def pinned(self, width: int) -> int:
-        """Name of the text, and what was measured."""
+        """Return the number of heading lines."""
         return len(self._head(width))
 
     def gutter(self, width: int) -> int:
-        """Return the numbers, and what was measured."""
+        """Return the width of the line numbers and the measured values."""
         return len(self._numbers("", "")) + 2 + self._margin(width).cells
 
     def _head(self, width: int) -> list[Line]:
-        """Return the name of the text, and what was measured of its lines."""
+        """Return the heading: file name and title of the measured value."""
         key = width, self.variant, self.column.index
         if key not in self._pinned_lines:
             self._pinned_lines[key] = self._head_lines(width)
@@ -176,8 +182,8 @@ class PtxView(Document):
     # -- places
 
     def _measured_line(self, number: int) -> int | None:
-        """Return the line that the measures know, counted from 1, of a line of the text, counted from 0."""
-        return number + 1 if self._offsets and self.variant == "original" else self._pruned_line(number)
+        """Return the line number by which measures know a line of the text, counted from 1; the text's is from 0."""
+        return number + 1 if self._shows_sass_values and self.variant == "original" else self._pruned_line(number)
 
     def _pruned_line(self, number: int) -> int | None:
         """Return the line of pruned.ptx, counted from 1, of a line of the text, counted from 0."""
@@ -208,7 +214,7 @@ class PtxView(Document):
         return self._pruned_line(number) if number >= 0 else None
 
     def spot(self, number: int, width: int) -> Spot:
-        """A line of the probe has a place in the probed text only."""
+        """Return the spot of a line; lines of the probe are found only in the probed text."""
         line, place = self.ptx_line(number, width), number - self.pinned(width)
         if line is None and place >= 0 and self.variant == "probed":
             return Spot(probed_line=place + 1)
@@ -225,7 +231,7 @@ class PtxView(Document):
 
     def no_target_reason(self, number: int, width: int) -> str:
         """Return why a line of the probe, or a line without measured values, has no target."""
-        if self.variant == "original" and not self._offsets:
+        if self.variant == "original" and not self._shows_sass_values:
             return "only pruned.ptx and probed.ptx have measured values; press v to show one of these files"
         if self.spot(number, width).probed_line is not None:
             return "this line is part of the probe; press p to show it in the probe's file"
@@ -249,14 +255,14 @@ class PtxView(Document):
         return self.variant if has_line else variant
 
     def place_of_spot(self, spot: Spot, width: int) -> int | None:
-        """Also a line of the probe, in the probed text."""
+        """Return the line of a spot, also of a line of the probe in the probed text."""
         if spot.probed_line is None:
             return super().place_of_spot(spot, width)
         is_shown = self.variant == "probed" and 0 < spot.probed_line <= len(self.text)
         return spot.probed_line - 1 + self.pinned(width) if is_shown else None
 
     def missing_reason(self, spot: Spot) -> str:
-        """Return the reason: the shown text lacks some lines of the others."""
+        """Return why the shown text has no line for a spot."""
         if spot.probed_line is not None:
             return f"line {spot.probed_line} of probed.ptx is part of the probe and not in {self.variant}.ptx"
         if not spot.ptx:
@@ -266,11 +272,12 @@ class PtxView(Document):
         return f"{long_position(spot.ptx[0])} is not in {self.variant}.ptx"
 
     def marked_line(self) -> tuple[int, str] | None:
-        """Return the line that has the mark."""
-        line_and_text = self._shown_column.marked_line if self._shown_column else None
-        return (
-            (self._offsets[line_and_text[0]][0], line_and_text[1]) if line_and_text and self._offsets else line_and_text
-        )
+        """Return the marked line and its text: a line of the pruned text, or the first SASS offset of a line."""
+        marked_line = self._shown_column.marked_line if self._shown_column else None
+        if marked_line is None or not self._shows_sass_values:
+            return marked_line
+        line, text = marked_line
+        return self._offsets[line][0], text
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """Return the line of the shown text; None in the original."""
@@ -278,7 +285,7 @@ class PtxView(Document):
         return None if place is None else place + self.pinned(width)
 
     def _index_of(self, ptx_line: int) -> int | None:
-        """The line of the text, counted from 0, that is a line of pruned.ptx, counted from 1, or has an offset."""
+        """Return the line of the text (from 0) for a line of pruned.ptx (from 1) or, in the original, for an offset."""
         index: int | None = ptx_line - 1
         if self.variant == "original":
             index = next((line - 1 for line, offsets in self._offsets.items() if ptx_line in offsets), None)
@@ -295,28 +302,30 @@ class PtxView(Document):
         pinned_lines = self.pinned(width)
         if self._shown_column is not None:
             values = self._shown_column.values
-            if self._offsets:
+            if self._shows_sass_values:
                 return [line - 1 + pinned_lines for line in sorted(values)]
             places = (self.place_of(line, width) for line in values)
             return sorted(place for place in places if place is not None)
         return [pinned_lines + number for number in self._run_starts] if self.variant == "probed" else ()
 
     def target_view(self) -> str:
-        """Return the table of what was measured; of measured SASS this."""
-        if self._offsets:
+        """Return the page with all measured values: ``sass`` if SASS was probed, else ``lines``; "" if no line was
+        measured.
+        """
+        if self._shows_sass_values:
             return "sass"
         return "lines" if self._shown_column else ""
 
     # -- choices
 
     def commands(self) -> Mapping[str, str]:
-        """Return the other texts, and what else was measured."""
+        """Return the keys for the next text and the next measured value."""
         other_variants = [name for name in self.texts if name != self.variant]
         commands = {"level": f"next text: {', '.join(other_variants)}"} if other_variants else {}
         return {**commands, **(self.column.commands() if self._text_measures else {})}
 
     def press(self, command: str) -> str | None:
-        """Show the next text or measure."""
+        """Show the next text or the next measured value."""
         if command == "level":
             names = list(self.texts)
             self.variant = names[(names.index(self.variant) + 1) % len(names)]
@@ -325,7 +334,7 @@ class PtxView(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """Return the text, and what is next to it."""
+        """Return the shown text and column."""
         return {"variant": self.variant, "measure": self.column.key}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
@@ -336,7 +345,7 @@ class PtxView(Document):
     # -- data
 
     def record(self) -> dict[str, Any]:
-        """Return all texts, and what was measured of lines of pruned.ptx, counted from 1."""
+        """Return all texts, and the measured values by line of pruned.ptx, counted from 1."""
         texts = {name: "\n".join(lines) + "\n" for name, lines in self.texts.items()}
         measures = self.measures
         if measures is None:
@@ -346,7 +355,7 @@ class PtxView(Document):
         return {**texts, "measured": {**measures.origin_record(), "lines": rows}}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """Yield the text that is shown, one row per line, with whose it is and what was measured of it."""
+        """Yield the shown text, one row per line, with the probe that inserted the line and the measured values."""
         measures = self._text_measures
         keys = measures.keys if measures else []
         yield ("line", "probe", *keys, self.variant)
@@ -368,7 +377,7 @@ def _probed_pairs(texts: Mapping[str, list[str]]) -> dict[int, LinePair]:
 
 
 def unavailable_reason(source: ViewSource) -> str | None:
-    """Return why there is no PTX."""
+    """Return why there is no PTX; None if there is some."""
     kernel = source.kernel
     if any(kernel.file(f"{name}.ptx") for name in VARIANTS):
         return None
@@ -391,7 +400,7 @@ def _open_view(source: ViewSource, progress: Progress) -> PtxView:
     flags = flagged_lines(source)
     if measures is None or folder is None or set(texts) != {"original"}:
         return PtxView(title, texts, sources, measures, flags)
-    # SASS was probed: what was measured at an offset of the code goes to the line of the original text.
+    # SASS was probed: a value measured at a SASS offset is shown at its line of the original text.
     lines_by_offset, has_line_table = lines_of_original_ptx(
         folder, "\n".join(texts["original"]), _offsets_by_cost(measures)
     )
