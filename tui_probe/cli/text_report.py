@@ -1,8 +1,8 @@
 """Output of a run without a screen: messages while it runs, and text reports of its traces.
 
-On a terminal a user reads it on stderr. Elsewhere stderr is read by scripts, which take the last word of its first
-line, of its last or of each for a trace: there it has one line for each trace that is there, and nothing else of
-tui-probe; the rest is in ``run.json`` and in the report.
+On a terminal, stderr is for the user. Otherwise scripts read it: it then has one line ``[info] trace in DIRECTORY`` per
+trace, so that the last word of a line is the trace. Other messages go to ``run.json`` and to the report on stdout, but
+for those that ``run.json`` may lack: see ``report_failures`` and ``report_message``.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from tui_probe.launcher.run_traces import Outcome
 
 MAX_REPORTS: Final = 4
-"""Traces that each have a report of their own; of more, one of each command has, and that many commands."""
+"""Max traces that each get a report; of more, the longest trace per command is reported, of as many commands."""
 MAX_LISTED: Final = 8
-"""Traces of a run that are reported one by one, and commands that are."""
+"""Max traces or commands listed one per line."""
 DEFAULT_WIDTH = 100  # cells, where stdout is not a terminal
 MIN_WIDTH = 60
 HURRIED_BYTES = 16 << 20
-"""Log bytes that take no longer to read than a run may last after it was asked to end."""
+"""Max bytes of logs that are read for a report after a signal asked the run to end."""
 
 
 def stderr_is_terminal() -> bool:
@@ -62,10 +62,10 @@ def report_message(trace: Path, text: str) -> None:
 
 
 def report_failures(outcome: Outcome, max_named: int) -> None:
-    """Write the problems of a run; of more than ``max_named`` traces not all are named.
+    """Write the problems of a run to stderr. Of more than ``max_named`` traces of child processes, only one is named.
 
-    To a script, only what no file records goes to stderr: that a trace could not be written, or changes the
-    status.
+    If stderr is not a terminal, write only what ``run.json`` may lack: incomplete traces, lost output, and why there is
+    no trace.
     """
     for trace, problem in outcome.incomplete.items():
         warn(f"the trace is incomplete ({problem}): {trace}")
@@ -145,7 +145,7 @@ def traces_to_report(traces: Sequence[Path]) -> Sequence[Path]:
 
 
 def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
-    """Yield a line per command with its number of processes, if they are many."""
+    """Yield a line per command with its number of processes; nothing for up to ``MAX_REPORTS`` traces."""
     from tui_probe.draw.printable import printable
     from tui_probe.draw.shorten import shorten
 
@@ -259,7 +259,7 @@ def _report_no_trace(outcome: Outcome) -> None:
     directory = outcome.first_trace
     problem = "there is no trace" if directory is None else f"the trace {shell_word(directory)} was not created"
     for text in outcome.untraced or ("no kernel was launched",):
-        _write_message(f"{text}: {problem}")  # a line on stderr has named it before anyone could know
+        _write_message(f"{text}: {problem}")  # it was announced before it was known that no kernel would run
 
 
 def _write_comparison_hint(trace: Path) -> None:
@@ -272,7 +272,7 @@ def _write_comparison_hint(trace: Path) -> None:
 
 
 def _write_message(text: str) -> None:
-    """Instead of a report: to a user, else to those who read the report."""
+    """Write a message in place of a report: to stderr on a terminal, else to stdout."""
     if stderr_is_terminal():
         inform(text)
         return

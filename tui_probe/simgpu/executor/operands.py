@@ -1,9 +1,8 @@
 """Binding the operands of an instruction to indices into the registers of a thread group.
 
-A register is kept as the NumPy type that most of its uses ask for (an ``.f32`` register as float32, a ``.b32``
-one that is added as ``s32`` as int32), so that most operations take and give their arrays as they are; the
-others look at the same bits through a view. The first use of a register is a guess; instructions with registers that
-most other uses want otherwise are bound twice.
+A register is stored as the NumPy type that most instructions use it as (``binding.common_types``): an ``.f32`` register
+as float32, a ``.b32`` one that is added as ``s32`` as int32. Most operations then use the arrays as they are; others
+view the same bits. The first use decides for a register that no instruction with a number type names.
 """
 
 from __future__ import annotations
@@ -168,7 +167,7 @@ class Binder:
         return ScalarType(kind.name, kind.kind if kind.kind in "us" else "b", kind.bits, self._storage_of(register))
 
     def address(self, operand: Operand) -> tuple[SourceOperand, int]:
-        """The address in brackets, or of an element: a source (uint32 or uint64), and what to add to it."""
+        """Return the address in brackets or of an element: its source (uint32 or uint64), and bytes to add to it."""
         if isinstance(operand, Element):
             return self._element_source(operand, TYPES["u64"]), 0
         if not isinstance(operand, Memory) or operand.coordinates:
@@ -213,7 +212,7 @@ class Binder:
         return self._storage.setdefault(register.index, default)
 
     def _set_storage(self, register: RegisterName, kind: ScalarType) -> None:
-        """Keep a register of no usual type as the first instruction with a type needs it."""
+        """Set the storage type of a register that has none yet: the type of its first use of the same width."""
         if kind.bits == register.type.bits and kind.is_number:
             self._storage.setdefault(register.index, kind.dtype)
 
@@ -247,7 +246,7 @@ class Binder:
         return SourceOperand(source.index, lambda value: negate(adapt(value)))
 
     def _sum_source(self, operand: Sum, kind: ScalarType) -> SourceOperand:
-        """A register and a constant, in the arithmetic of the register's width."""
+        """Return a register plus a constant, modulo 2^bits of ``kind``."""
         if not kind.is_integer:
             self.unsupported()
         unsigned = TYPES[f"u{kind.bits}"]
