@@ -13,7 +13,7 @@ from tui_probe.probekit.page_kinds import FORMATS
 
 from .arguments import size
 from .import_command import text_width
-from .output import ExitStatus, inform, speaks_utf8, write_stdout
+from .output import ExitStatus, inform, is_utf8, write_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         rates += measure_disk(arguments.disk, arguments.disk_bytes, arguments.repeats)
     bandwidth = Bandwidth(None if gpu is None else gpu.properties, rates, sweep_rates)
-    ascii_only = arguments.format == "table" and not speaks_utf8(sys.stdout)
+    ascii_only = arguments.format == "table" and not is_utf8(sys.stdout)
     cells = max(MIN_WIDTH, text_width())
     write_stdout(lines(bandwidth, arguments.format, cells, explained=arguments.explain), ascii_only=ascii_only)
     return ExitStatus.OK

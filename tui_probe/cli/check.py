@@ -22,7 +22,7 @@ from tui_probe.probe_files.loading import find_probe, load_probe
 from tui_probe.probe_model.storage import fold_sums
 from tui_probe.toolchain import tool_architectures
 
-from .output import ExitStatus, Progress, speaks_utf8, warn, write_stdout
+from .output import ExitStatus, Progress, is_utf8, warn, write_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         write_stdout(error_json(str(error)))
         return ExitStatus.FAILED
-    arrow = "→" if speaks_utf8(sys.stdout) else "->"
+    arrow = "→" if is_utf8(sys.stdout) else "->"
     write_stdout(check_json(check) if arguments.format == "json" else check_text(check, arrow))
     return ExitStatus.OK if check.is_ok else ExitStatus.FAILED
 

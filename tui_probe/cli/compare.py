@@ -18,10 +18,10 @@ from .output import (
     check_drawing_size,
     height_option,
     inform,
+    is_utf8,
     limit_lines,
     limited_json,
     max_chars,
-    speaks_utf8,
     terminal_size,
     warn,
     width_option,
@@ -192,7 +192,7 @@ def drawing_lines(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
         return iter([dump_json(view.record())])
     width, height = arguments.width or terminal_size((120, 40)).columns, arguments.height
     check_drawing_size(width, height)
-    return text_lines(view_lines(view, width, height, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout)))
+    return text_lines(view_lines(view, width, height, ascii_only=arguments.ascii or not is_utf8(sys.stdout)))
 
 
 def _warn_if(failure: str) -> None:
@@ -229,5 +229,5 @@ def comparison_lines(comparison: Comparison, arguments: argparse.Namespace) -> I
     if arguments.format == "md":
         return limit_lines(comparison.markdown(), arguments)
     width = arguments.width or max(40, terminal_size().columns)
-    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+    ascii_only = arguments.ascii or not is_utf8(sys.stdout)
     return limit_lines(text_lines(view_lines(comparison, width, None, ascii_only=ascii_only)), arguments)

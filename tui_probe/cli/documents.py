@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UsageError
 
-from .output import ExitStatus, speaks_utf8, table_width, width_option, write_stdout
+from .output import ExitStatus, is_utf8, table_width, width_option, write_stdout
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +40,7 @@ class Explain:
 
         from .arguments import address_of, open_address
 
-        ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+        ascii_only = arguments.ascii or not is_utf8(sys.stdout)
         write_stdout(
             walk_lines(open_address(address_of(arguments.trace)), table_width(arguments)), ascii_only=ascii_only
         )

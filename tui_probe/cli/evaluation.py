@@ -16,8 +16,8 @@ from .output import (
     check_drawing_size,
     drawing_size,
     height_option,
+    is_utf8,
     number_from,
-    speaks_utf8,
     table_width,
     warn,
     width_option,
@@ -89,7 +89,7 @@ def _write_data(lines: Iterable[str]) -> int:
 
 
 def _wants_ascii(arguments: argparse.Namespace) -> bool:
-    return bool(arguments.ascii or not speaks_utf8(sys.stdout))
+    return bool(arguments.ascii or not is_utf8(sys.stdout))
 
 
 def _document_lines(answer: Answer, arguments: argparse.Namespace) -> list[Line]:
@@ -246,6 +246,6 @@ def _explanation_lines(evaluation: Evaluation, arguments: argparse.Namespace) ->
 
 
 def _write(lines: Iterator[str], arguments: Any) -> int:
-    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+    ascii_only = arguments.ascii or not is_utf8(sys.stdout)
     write_stdout(lines, ascii_only=ascii_only)
     return ExitStatus.OK

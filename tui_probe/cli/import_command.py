@@ -16,7 +16,7 @@ from tui_probe.probekit.page_kinds import FORMATS
 from tui_probe.trace.locate import parse_address
 
 from .arguments import open_addressed_kernels, positive, whole_number
-from .output import MIN_COLUMNS, ExitStatus, Progress, inform, speaks_utf8, terminal_size, width_option, write_stdout
+from .output import MIN_COLUMNS, ExitStatus, Progress, inform, is_utf8, terminal_size, width_option, write_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -137,7 +137,7 @@ def text_width() -> int:
 
 def wants_ascii(arguments: argparse.Namespace) -> bool:
     """Return whether to draw in ASCII: on request, or if stdout cannot show more."""
-    return bool(arguments.ascii) or (arguments.format == "table" and not speaks_utf8(sys.stdout))
+    return bool(arguments.ascii) or (arguments.format == "table" and not is_utf8(sys.stdout))
 
 
 def add_ncu_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from tui_probe.trace.user_state import remember_opened
 
 from .arguments import address_of, trace_folder_of, traces_of_name
 from .import_command import add_plan_options, add_tensor_options, open_traces, plan_of, tensor_of, text_width
-from .output import ExitStatus, inform, shell_word, speaks_utf8, write_stdout
+from .output import ExitStatus, inform, is_utf8, shell_word, write_stdout
 from .screen import add_screen_options, show, wants_screen
 from .show import write_summary
 
@@ -102,7 +102,7 @@ def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:
     imported = open_imported(files, plan, tensor, traces)
     if wants_screen(arguments):
         return show(arguments, traces=tuple(trace.directory for trace in traces), imported=imported)
-    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+    ascii_only = arguments.ascii or not is_utf8(sys.stdout)
     for place, page in enumerate(imported.pages):
         if place == 0 or page.in_text:
             write_stdout(text_lines(view_lines(page.make(), text_width(), None, ascii_only=ascii_only)))

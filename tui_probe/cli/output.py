@@ -112,7 +112,7 @@ def _printable(text: str) -> str:
     return printable_lines(text, raw_bytes=True)
 
 
-def write_behind_output() -> None:
+def seek_stdout_to_end() -> None:
     """Move stdout to the end of its file: the program, which shares its position, may have moved it back."""
     with contextlib.suppress(OSError):  # a pipe or a terminal
         os.lseek(1, 0, os.SEEK_END)
@@ -125,7 +125,7 @@ def discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def let_go_of_lost_terminal() -> None:
+def close_lost_terminal() -> None:
     """Replace descriptors of a terminal that hung up by /dev/null, after a screen."""
     poll = select.poll()
     for descriptor in range(3):
@@ -139,7 +139,7 @@ def on_terminal() -> bool:
     return all(os.isatty(descriptor) for descriptor in range(3)) and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def speaks_utf8(stream: TextIO) -> bool:
+def is_utf8(stream: TextIO) -> bool:
     """Return whether any character can be written; data is always UTF-8, tables are what the terminal can show."""
     return "utf" in (stream.encoding or "").lower()
 
@@ -254,8 +254,8 @@ def max_chars(arguments: argparse.Namespace) -> int | None:
     return chars
 
 
-def whole_command(arguments: argparse.Namespace) -> str:
-    """Return the command line without the option."""
+def command_without_max_chars(arguments: argparse.Namespace) -> str:
+    """Return the command line without ``--max-chars`` and its number."""
     arguments_left, kept_arguments = iter(arguments.argv), []
     for word in arguments_left:
         if word == _MAX_CHARS_OPTION:
@@ -276,17 +276,19 @@ def limit_lines(lines: Iterable[str], arguments: argparse.Namespace, *, csv: boo
         rows, left_out = fit_rows(lines, chars)
         yield from rows
         if left_out:
-            inform(f"{units.counted(left_out, 'row')} omitted; to show all: {whole_command(arguments)}")
+            inform(f"{units.counted(left_out, 'row')} omitted; to show all: {command_without_max_chars(arguments)}")
     else:
-        yield from fit_lines(lines, chars, whole_command(arguments))
+        yield from fit_lines(lines, chars, command_without_max_chars(arguments))
 
 
 def limited_json(
-    document: dict[str, Any], arguments: argparse.Namespace, *, keep: Collection[str] = (), omitted_chars: int = 0
+    document: dict[str, Any], arguments: argparse.Namespace, *, keep: Collection[str] = (), omitted_rows: int = 0
 ) -> str:
     """Return a document as JSON of at most the characters asked for."""
     from tui_probe.draw.char_budget import fit_document
 
     chars = max_chars(arguments)
     assert chars is not None
-    return fit_document(document, chars - 1, whole_command(arguments), kept_fields=keep, omitted_rows=omitted_chars)
+    return fit_document(
+        document, chars - 1, command_without_max_chars(arguments), kept_fields=keep, omitted_rows=omitted_rows
+    )

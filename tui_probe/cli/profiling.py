@@ -19,7 +19,7 @@ from tui_probe.trace.user_state import remember_opened
 
 from .arguments import warn_about_settings
 from .callbacks import callback_of, named_callback, run_callback
-from .output import ExitStatus, inform, let_go_of_lost_terminal, shell_word, warn, write_behind_output, write_stdout
+from .output import ExitStatus, close_lost_terminal, inform, seek_stdout_to_end, shell_word, warn, write_stdout
 from .run_options import known_probes
 from .screen import show, wants_screen
 from .text_report import (
@@ -76,7 +76,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         write_pictures(traces_to_report(outcome.traces), [probe.name for probe in probes])
     elif not arguments.no_report:
         seconds = HURRIED_REPORT if outcome.asked_to_end else None
-        write_behind_output()
+        seek_stdout_to_end()
         report_after_run(outcome, arguments.ascii, seconds)
         list_kept_launches(options, outcome)
     return status
@@ -174,7 +174,7 @@ def wait_for_end(target: SupervisedTarget, received: int) -> None:
     if target.runs:  # asking would take time in which a signal could end us
         warn(f"waiting for {target.command[0]} (process {target.pid}) to end")
     wait_and_forward(target, received)
-    let_go_of_lost_terminal()
+    close_lost_terminal()
     announce = TraceAnnouncer()
     for trace in target.outcome.traces:
         announce(trace)

@@ -15,9 +15,9 @@ from .output import (
     MIN_COLUMNS,
     ExitStatus,
     add_max_chars_option,
+    is_utf8,
     limit_lines,
     max_chars,
-    speaks_utf8,
     terminal_size,
     width_option,
     write_stdout,
@@ -83,7 +83,7 @@ def write_brief(address: Address, arguments: argparse.Namespace) -> int:
         write_stdout(run_brief(open_trace(trace_folder_of(address))).document(chars - 1))
         return ExitStatus.OK
     traces = traces_to_report(traces_of_name(arguments.trace) or (trace_folder_of(address),))[:MAX_REPORTS]
-    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+    ascii_only = arguments.ascii or not is_utf8(sys.stdout)
     for directory in traces:
         text = run_brief(open_trace(directory)).text(chars // len(traces), ascii_only=ascii_only)
         if arguments.width or sys.stdout.isatty():  # else a program reads it, which takes lines of any length

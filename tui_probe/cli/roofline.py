@@ -14,7 +14,7 @@ from tui_probe.trace.locate import parse_address
 
 from .arguments import open_addressed_kernels, resolve_name, user_settings
 from .import_command import text_width
-from .output import ExitStatus, speaks_utf8, write_stdout
+from .output import ExitStatus, is_utf8, write_stdout
 from .screen import add_screen_options, show, wants_screen
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         directories = tuple(trace.directory for trace in traces)
         return show(arguments, traces=directories, imported=open_roofline(points, roof, title))
     form: Format = arguments.format or "table"
-    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+    ascii_only = arguments.ascii or not is_utf8(sys.stdout)
     write_stdout(lines(points, roof, form, explained=arguments.explain), ascii_only=ascii_only and form == "table")
     return ExitStatus.OK
 

@@ -34,7 +34,7 @@ from tui_probe.trace.run_info import recorded_run
 from tui_probe.trace.user_state import is_own_command
 
 from .arguments import resolve_name, self_profiling_advice, trace_dir, trace_folder_of
-from .output import ExitStatus, inform, shell_word, speaks_utf8, warn, write_stdout
+from .output import ExitStatus, inform, is_utf8, shell_word, warn, write_stdout
 from .run_options import add_arguments, options_of
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def report_ncu_log(log: Path, metrics: Sequence[str], arguments: argparse.Namesp
         warn(f"no report: {error}")
         return
     page = ncu_page("traffic" if metrics == BYTE_METRICS else "metrics", NcuSources(table))
-    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+    ascii_only = arguments.ascii or not is_utf8(sys.stdout)
     write_stdout(("", *page_lines(page, "table", width=text_width(), ascii_only=ascii_only)))
     inform(f"other pages: tui-probe import ncu {shell_word(log)} --page kernels")
 

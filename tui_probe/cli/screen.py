@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tui_probe.settings import PALETTES
 
 from .arguments import user_settings, warn_about_settings
-from .output import let_go_of_lost_terminal, on_terminal
+from .output import close_lost_terminal, on_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +80,7 @@ def show_session(session: Session, appearance: Appearance) -> int:
     from tui_probe import ui
 
     status = ui.run(session, appearance)
-    let_go_of_lost_terminal()
+    close_lost_terminal()
     return status
 
 

@@ -31,10 +31,10 @@ from .output import (
     drawing_size,
     height_option,
     inform,
+    is_utf8,
     limit_lines,
     limited_json,
     max_chars,
-    speaks_utf8,
     table_width,
     warn,
     width_option,
@@ -177,7 +177,7 @@ def _view_lines(view: View, arguments: argparse.Namespace) -> Iterator[Line]:
 
     columns, height = drawing_size(arguments)
     height_limit = getattr(arguments, "height", None) if isinstance(view, Document) else height
-    ascii_only = arguments.ascii or (not files_of(arguments) and not speaks_utf8(sys.stdout))
+    ascii_only = arguments.ascii or (not files_of(arguments) and not is_utf8(sys.stdout))
     return view_lines(view, columns, height_limit, ascii_only=ascii_only)
 
 
@@ -251,14 +251,14 @@ def _write_trace_page(page: PageEntry, trace: Trace, arguments: argparse.Namespa
     from tui_probe.pages.page_registry import report_document, report_lines
 
     form: Format = "table" if arguments.format == "text" else arguments.format
-    ascii_only = arguments.ascii or (form == "table" and not speaks_utf8(sys.stdout))
+    ascii_only = arguments.ascii or (form == "table" and not is_utf8(sys.stdout))
     if form != "table" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     chars = max_chars(arguments)
     with Progress() as reading:
         if form == "json" and chars is not None:
-            document, omitted_chars = report_document(trace, page.name, chars, reading)
-            write_stdout(limited_json(document, arguments, keep=FINDINGS_FIELDS, omitted_chars=omitted_chars))
+            document, omitted_rows = report_document(trace, page.name, chars, reading)
+            write_stdout(limited_json(document, arguments, keep=FINDINGS_FIELDS, omitted_rows=omitted_rows))
             return ExitStatus.OK
         lines = report_lines(
             trace, page.name, form,
@@ -374,7 +374,7 @@ def explain(page: PageEntry, arguments: argparse.Namespace) -> int:
     from tui_probe.draw.shorten import view_heading
     from tui_probe.draw.spans import paragraphs
 
-    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout)
+    ascii_only = arguments.ascii or not is_utf8(sys.stdout)
     explanation = page.explanation
     write_stdout(
         (view_heading(page.title, page.about), *paragraphs(explanation, drawing_size(arguments)[0])),
