@@ -482,7 +482,7 @@ async def test_search_and_filter_of_a_document(recorded: Session) -> None:
         assert 0 < document(stage).count < 40
         assert all("fma.rn" in line for line in stage.text.split("\n")[3 : 3 + document(stage).count])
         await stage.press("escape")
-        assert (document(stage).searched, document(stage).count < 40) == ("", True), "the search ends first"
+        assert (document(stage).search_text, document(stage).count < 40) == ("", True), "the search ends first"
         await stage.press("escape")
         assert document(stage).count > 100
 

@@ -378,13 +378,13 @@ def test_capital_letters_match_themselves_only(table: KernelTable) -> None:
 
 def test_copying_takes_both_names(table: KernelTable) -> None:
     table.select(0)
-    assert table.copied() == "zero_fill(float*, int)\n_Z9zero_fillPfi"
+    assert table.text_to_copy() == "zero_fill(float*, int)\n_Z9zero_fillPfi"
     table.select(2)
-    assert table.copied() == "triton_poi_fused_add_mul_relu_0"
+    assert table.text_to_copy() == "triton_poi_fused_add_mul_relu_0"
 
 
 def test_the_export_has_whole_names_and_all_columns(table: KernelTable) -> None:
-    lines = list(table.exported()())
+    lines = list(table.line_exporter()())
     assert len(lines) == 7
     assert "at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>" in lines[2]
     assert lines[0].split()[-1] == "finding"

@@ -186,7 +186,7 @@ async def _(stage: Stage, key: str) -> None:
     stage.live.view.search("probe-mem")
     await stage.settle()
     await stage.press(key)
-    assert (stage.live.view.searched, stage.live.view.filter_text) == ("", "exec"), "one at a time"
+    assert (stage.live.view.search_text, stage.live.view.filter_text) == ("", "exec"), "one at a time"
     await stage.press(key)
     assert stage.live.view.filter_text == ""
     assert stage.live.zoomed
@@ -356,7 +356,7 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press(key, *"softmax", "enter")
     assert stage.live.table.selected_index == 4
     await stage.press(key, "x", "escape")
-    assert stage.live.table.searched == "softmax"
+    assert stage.live.table.search_text == "softmax"
 
 
 @checks("next_match", "previous_match")

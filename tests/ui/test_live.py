@@ -247,7 +247,7 @@ async def test_keys_are_text_while_a_prompt_asks(session: Session) -> None:
         assert "search: jx 3" in stage.text.splitlines()[-1]
         await stage.press("escape")
         assert "Ctrl-Q" in stage.text.splitlines()[-1]
-        assert stage.live.table.searched == ""
+        assert stage.live.table.search_text == ""
 
 
 async def test_process_log_follows_the_selection(session: Session) -> None:

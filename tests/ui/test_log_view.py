@@ -249,7 +249,7 @@ def test_a_file_that_goes_away_is_no_failure(view: LogView, desk: TestDesk, log:
     counted: list[dict[str, int]] = []
     view.count_tags(counted.append)
     assert counted == [{}]
-    assert list(view.exported()()) == []
+    assert list(view.line_exporter()()) == []
     view.update()
     assert shown(view) == [" nothing yet"]
 
@@ -266,4 +266,4 @@ def test_memory_is_that_of_the_window(desk: TestDesk, tmp_path: Path) -> None:
 
 def test_the_export_holds_the_lines_that_pass(view: LogView) -> None:
     view.set_filter("line 9")
-    assert list(view.exported()()) == ["[exec] line 9", *(f"[exec] line {i}" for i in range(90, 100))]
+    assert list(view.line_exporter()()) == ["[exec] line 9", *(f"[exec] line {i}" for i in range(90, 100))]

@@ -185,8 +185,8 @@ def test_search_and_steps_put_the_cursor_there(view: DocumentView) -> None:
     assert summary in said(view)
     view.command("previous")
     view.command("previous")
-    assert isinstance(view.desk, TestDesk)
-    assert view.desk.notices == [
+    assert isinstance(view.view_host, TestDesk)
+    assert view.view_host.notices == [
         "measured line 1 of 4", "measured line 2 of 4", "measured line 1 of 4", "no measured line before this one",
     ]  # fmt: skip
 

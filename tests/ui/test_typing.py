@@ -43,7 +43,7 @@ async def test_a_search_is_typed_and_not_acted_on(session: Session) -> None:
     async with on_stage(session) as stage:
         await at_once(stage, "/soft", "enter", "j")
         assert isinstance(stage.app.screen, LiveScreen)
-        assert stage.live.table.searched == "soft"
+        assert stage.live.table.search_text == "soft"
         assert stage.live.table.selected_index == 5
 
 
@@ -149,7 +149,7 @@ async def test_keys_wait_for_the_page_that_is_read() -> None:
             await now(stage, "j", "j", "slash", *"reg", "enter")
             assert row_of(stage) == before, "the page that is still visible does not take them"
         assert stage.app.screen.view.name == "ptx"  # type: ignore[attr-defined]
-        assert stage.app.screen.view.searched == "reg"  # type: ignore[attr-defined]
+        assert stage.app.screen.view.search_text == "reg"  # type: ignore[attr-defined]
         assert row_of(stage) > 1
         await stage.press("8")
         assert row_of(stage) == before
@@ -175,7 +175,7 @@ async def test_escape_ends_a_search_that_waits_then_the_reading(session: Session
             assert stage.app.screen.opener.opening is not None  # type: ignore[attr-defined]
             await now(stage, "escape")
             assert "stopped" in stage.text
-        assert stage.app.screen.view.searched == ""  # type: ignore[attr-defined]
+        assert stage.app.screen.view.search_text == ""  # type: ignore[attr-defined]
 
 
 async def test_keys_after_enter_wait_for_the_page_that_it_reads_again(session: Session) -> None:

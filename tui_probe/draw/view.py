@@ -274,7 +274,7 @@ class Document(BaseView):
         del number, width
         return 0
 
-    def whole_names(self, number: int) -> Sequence[str]:
+    def full_names(self, number: int) -> Sequence[str]:
         """Return the full names that a line contains, where names may be cut."""
         del number
         return ()

@@ -121,7 +121,7 @@ class TablePage(TableContent[Row], Document):
         row = number - self.first_row_line
         return [f"row {units.count(row + 1)} of {units.count(len(self.rows))}"] if 0 <= row < len(self.rows) else []
 
-    def whole_names(self, number: int) -> Sequence[str]:
+    def full_names(self, number: int) -> Sequence[str]:
         """Names in a row, or its texts that may be cut."""
         row = number - self.first_row_line
         if not 0 <= row < len(self.rows):

@@ -33,7 +33,7 @@ class Background:
         self._thread.start()
 
     def submit(self, key: Hashable, job: Callable[[], T], on_result: Callable[[T], None]) -> None:
-        """Run ``job()`` in the thread, then ``done(result)`` on the event loop."""
+        """Run ``job()`` in the thread, then ``on_result(result)`` on the event loop."""
         with self._condition:
             self._jobs.pop(key, None)
             self._jobs[key] = (job, on_result)

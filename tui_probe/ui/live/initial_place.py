@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _REOPENED: Final = "reopened where you left it; press q to go back"
 
 
-class PlaceDesk(Protocol):
+class PlaceHost(Protocol):
     """The parts of the live screen that a place on it consists of."""
 
     table: KernelTable
@@ -61,8 +61,8 @@ class PlaceDesk(Protocol):
 class InitialPlace:
     """Goes to the place where the screen begins; ``go`` is called with each snapshot until the trace has the place."""
 
-    def __init__(self, desk: PlaceDesk) -> None:
-        self._desk = desk
+    def __init__(self, host: PlaceHost) -> None:
+        self._host = host
         self.has_resumed = False
         """True once the place was looked up at which the user left the trace."""
         self._same_kernel: SameKernel | None = None
@@ -91,7 +91,7 @@ class InitialPlace:
 
     def _resume(self) -> None:
         """Go where the user was when this trace was left, unless it is being made, or a place was named, or chosen."""
-        selection, table = self._desk.current_selection, self._desk.table
+        selection, table = self._host.current_selection, self._host.table
         if self.has_resumed or not selection.snapshot.is_loaded or selection.process is None or table.is_waiting:
             return
         self.has_resumed = True
@@ -104,21 +104,21 @@ class InitialPlace:
             self._go_to(place, selection.process)
 
     def _go_to(self, place: LastView, process: ProcessView) -> None:
-        desk = self._desk
+        host = self._host
         if place.column or place.reverse:
-            desk.table.sort_by(place.column, reverse=place.reverse)
-        if place.page in {tab.id for tab in desk.page_tabs} and place.page != desk.current:
-            desk.action_page(place.page)
-            desk.focus_table(in_table=True)
+            host.table.sort_by(place.column, reverse=place.reverse)
+        if place.page in {tab.id for tab in host.page_tabs} and place.page != host.current:
+            host.action_page(place.page)
+            host.focus_table(in_table=True)
         if place.kernel is not None and any(row.index == place.kernel for row in process.kernels):
-            desk.table.select(place.kernel)
+            host.table.select(place.kernel)
             if place.kernel_page:
-                desk.show_screen_of_kernel(place.kernel_page, place.line)
+                host.show_screen_of_kernel(place.kernel_page, place.line)
         if self._session is not None and (place.kernel_page or place.column or place.reverse):
             self._session.notice = self._session.notice or _REOPENED
 
     def _go_to_same(self) -> None:
-        selection, table = self._desk.current_selection, self._desk.table
+        selection, table = self._host.current_selection, self._host.table
         if self._same_kernel is None or selection.process is None or table.is_waiting:
             return
         index = self._same_kernel.index_in(selection.process.kernels, is_complete=not selection.snapshot.is_running)
@@ -131,30 +131,30 @@ class InitialPlace:
 
     def _open_page(self) -> None:
         """Open the page that the run was asked for, once it has ended; not if the user is elsewhere by then."""
-        snapshot = self._desk.current_selection.snapshot
+        snapshot = self._host.current_selection.snapshot
         if self._page is None or snapshot.is_running or not snapshot.is_loaded:
             return
         (index, page), self._page = self._page, None
-        if self._desk.is_current and self._desk.table.selected_index == index:
-            self._desk.show_screen_of_kernel(page)
+        if self._host.is_current and self._host.table.selected_index == index:
+            self._host.show_screen_of_kernel(page)
 
     def _go_to_address(self) -> None:
-        desk = self._desk
+        host = self._host
         target = self._addressed()
         if isinstance(target, str):
-            desk.notice(target)
+            host.notice(target)
         elif target is not None:
-            desk.table.select(target.kernel.index)
-            desk.current_selection.pin_launch(target)
-            desk.show_screen_of_kernel()
+            host.table.select(target.kernel.index)
+            host.current_selection.pin_launch(target)
+            host.show_screen_of_kernel()
 
     def _addressed(self) -> ViewSource | str | None:
         """Return kernel and launch once the trace has them, or why it never will; None until then and afterwards."""
-        selection, address = self._desk.current_selection, self._address
+        selection, address = self._host.current_selection, self._address
         process = selection.process
         if address is None or process is None or process.trace is None:
             return None
-        if self._desk.table.is_waiting or not selection.snapshot.is_loaded:
+        if self._host.table.is_waiting or not selection.snapshot.is_loaded:
             return None  # nothing can be selected yet
         try:
             target: ViewSource | str | None = _addressed_source(address, process, process.trace)

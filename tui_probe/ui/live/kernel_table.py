@@ -25,7 +25,7 @@ from tui_probe.ui.live.kernel_columns import (
     fit_columns,
 )
 from tui_probe.ui.live.kernel_rows import ArrangedKernels, RowOrder, arrange_rows, data_forms, table_text
-from tui_probe.ui.views.view import Desk, PaneView, cursor_role, cursor_sign, mark
+from tui_probe.ui.views.view import PaneView, ViewHost, cursor_role, cursor_sign, mark
 from tui_probe.verdicts.kernel_snapshot import GPU_TIME, sorting_title
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ class KernelTableDrawing:
         self._natural_widths: dict[str, int] = {}
         self._short_widths: dict[str, int] = {}
 
-    def lines(self, window: Rows, cells: int, *, searched: str, focused: bool) -> list[Line]:
+    def lines(self, window: Rows, cells: int, *, search_text: str, focused: bool) -> list[Line]:
         """Return the titles and these rows, ``cells`` wide."""
         self._measure(window)
         layout = self.layout(cells)
-        return [self._titles(layout), *(self._row(row, layout, cells, searched, focused) for row in window)]
+        return [self._titles(layout), *(self._row(row, layout, cells, search_text, focused) for row in window)]
 
     def layout(self, cells: int) -> Layout:
         """Return the columns that fit in this many cells."""
@@ -88,15 +88,15 @@ class KernelTableDrawing:
             spans.append((title, "head+accent" if is_sorted else "head"))
         return tuple(spans)
 
-    def _row(self, row: KernelSnapshot, layout: Layout, cells: int, searched: str, focused: bool) -> Line:
+    def _row(self, row: KernelSnapshot, layout: Layout, cells: int, search_text: str, focused: bool) -> Line:
         is_selected = row.index == self._kernels.selected_index
         spans: list[Span] = [(cursor_sign(focused) if is_selected else " ", "accent" if is_selected else "")]
         for column, size in layout:
             spans += _cell(row, column, size)
             spans.append((" " * GAP, ""))
         line: Line = tuple(spans)
-        if searched:
-            line = mark(line, searched, "match")
+        if search_text:
+            line = mark(line, search_text, "match")
         if not is_selected:
             return line
         ground = cursor_role(focused)
@@ -148,12 +148,12 @@ class KernelTable(PaneView):
 
     key_scope = "table"
 
-    def __init__(self, desk: Desk, name: str, selected_changed: Callable[[], None]) -> None:
-        super().__init__(desk, name)
+    def __init__(self, view_host: ViewHost, name: str, selected_changed: Callable[[], None]) -> None:
+        super().__init__(view_host, name)
         self.selected_changed = selected_changed
         self.kernels = ArrangedKernels()
         self.drawing = KernelTableDrawing(self.kernels)
-        self.searched = ""
+        self.search_text = ""
         self._top = 0
         """Place of the first visible row."""
         self._simulated = False
@@ -177,7 +177,7 @@ class KernelTable(PaneView):
 
     def _arrange(self) -> None:
         job = partial(arrange_rows, self.kernels.all_rows, self.kernels.order)
-        self.desk.tables.submit((self, "order"), job, self._take)
+        self.view_host.tables.submit((self, "order"), job, self._take)
 
     def _take(self, rows: ArrangedRows) -> None:
         self.kernels.take(rows)
@@ -270,7 +270,7 @@ class KernelTable(PaneView):
     def draw(self, width: int, height: int) -> list[Line]:
         """Titles, then the visible rows."""
         window = self._window(height)
-        lines = self.drawing.lines(window, width, searched=self.searched, focused=self.focused)
+        lines = self.drawing.lines(window, width, search_text=self.search_text, focused=self.focused)
         if not window:
             lines += [((f" {part}", "dim"),) for part in wrap(self._no_rows_text(), width - 2)]
         return lines
@@ -387,26 +387,26 @@ class KernelTable(PaneView):
 
     def search(self, text: str) -> None:
         """Go to the first kernel from the selected one on that contains ``text``."""
-        self.searched = text
+        self.search_text = text
         if text or self.shown_rows:
             self._go_to_match(self.kernels.find_from_selected(text))
 
     def next_match(self, step: int) -> None:
         """Go to the next or previous kernel that contains the searched text, around the end."""
-        if self.searched:
-            self._go_to_match(self.kernels.find_next(self.searched, step))
+        if self.search_text:
+            self._go_to_match(self.kernels.find_next(self.search_text, step))
 
     def _go_to_match(self, index: int | None) -> None:
         if index is not None:
             self.select(index)
             return
-        self.desk.notice(f"no kernel contains “{self.searched}”")
+        self.view_host.notice(f"no kernel contains “{self.search_text}”")
         self.request_redraw()
 
     def clear_search(self) -> bool:
         """End the search; without one the filter; without both the choice of a status. False if there was none."""
-        if self.searched:
-            self.searched = ""
+        if self.search_text:
+            self.search_text = ""
             self.request_redraw()
         elif self.kernels.order.text:
             self._unfilter(text="")
@@ -424,21 +424,21 @@ class KernelTable(PaneView):
 
     # -- names and export
 
-    def copied(self) -> str:
+    def text_to_copy(self) -> str:
         """The names of the selected kernel."""
-        return "\n".join(map(printable, self.whole_names()))
+        return "\n".join(map(printable, self.full_names()))
 
-    def whole_names(self) -> Sequence[str]:
+    def full_names(self) -> Sequence[str]:
         """Return the names of the selected kernel, one after the other; none without a selection."""
         return () if self.kernel is None else names_of(self.kernel)
 
-    def exported(self) -> Callable[[], Iterable[str]]:
+    def line_exporter(self) -> Callable[[], Iterable[str]]:
         """The kernels that are shown, with all columns and whole names."""
         return partial(table_text, self.shown_rows)
 
-    def forms(self) -> Mapping[str, Writer]:
+    def export_writers(self) -> Mapping[str, Writer]:
         """Return the visible rows as text and as data, with the columns of the reports."""
-        return {**super().forms(), **data_forms(self.shown_rows)}
+        return {**super().export_writers(), **data_forms(self.shown_rows)}
 
 
 def names_of(kernel: KernelNames) -> Sequence[str]:

@@ -15,7 +15,7 @@ from tui_probe.ui.live.gpus import GpuView, device_lines, ended_lines, gpu_lines
 from tui_probe.ui.live.results import ResultsView, computing_line
 from tui_probe.ui.live.state_line import end_span
 from tui_probe.ui.screens.further_pages import kernel_tab
-from tui_probe.ui.screens.page_opening import MessageView, PageDesk, PageOpener, page_spec, underlying_view
+from tui_probe.ui.screens.page_opening import MessageView, PageHost, PageOpener, page_spec, underlying_view
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import AllLinesView, GraphsView, GrowingView, RangesView, TreeView
 from tui_probe.ui.views.view import TextView
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.event_types import Device
     from tui_probe.ui.live.current_selection import CurrentSelection
     from tui_probe.ui.live.snapshots import ProcessView, Snapshot
-    from tui_probe.ui.views.view import Desk, PaneView
+    from tui_probe.ui.views.view import PaneView, ViewHost
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
@@ -73,12 +73,12 @@ class KernelPage(TextView):
 
     def __init__(
         self,
-        desk: Desk,
+        view_host: ViewHost,
         name: str,
         findings_of: Callable[[int], Sequence[ResultFindings] | None],
         limits_of: Callable[[int], Sequence[str]],
     ) -> None:
-        super().__init__(desk, name, "reading the trace")
+        super().__init__(view_host, name, "reading the trace")
         self.findings_of, self.limits_of = findings_of, limits_of
         """Functions that return what each probe found in the kernel of an index (None: no result was read yet), and its
         limiter in words.
@@ -132,8 +132,8 @@ class KernelPage(TextView):
 class GpuPage(TextView):
     """The GPUs of a run, and while it runs their load in the last minutes."""
 
-    def __init__(self, desk: Desk, name: str, *, ascii_only: bool) -> None:
-        super().__init__(desk, name)
+    def __init__(self, view_host: ViewHost, name: str, *, ascii_only: bool) -> None:
+        super().__init__(view_host, name)
         self.ascii_only = ascii_only
         self.gpus = GpuView()
         self.devices: Sequence[Device] = ()
@@ -162,10 +162,10 @@ class GpuPage(TextView):
 class KernelPages:
     """Opens a page of the kernel that is selected; ``view`` is the last one that was open."""
 
-    def __init__(self, desk: PageDesk, selection: CurrentSelection) -> None:
-        self.desk, self.selection = desk, selection
-        self.opener = PageOpener(desk)
-        self.view: PaneView = MessageView(desk, "nothing", "reading…")
+    def __init__(self, view_host: PageHost, selection: CurrentSelection) -> None:
+        self.view_host, self.selection = view_host, selection
+        self.opener = PageOpener(view_host)
+        self.view: PaneView = MessageView(view_host, "nothing", "reading…")
         self._source: ViewSource | None = None
         self._subject: _Subject | None = None
         self._resting_subject: _Subject | None = None
@@ -189,21 +189,23 @@ class KernelPages:
         was_reading = self.is_reading
         self.opener.cancel()
         if was_reading:
-            self.desk.arrive(MessageView(self.desk, name, "stopped reading the page; to open a page, press its key"))
+            self.view_host.arrive(
+                MessageView(self.view_host, name, "stopped reading the page; to open a page, press its key")
+            )
         return was_reading
 
     def show(self, name: str) -> None:
         """Open the page of the selected kernel now."""
         source = self.selection.source()
         if source is None:
-            self.desk.arrive(MessageView(self.desk, name, NO_KERNEL))
+            self.view_host.arrive(MessageView(self.view_host, name, NO_KERNEL))
             return
         self.save_states()
         if self._source is None or _subject("", self._source) != _subject("", source):
             self.opener.forget(self.selection.page_states(source))
         self._source, self._subject = source, _subject(name, source)
         if name in self.opener.views:
-            self.desk.arrive(self.opener.views[name])
+            self.view_host.arrive(self.opener.views[name])
         else:
             kind = kind_of(name)
             shown = source if name in FIXED_PAGES or kind.grows else with_newest_launch(source)
@@ -224,7 +226,7 @@ def _subject(name: str, source: ViewSource) -> _Subject:
     return name, source.trace, source.kernel.index, launch
 
 
-class LiveDesk(PageDesk, Protocol):
+class LiveHost(PageHost, Protocol):
     """The screen that shows pages, and has a clock."""
 
     @property
@@ -243,7 +245,7 @@ class LivePages:
 
     def __init__(
         self,
-        desk: LiveDesk,
+        view_host: LiveHost,
         selection: CurrentSelection,
         findings_of: Callable[[int], Sequence[ResultFindings] | None],
         limits_of: Callable[[int], Sequence[str]],
@@ -251,24 +253,24 @@ class LivePages:
         ascii_only: bool,
     ) -> None:
         self.current = KERNEL_TABS[0].id
-        self._desk = desk
+        self._view_host = view_host
         self._rest_timer: Timer | None = None
         """Timer that shows ``_next_kernel`` when it ends; None if the pages show the selected kernel."""
         self._next_kernel: KernelSnapshot | None = None
-        self.kernel_page = KernelPage(desk, "kernel", findings_of, limits_of)
-        self.process_log = LogView(desk, "process", follow=False)
-        self.event_log = LogView(desk, "events")
-        self.outputs = {name: LogView(desk, name, styled=False) for name in ("stdout", "stderr")}
-        self.results = ResultsView(desk, "results")
-        self.gpu_page = GpuPage(desk, "gpu", ascii_only=ascii_only)
-        self.ranges = RangesView(desk, "ranges")
-        self.graphs = GraphsView(desk, "graphs")
-        self.lines = AllLinesView(desk, "all_lines")
-        self.tree = TreeView(desk, "tree")
+        self.kernel_page = KernelPage(view_host, "kernel", findings_of, limits_of)
+        self.process_log = LogView(view_host, "process", follow=False)
+        self.event_log = LogView(view_host, "events")
+        self.outputs = {name: LogView(view_host, name, styled=False) for name in ("stdout", "stderr")}
+        self.results = ResultsView(view_host, "results")
+        self.gpu_page = GpuPage(view_host, "gpu", ascii_only=ascii_only)
+        self.ranges = RangesView(view_host, "ranges")
+        self.graphs = GraphsView(view_host, "graphs")
+        self.lines = AllLinesView(view_host, "all_lines")
+        self.tree = TreeView(view_host, "tree")
         views = (self.kernel_page, self.process_log, self.event_log, *self.outputs.values(), self.results,
                  self.gpu_page, self.ranges, self.graphs, self.lines, self.tree)  # fmt: skip
         self.views: dict[str, PaneView] = {view.name: view for view in views}
-        self.kernel_pages = KernelPages(desk, selection)
+        self.kernel_pages = KernelPages(view_host, selection)
 
     @property
     def current_view(self) -> PaneView:
@@ -335,10 +337,10 @@ class LivePages:
         previous_kernel = self.kernel_page.kernel
         self._stop_resting()
         is_same = previous_kernel is None or kernel is None or previous_kernel.index == kernel.index
-        if not REST_SECONDS or is_same or not self._desk.is_active:
+        if not REST_SECONDS or is_same or not self._view_host.is_active:
             self.show_kernel(kernel)
         else:
-            self._rest_timer = self._desk.set_timer(REST_SECONDS, partial(self.show_kernel, kernel))
+            self._rest_timer = self._view_host.set_timer(REST_SECONDS, partial(self.show_kernel, kernel))
             self._next_kernel = kernel
 
     def show_pending_kernel(self) -> None:

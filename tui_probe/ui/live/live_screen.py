@@ -118,10 +118,10 @@ class LiveScreen(ViewScreen):
         """The process that is shown."""
         return self.panes.process
 
-    def whole_names(self) -> Sequence[str]:
+    def full_names(self) -> Sequence[str]:
         """Return the full names at the cursor of the page, else those of the selected kernel."""
         kernel = self.table.kernel
-        return super().whole_names() or ([] if kernel is None else names_of(kernel))
+        return super().full_names() or ([] if kernel is None else names_of(kernel))
 
     @property
     def preview_pane(self) -> Pane:

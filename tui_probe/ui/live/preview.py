@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.kernel_detail import Chart
     from tui_probe.trace.model import Trace
     from tui_probe.ui.live.snapshots import ProcessView
-    from tui_probe.ui.views.view import Desk
+    from tui_probe.ui.views.view import ViewHost
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
@@ -58,14 +58,14 @@ class Preview(TextView):
 
     def __init__(
         self,
-        desk: Desk,
+        view_host: ViewHost,
         name: str,
         findings_of: Callable[[int], Sequence[ResultFindings] | None],
         limits_of: Callable[[int], Sequence[str]],
         *,
         ascii_only: bool,
     ) -> None:
-        super().__init__(desk, name)
+        super().__init__(view_host, name)
         self.findings_of, self.limits_of, self.ascii_only = findings_of, limits_of, ascii_only
         self.shows_findings = True
         """Show findings next to the charts: not if the page below has the same text."""
@@ -96,7 +96,7 @@ class Preview(TextView):
         if is_other_kernel or has_doubled(data_amount, self._data_amount):
             self._data_amount = data_amount
             job = partial(read_contents, trace, kernel.index)
-            self.desk.analyses.submit((self, "charts"), job, partial(self._take, trace, kernel.index))
+            self.view_host.analyses.submit((self, "charts"), job, partial(self._take, trace, kernel.index))
         elif not is_other_kernel:
             self.request_redraw()  # words may have come
 

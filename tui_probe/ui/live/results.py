@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.trace.model import Trace
     from tui_probe.ui.live.snapshots import ProcessView
-    from tui_probe.ui.views.view import Desk
+    from tui_probe.ui.views.view import ViewHost
     from tui_probe.verdicts.finding_summary import FindingSummary
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
@@ -97,8 +97,10 @@ def computing_line() -> Line:
 class KernelFindings:
     """Findings of the kernels of the process that is shown, read in the background."""
 
-    def __init__(self, desk: Desk, add_findings: Callable[[ProcessView, Mapping[int, FindingSummary]], None]) -> None:
-        self.desk, self._add_findings = desk, add_findings
+    def __init__(
+        self, view_host: ViewHost, add_findings: Callable[[ProcessView, Mapping[int, FindingSummary]], None]
+    ) -> None:
+        self.view_host, self._add_findings = view_host, add_findings
         self._is_busy = False
         self._finished_process: ProcessView | None = None
         """Process of which all was read."""
@@ -119,7 +121,7 @@ class KernelFindings:
             self._trace, self._read_counts, self._summaries = process.trace, {}, {}
         self._is_busy = True
         job = partial(find_more, process.trace, process.kernels, self._read_counts, is_running=is_running)
-        self.desk.analyses.submit((self, "findings"), job, partial(self._take, process, is_running))
+        self.view_host.analyses.submit((self, "findings"), job, partial(self._take, process, is_running))
 
     def has_read(self, index: int) -> bool:
         """Return whether results of a kernel of that process were read."""
@@ -163,8 +165,8 @@ class ResultsView(TextView):
     A kernel is read again as its results double, and at the end; one with few as they come.
     """
 
-    def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, "no result yet; results are saved after probed launches end")
+    def __init__(self, view_host: ViewHost, name: str) -> None:
+        super().__init__(view_host, name, "no result yet; results are saved after probed launches end")
         self._trace: Trace | None = None
         self._cells = 0
         self._is_busy = False
@@ -188,7 +190,7 @@ class ResultsView(TextView):
         self._is_busy = True
         job = partial(next_kernels, trace, process.kernels, self._read_counts, self._cells - 2, is_running=is_running)
         take = partial(self._take, trace, process, self._read_counts, is_running)
-        self.desk.analyses.submit((self, "results"), job, take)
+        self.view_host.analyses.submit((self, "results"), job, take)
 
     def _take(
         self,

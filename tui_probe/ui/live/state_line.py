@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line, Span
     from tui_probe.launcher.control import Recording
     from tui_probe.ui.live.snapshots import ProcessView, Snapshot
-    from tui_probe.ui.views.view import Desk
+    from tui_probe.ui.views.view import ViewHost
     from tui_probe.verdicts.probe_coverage import UnmeasuredProbe
 
 _NAME_CELLS: Final = 24
@@ -232,8 +232,8 @@ class KernelFilterWarning:
 class PreviousRunHint:
     """Hint that the command of the shown process ran before, and can be compared with that run."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, view_host: ViewHost) -> None:
+        self._view_host = view_host
         self._directory: Path | None = None
         """Trace for which an earlier run was looked for last."""
         self.text = ""
@@ -244,7 +244,7 @@ class PreviousRunHint:
         if process is None or snapshot.is_running or not snapshot.is_loaded or process.directory == self._directory:
             return
         self._directory, self.text = process.directory, ""
-        self._desk.tables.submit((self, "before"), partial(find_previous_run, process.directory), self._take)
+        self._view_host.tables.submit((self, "before"), partial(find_previous_run, process.directory), self._take)
 
     def _take(self, previous_run: Path | None) -> None:
         self.text = "" if previous_run is None else f"{keys.key_of('again')}: compare with the previous run"

@@ -75,9 +75,9 @@ class SideScreen(PagedScreen):
         """The title of the page."""
         return kind_of(page).title
 
-    def whole_names(self) -> Sequence[str]:
+    def full_names(self) -> Sequence[str]:
         """Return the names at the cursor in full, and those of the kernel."""
-        return (*super().whole_names(), *names_of(self.source.kernel))
+        return (*super().full_names(), *names_of(self.source.kernel))
 
     def leave(self) -> None:
         """Back to the comparison."""
@@ -158,10 +158,10 @@ class CompareScreen(ComparisonScreen):
             name, kind_of(name).title, partial(open_pair, name, self.baseline, self.candidate), self.baseline
         )
 
-    def whole_names(self) -> Sequence[str]:
+    def full_names(self) -> Sequence[str]:
         """Return the names at the cursor in full, and those of the kernels of both sides."""
         kernel_names = (*names_of(self.baseline.kernel), *names_of(self.candidate.kernel))
-        return tuple(dict.fromkeys((*super().whole_names(), *kernel_names)))
+        return tuple(dict.fromkeys((*super().full_names(), *kernel_names)))
 
 
 class CompareRunsScreen(ComparisonScreen):

@@ -70,11 +70,11 @@ class TopicView(DocumentView):
         super().__init__(screen, f"help-{topic.name}", HelpDocument(topic, self.page), None)
         self.focused = True
 
-    def forms(self) -> Mapping[str, Writer]:
+    def export_writers(self) -> Mapping[str, Writer]:
         """Return the writers of the page as text and as Markdown."""
         markdown = self.page.splitlines()
         return {
-            "text": partial(write_lines, self.exported()),
+            "text": partial(write_lines, self.line_exporter()),
             "Markdown": partial(write_lines, lambda: markdown),
         }
 

@@ -18,7 +18,7 @@ HOTSPOT = "worst"
 """Command of a page that goes to its hotspot."""
 
 
-class PagesDesk(Protocol):
+class PagesHost(Protocol):
     """The screen that shows pages."""
 
     @property
@@ -42,7 +42,7 @@ class PagesDesk(Protocol):
 class HotspotJump:
     """Goes to the hotspot of a launch for a screen of pages; the results of the launch are read in the background."""
 
-    def __init__(self, screen: PagesDesk) -> None:
+    def __init__(self, screen: PagesHost) -> None:
         self.screen = screen
         self._target: PageSpot | None = None
 
@@ -142,7 +142,7 @@ class JumpHistory:
             if target is not None and target.ptx:
                 unknown = f"this page has no data for {long_position(target.ptx[0])}"
             if reason := view.missing_reason(spot) or unknown:
-                view.desk.notice(reason)
+                view.view_host.notice(reason)
 
     def clear(self) -> None:
         """Forget all pages: the user goes elsewhere than by jumps."""

@@ -140,10 +140,10 @@ class KernelScreen(PagedScreen):
         if isinstance(self._view, DocumentView):
             self.opener.read_again(page_spec(kind, source), self._view)
 
-    def whole_names(self) -> Sequence[str]:
+    def full_names(self) -> Sequence[str]:
         """Return the names at the cursor in full, and those of the kernel."""
         return (
-            *super().whole_names(),
+            *super().full_names(),
             *([] if self._selected_source is None else names_of(self._selected_source.kernel)),
         )
 

@@ -203,7 +203,7 @@ def choose_tags(app: App[None], log: LogView) -> None:
             log.set_tags(tags)
 
     if log.reader is None:
-        log.desk.notice("this log is empty")
+        log.view_host.notice("this log is empty")
         return
     menu = TagScreen(log.wanted.tags)
     app.push_screen(menu, take)

@@ -17,7 +17,7 @@ from tui_probe.probekit.page_kinds import page_keys
 from tui_probe.ui.views.document_view import DocumentState, DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.table_views import RowsView
-from tui_probe.ui.views.view import Desk, PaneView
+from tui_probe.ui.views.view import PaneView, ViewHost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -130,8 +130,8 @@ class OpeningView(PaneView):
     key_scope = "drawing"
     searches = filters = False
 
-    def __init__(self, desk: Desk, name: str, opening: Opening, previous_view: PaneView) -> None:
-        super().__init__(desk, name)
+    def __init__(self, view_host: ViewHost, name: str, opening: Opening, previous_view: PaneView) -> None:
+        super().__init__(view_host, name)
         self.opening = opening
         self.previous_view = previous_view
         """The view shown until then; the new one takes its place."""
@@ -159,8 +159,8 @@ class MessageView(PaneView):
     key_scope = "drawing"
     searches = filters = False
 
-    def __init__(self, desk: Desk, name: str, text: str, role: str = "dim") -> None:
-        super().__init__(desk, name)
+    def __init__(self, view_host: ViewHost, name: str, text: str, role: str = "dim") -> None:
+        super().__init__(view_host, name)
         self.text = text
         self.role = role
 
@@ -170,7 +170,7 @@ class MessageView(PaneView):
         return [(), *(((f" {part}", self.role),) for part in wrap(self.text, max(20, width - 2)))]
 
 
-class PageDesk(Desk, Protocol):
+class PageHost(ViewHost, Protocol):
     """The screen that the pages are for."""
 
     @property
@@ -197,8 +197,8 @@ class PageOpener:
     ``views`` are those of open pages, ``saved_states`` the states of pages that were open before, both by name.
     """
 
-    def __init__(self, desk: PageDesk) -> None:
-        self.desk = desk
+    def __init__(self, view_host: PageHost) -> None:
+        self.view_host = view_host
         self.views: dict[str, PaneView] = {}
         self.saved_states: Mapping[str, object] = {}
         self.opening: Opening | None = None
@@ -215,9 +215,9 @@ class PageOpener:
         """
         last_opening, self._last_opening = self._last_opening, self.opening
         if isinstance(current_view, OpeningView):
-            self.desk.redraw(current_view)
+            self.view_host.redraw(current_view)
         elif self.opening is not None and self.opening is last_opening:
-            self.desk.host(OpeningView(self.desk, current_view.name, self.opening, current_view))
+            self.view_host.host(OpeningView(self.view_host, current_view.name, self.opening, current_view))
         return self.opening is last_opening
 
     @property
@@ -229,7 +229,9 @@ class PageOpener:
         """Open a page; a view of the same name that was shown ``previous_view`` gives it its cursor."""
         self.cancel()
         self.opening = opening = Opening(page)
-        self.desk.analyses.submit((self, "open"), opening.open_view, partial(self._take_result, opening, previous_view))
+        self.view_host.analyses.submit(
+            (self, "open"), opening.open_view, partial(self._take_result, opening, previous_view)
+        )
 
     def _take_result(self, opening: Opening, previous_view: PaneView, result: Any) -> None:
         """Take what was opened, if it is still wanted."""
@@ -249,7 +251,7 @@ class PageOpener:
                 view.resume(previous_view)
             elif state is not None:
                 view.restore(state)
-        size = self.desk.window
+        size = self.view_host.window
         if isinstance(view, DrawingView) and all(size):
             # What was there stays until the drawing is ready: an empty page in between would be sent, too.
             view.when_ready = partial(self._take, opening, view)
@@ -262,22 +264,22 @@ class PageOpener:
             self.opening = None
             if not isinstance(view, MessageView):  # there may be something another time
                 self.views[view.name] = view
-            self.desk.arrive(view)
+            self.view_host.arrive(view)
 
     def _make_view(self, page: PageSpec, result: Any) -> PaneView:
         if isinstance(result, NoView):
-            return MessageView(self.desk, page.name, result.text, "bad" if result.is_fault else "dim")
+            return MessageView(self.view_host, page.name, result.text, "bad" if result.is_fault else "dim")
         if isinstance(result, Document):
             kind = RowsView if isinstance(result, TablePage) else DocumentView
-            view = kind(self.desk, page.name, result, page.source)
-            view.name_keys(self.desk.page_keys())
+            view = kind(self.view_host, page.name, result, page.source)
+            view.name_keys(self.view_host.page_keys())
             return view
-        return DrawingView(self.desk, page.name, result, page.source, ascii_only=self.desk.ascii_only)
+        return DrawingView(self.view_host, page.name, result, page.source, ascii_only=self.view_host.ascii_only)
 
     def read_again(self, page: PageSpec, view: DocumentView) -> None:
         """Read a visible page again, in the background; its cursor stays."""
         self.reload = reload = Opening(page)
-        self.desk.analyses.submit((self, "newer"), reload.open_view, partial(self._take_reload, reload, view))
+        self.view_host.analyses.submit((self, "newer"), reload.open_view, partial(self._take_reload, reload, view))
 
     def _take_reload(self, reload: Opening, view: DocumentView, result: Any) -> None:
         if reload is not self.reload:

@@ -102,7 +102,7 @@ class ViewScreen(OpenScreen[None]):
             return self.view.filters
         if row.id == "worst":
             return False
-        return row.id not in ("next_match", "previous_match") or bool(self.view.searched)
+        return row.id not in ("next_match", "previous_match") or bool(self.view.search_text)
 
     def on_mount(self) -> None:
         """Mount the notice that the terminal is too small."""
@@ -280,14 +280,14 @@ class ViewScreen(OpenScreen[None]):
         if not self.view.searches:
             self.refuse_text("this page has no lines to search")
             return
-        if self.view.filters_instead:
+        if self.view.search_hides_others:
             self.action_filter()
         else:
             self.ask("search", lambda text: self.view.search(text))  # another page may be shown by then
 
     def action_next_match(self, step: int) -> None:
         """Go to the next (1) or previous (-1) match."""
-        if not self.view.searched:
+        if not self.view.search_text:
             self.notice("no search text yet: press / to search")
         self.view.next_match(step)
 
@@ -320,20 +320,20 @@ class ViewScreen(OpenScreen[None]):
 
     def action_copy(self) -> None:
         """Copy the view's text to the clipboard and to a file."""
-        text = self.view.copied()
+        text = self.view.text_to_copy()
         self.tables.submit("copy", partial(copy_out, text), partial(self._take_copy, text))
 
     def _take_copy(self, text: str, words: str) -> None:
         self.probe_app.to_clipboard(text)
         self.notice(words)
 
-    def whole_names(self) -> Sequence[str]:
+    def full_names(self) -> Sequence[str]:
         """Return the selection, with names in full."""
-        return self.view.whole_names()
+        return self.view.full_names()
 
     def action_whole_names(self) -> None:
         """Show them in front of the screen."""
-        if names := self.whole_names():
+        if names := self.full_names():
             self.show_names(names)
         else:
             self.notice("all names are shown in full")
@@ -349,13 +349,13 @@ class ViewScreen(OpenScreen[None]):
     def action_export(self) -> None:
         """Write a new file in the current directory; ask for the format if there are several."""
         view = self.view
-        forms = view.forms()
-        if len(forms) == 1:
-            self._export(view.name, forms, next(iter(forms)))
+        writers = view.export_writers()
+        if len(writers) == 1:
+            self._export(view.name, writers, next(iter(writers)))
             return
-        answers = [QuestionKey(KEYS[form], form, form) for form in KEYS if form in forms]
-        self.ask_question(Question("Write as", answers, partial(self._export, view.name, forms)))
+        answers = [QuestionKey(KEYS[form], form, form) for form in KEYS if form in writers]
+        self.ask_question(Question("Write as", answers, partial(self._export, view.name, writers)))
 
-    def _export(self, name: str, forms: Mapping[str, Writer], form: str) -> None:
-        job = partial(export, name, SUFFIXES[form], forms[form])
+    def _export(self, name: str, writers: Mapping[str, Writer], form: str) -> None:
+        job = partial(export, name, SUFFIXES[form], writers[form])
         self.analyses.submit("export", job, self.notice)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.ui.export import Writer
     from tui_probe.ui.views.document_window import SearchState
-    from tui_probe.ui.views.view import Desk
+    from tui_probe.ui.views.view import ViewHost
 
 
 MARK: Final = "mark"
@@ -50,11 +50,11 @@ class DocumentView(PaneView):
 
     key_scope = "drawing"
 
-    def __init__(self, desk: Desk, name: str, document: Document, source: ViewSource | None) -> None:
-        super().__init__(desk, name)
+    def __init__(self, view_host: ViewHost, name: str, document: Document, source: ViewSource | None) -> None:
+        super().__init__(view_host, name)
         self.source = source
         self.window = LineWindow(document)
-        self.lookup = DocumentSearch(self.window, desk, self._note_move, self.request_redraw)
+        self.lookup = DocumentSearch(self.window, view_host, self._note_move, self.request_redraw)
         self.was_moved = False
         """True once the cursor was moved, so that other pages may continue there."""
         self._is_at_start = True
@@ -70,9 +70,9 @@ class DocumentView(PaneView):
         """State to restore as soon as there are lines."""
 
     @property
-    def searched(self) -> str:  # type: ignore[override]  # the search alone sets it
+    def search_text(self) -> str:  # type: ignore[override]  # the search alone sets it
         """Text that was searched for last; "" without a search."""
-        return self.lookup.searched
+        return self.lookup.search_text
 
     @property
     def match(self) -> int | None:
@@ -142,7 +142,7 @@ class DocumentView(PaneView):
         if not self.count and self.lookup.filter_text:
             notice = f"no line contains “{self.lookup.filter_text}”: press Esc to see all"
             return [((f" {part}", "dim"),) for part in wrap(notice, width - 2)]
-        return self.window.draw(width, self.lookup.searched, self.lookup.match, focused=self.focused)[:height]
+        return self.window.draw(width, self.lookup.search_text, self.lookup.match, focused=self.focused)[:height]
 
     def _set_cursor(self, place: int) -> None:
         self.window.go_to(place)
@@ -286,17 +286,17 @@ class DocumentView(PaneView):
         if command == "worst" and (worst := self.document.worst()) is not None:
             line, message = worst
             self._set_cursor(line - self.window.pinned)
-            self.desk.notice(message)
+            self.view_host.notice(message)
             return
         if command == MARK:
-            self.desk.notice(self.document.mark(self.cursor, self._cells) if self.count else "")
+            self.view_host.notice(self.document.mark(self.cursor, self._cells) if self.count else "")
             self.request_redraw()
             return
         self._keep_line(partial(self._press, command))
 
     def _press(self, command: str) -> None:
         if message := self.document.press(command):
-            self.desk.notice(message)
+            self.view_host.notice(message)
 
     def _keep_line(self, change: Callable[[], None]) -> None:
         """Change what the document shows; the cursor stays at its line of PTX, where there is one."""
@@ -307,7 +307,7 @@ class DocumentView(PaneView):
         self._lay_out()
         line = self.document.place_of_spot(spot, self._cells)
         if line is None and (reason := self.document.missing_reason(spot)):
-            self.desk.notice(reason)
+            self.view_host.notice(reason)
         if line is None and ptx_line is not None:
             line = self.document.place_of(ptx_line, self._cells)
         self._hidden_spot = spot if line is None and spot else None
@@ -335,10 +335,10 @@ class DocumentView(PaneView):
         place = bisect_right(anchors, self.cursor) if step > 0 else bisect_left(anchors, self.cursor) - 1
         noun = self.document.anchor_noun()
         if not 0 <= place < len(anchors):
-            self.desk.notice(f"no further {noun}" if step > 0 else f"no {noun} before this one")
+            self.view_host.notice(f"no further {noun}" if step > 0 else f"no {noun} before this one")
             return
         self._set_cursor(anchors[place] - self.window.pinned)
-        self.desk.notice(f"{noun} {units.count(place + 1)} of {units.count(len(anchors))}")
+        self.view_host.notice(f"{noun} {units.count(place + 1)} of {units.count(len(anchors))}")
 
     def marked_option(self) -> str:
         """Return the line or range that the document can have measured."""
@@ -362,9 +362,9 @@ class DocumentView(PaneView):
         """Return the document's reason why the line at the cursor has no target."""
         return self.document.no_target_reason(self.cursor, self._cells) if self.count else ""
 
-    def whole_names(self) -> Sequence[str]:
+    def full_names(self) -> Sequence[str]:
         """Return the full names at the cursor."""
-        return self.document.whole_names(self.cursor) if self.count else ()
+        return self.document.full_names(self.cursor) if self.count else ()
 
     def part_at_cursor(self) -> tuple[str, Any] | None:
         """Return the page and the part to which the line at the cursor leads; None if there is none."""
@@ -447,7 +447,7 @@ class DocumentView(PaneView):
             return
         spot, self._pending_spot = self._pending_spot, None
         if not self.go_to_spot(spot, exactly=True) and (reason := self.document.missing_reason(spot)):
-            self.desk.notice(reason)
+            self.view_host.notice(reason)
 
     def missing_reason(self, spot: Spot) -> str:
         """Return why a spot is not shown: hidden by the filter, or not in the document."""
@@ -466,11 +466,11 @@ class DocumentView(PaneView):
 
     # -- out of the screen
 
-    def copied(self) -> str:
+    def text_to_copy(self) -> str:
         """Return all that is visible, with suggested commands whole."""
-        return "\n".join(self.document.unbroken(super().copied().split("\n")))
+        return "\n".join(self.document.unbroken(super().text_to_copy().split("\n")))
 
-    def exported(self) -> Callable[[], Iterable[str]]:
+    def line_exporter(self) -> Callable[[], Iterable[str]]:
         """Return a function that yields all lines that pass the filter."""
         lines, numbers = self.window.lines, [*range(self.window.pinned), *map(self.window.number, range(self.count))]
         return partial(plain_lines, lines, numbers)
@@ -479,6 +479,6 @@ class DocumentView(PaneView):
         """Return the document's explanation, or that of its view."""
         return self.document.explanation() or super().explanation()
 
-    def forms(self) -> Mapping[str, Writer]:
+    def export_writers(self) -> Mapping[str, Writer]:
         """Return the writers of text, data and pictures."""
-        return {**super().forms(), **document_forms(self.name, self.document, self.source, self._cells)}
+        return {**super().export_writers(), **document_forms(self.name, self.document, self.source, self._cells)}

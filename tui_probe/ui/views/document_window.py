@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tui_probe.draw.view import Document
-    from tui_probe.ui.views.view import Desk
+    from tui_probe.ui.views.view import ViewHost
 
 
 @dataclass
@@ -163,7 +163,7 @@ class LineWindow:
         if self.matches is None and 0 <= self.place.cursor - self.top < len(self._titles()):
             self.place.top = max(0, self.place.cursor - len(self._titles()))
 
-    def draw(self, width: int, searched: str, match: int | None, *, focused: bool) -> list[Line]:
+    def draw(self, width: int, search_text: str, match: int | None, *, focused: bool) -> list[Line]:
         """The pinned lines, then the visible ones, searched words and the cursor marked."""
         self.clamp()
         self._uncover()
@@ -173,9 +173,9 @@ class LineWindow:
 
         def marked_part(number: int) -> Line:
             line = self._visible_part(number, width)
-            if not searched or number < self.pinned:
+            if not search_text or number < self.pinned:
                 return line
-            return mark(line, searched, "match" if number == match else "match_other")
+            return mark(line, search_text, "match" if number == match else "match_other")
 
         lines = [marked_part(number) for number in (*range(self.pinned), *titles)]
         for place in places:
@@ -253,7 +253,7 @@ class PositionBeforeFilter:
 class SearchState:
     """Search and filter of a document, to be restored."""
 
-    searched: str
+    search_text: str
     match: int | None
     filter_text: str
     matches: list[int] | None
@@ -267,31 +267,31 @@ class DocumentSearch:
     """
 
     def __init__(
-        self, window: LineWindow, desk: Desk, on_move: Callable[[], None], on_change: Callable[[], None]
+        self, window: LineWindow, view_host: ViewHost, on_move: Callable[[], None], on_change: Callable[[], None]
     ) -> None:
-        self.searched = ""
+        self.search_text = ""
         self.filter_text = ""
         self.match: int | None = None
-        self._window, self._desk = window, desk
+        self._window, self._view_host = window, view_host
         self._on_move, self._on_change = on_move, on_change
         self._position: PositionBeforeFilter | None = None
         """Position of the cursor when the filter was set."""
 
     def search(self, text: str) -> None:
         """Go to the next line with a text, from the cursor on."""
-        self.searched, self.match = text, None
+        self.search_text, self.match = text, None
         self.next_match(1)
 
     def next_match(self, step: int) -> None:
         """Go to the next or previous match, around the end, in the background."""
         window = self._window
-        if not self.searched or not window.count:
+        if not self.search_text or not window.count:
             return
         origin = window.place.cursor if window.gutter or self.match is None else window.place_of(self.match)
         start = origin - step if self.match is None else origin
         numbers = [*map(window.number, range(window.count))]
-        job = partial(next_match_place, window.lines, numbers, self.searched, start, step)
-        self._desk.tables.submit((self, "find"), job, partial(self._take_match, window.lines))
+        job = partial(next_match_place, window.lines, numbers, self.search_text, start, step)
+        self._view_host.tables.submit((self, "find"), job, partial(self._take_match, window.lines))
 
     def _take_match(self, lines: Sequence[Line], place: int | None) -> None:
         window = self._window
@@ -299,7 +299,7 @@ class DocumentSearch:
             return
         self.match = None if place is None else window.number(place)
         if place is None:
-            self._desk.notice(f"“{self.searched}” is not on this page")
+            self._view_host.notice(f"“{self.search_text}” is not on this page")
             self._on_change()
         else:
             window.go_to(place, lines_above=window.room // 3)
@@ -315,7 +315,7 @@ class DocumentSearch:
             self._position = PositionBeforeFilter(window.top, window.cursor)
         self.filter_text = text
         job = partial(matching_lines, window.lines, window.pinned, text)
-        self._desk.tables.submit((self, "filter"), job, partial(self._take_filter, window.lines, keep))
+        self._view_host.tables.submit((self, "filter"), job, partial(self._take_filter, window.lines, keep))
 
     def _take_filter(self, lines: Sequence[Line], keep: bool, matches: list[int]) -> None:
         """The cursor to the first of them from where it was on."""
@@ -333,8 +333,8 @@ class DocumentSearch:
 
     def clear(self) -> bool:
         """End the search, or without one the filter; False if there was neither."""
-        had_search, had_filter = bool(self.searched), bool(self.filter_text)
-        self.searched, self.match = "", None
+        had_search, had_filter = bool(self.search_text), bool(self.filter_text)
+        self.search_text, self.match = "", None
         if had_search:
             self._on_change()
         elif had_filter:
@@ -361,15 +361,15 @@ class DocumentSearch:
 
     def resume(self, previous: DocumentSearch) -> None:
         """Take search and filter of the page that was here before; its lines are filtered when they are laid out."""
-        self.searched = previous.searched
+        self.search_text = previous.search_text
         if previous.filter_text:
             self.filter_text = previous.filter_text
 
     def state(self) -> SearchState:
         """Return all that is needed to see the same lines again."""
-        return SearchState(self.searched, self.match, self.filter_text, self._window.matches, self._position)
+        return SearchState(self.search_text, self.match, self.filter_text, self._window.matches, self._position)
 
     def restore(self, state: SearchState) -> None:
         """Show the lines of a state again."""
-        self.searched, self.match, self.filter_text = state.searched, state.match, state.filter_text
+        self.search_text, self.match, self.filter_text = state.search_text, state.match, state.filter_text
         self._window.matches, self._position = state.matches, state.position

@@ -10,7 +10,7 @@ from tui_probe.draw.spans import wrap
 from tui_probe.draw.view import Spot
 from tui_probe.errors import ProbeError
 from tui_probe.ui.export import drawing_forms
-from tui_probe.ui.views.view import Desk, PaneView
+from tui_probe.ui.views.view import PaneView, ViewHost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ class DrawingState:
     """Visible part of a drawing, to be restored."""
 
     choices: Mapping[str, Any]
-    searched: str
+    search_text: str
     was_moved: bool
 
 
@@ -38,9 +38,9 @@ class DrawingView(PaneView):
     filters = False
 
     def __init__(
-        self, desk: Desk, name: str, drawing: Drawing, source: ViewSource | None, *, ascii_only: bool = False
+        self, view_host: ViewHost, name: str, drawing: Drawing, source: ViewSource | None, *, ascii_only: bool = False
     ) -> None:
-        super().__init__(desk, name)
+        super().__init__(view_host, name)
         self.drawing = drawing
         self.searches = drawing.searches
         self.source = source
@@ -72,7 +72,7 @@ class DrawingView(PaneView):
             self._show(size)
             return
         self.is_busy = True
-        self.desk.analyses.submit((self, "prepare"), partial(_attempt, work), partial(self._prepared, size))
+        self.view_host.analyses.submit((self, "prepare"), partial(_attempt, work), partial(self._prepared, size))
         self.request_redraw()
 
     def _prepared(self, size: tuple[int, int], problem: str) -> None:
@@ -114,7 +114,7 @@ class DrawingView(PaneView):
         if command in self.drawing.commands():
             self.was_moved = True
             if words := self.drawing.press(command):
-                self.desk.notice(words)
+                self.view_host.notice(words)
             self._prepare()
 
     def move(self, step: int) -> None:
@@ -136,22 +136,22 @@ class DrawingView(PaneView):
 
     def search(self, text: str) -> None:
         """Search from the cursor on."""
-        self.searched = text
+        self.search_text = text
         self.next_match(1)
 
     def next_match(self, step: int) -> None:
         """The cursor to the next or previous thing of that name."""
-        if not self.searched:
+        if not self.search_text:
             return
-        if self.drawing.find(self.searched, step):
+        if self.drawing.find(self.search_text, step):
             self.was_moved = True
             self._prepare()
         else:
-            self.desk.notice(f"no name contains “{self.searched}”")
+            self.view_host.notice(f"no name contains “{self.search_text}”")
 
     def clear_search(self) -> bool:
         """Forget what was searched for."""
-        had_search, self.searched = bool(self.searched), ""
+        had_search, self.search_text = bool(self.search_text), ""
         return had_search
 
     def target_view(self) -> str:
@@ -169,12 +169,12 @@ class DrawingView(PaneView):
 
     def state(self) -> object:
         """Return its window, its cursor and its choices."""
-        return DrawingState(self.drawing.choices(), self.searched, self.was_moved)
+        return DrawingState(self.drawing.choices(), self.search_text, self.was_moved)
 
     def restore(self, state: object) -> None:
         """Restore what ``state`` returned."""
         if isinstance(state, DrawingState):
-            self.searched, self.was_moved = state.searched, state.was_moved
+            self.search_text, self.was_moved = state.search_text, state.was_moved
             if state.choices:
                 self.drawing.choose(state.choices)
                 self._prepare()
@@ -209,9 +209,12 @@ class DrawingView(PaneView):
     def explanation(self) -> Sequence[str]:
         return self.drawing.explanation() or super().explanation()
 
-    def forms(self) -> Mapping[str, Writer]:
+    def export_writers(self) -> Mapping[str, Writer]:
         """Text, data and pictures of what is visible."""
-        return {**super().forms(), **drawing_forms(self.name, self.drawing, self.source, (self.width, self.height))}
+        return {
+            **super().export_writers(),
+            **drawing_forms(self.name, self.drawing, self.source, (self.width, self.height)),
+        }
 
 
 def _attempt(work: Callable[[], None]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tui_probe.draw.spans import Line, clip, pad, width, wrap
 from tui_probe.ui.prompt import Completion, Prompt, completion
-from tui_probe.ui.views.view import Desk, PaneView, TextView
+from tui_probe.ui.views.view import PaneView, TextView, ViewHost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,8 +59,8 @@ _MIN_ADVICE = 12
 class FormView(PaneView):
     """One field per line. What can be typed goes into the current field, if it is one to type in."""
 
-    def __init__(self, desk: Desk, name: str, form: StartForm) -> None:
-        super().__init__(desk, name)
+    def __init__(self, view_host: ViewHost, name: str, form: StartForm) -> None:
+        super().__init__(view_host, name)
         self.form = form
         self.place = 0
         self.probes: Sequence[ProbeSummary] = ()
@@ -224,7 +224,7 @@ class FormView(PaneView):
     def _keep(self, editor: Prompt) -> None:
         setattr(self.form, self.field, editor.text)
         if self.field == "command":
-            self.desk.tables.submit((self, "paths"), partial(completion, editor.text), self._complete)
+            self.view_host.tables.submit((self, "paths"), partial(completion, editor.text), self._complete)
         self.request_redraw()
 
     def _complete(self, completions: Completion) -> None:
@@ -239,7 +239,7 @@ class FormView(PaneView):
             place = row_of_form if row_of_form <= _PROBE_PLACE else row_of_form - 1
             self.move(place - self.place)
 
-    def copied(self) -> str:
+    def text_to_copy(self) -> str:
         """The command line that does the same."""
         return self.form.command_line()
 
@@ -247,8 +247,8 @@ class FormView(PaneView):
 class FindingsView(TextView):
     """Findings about this machine, problems first."""
 
-    def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, "checking this machine")
+    def __init__(self, view_host: ViewHost, name: str) -> None:
+        super().__init__(view_host, name, "checking this machine")
         self.findings: Sequence[MachineFinding] = ()
 
     def learn(self, findings: Sequence[MachineFinding]) -> None:

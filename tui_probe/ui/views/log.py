@@ -12,7 +12,7 @@ from tui_probe.draw import units
 from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import Line, clip_line, wrap
 from tui_probe.errors import TraceError
-from tui_probe.ui.views.view import SIDE_STEP, Desk, PaneView, mark
+from tui_probe.ui.views.view import SIDE_STEP, PaneView, ViewHost, mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -177,8 +177,8 @@ class LogView(PaneView):
 
     key_scope = "log"
 
-    def __init__(self, desk: Desk, name: str, *, follow: bool = True, styled: bool = True) -> None:
-        super().__init__(desk, name)
+    def __init__(self, view_host: ViewHost, name: str, *, follow: bool = True, styled: bool = True) -> None:
+        super().__init__(view_host, name)
         self.path: Path | None = None
         self.empty_text = "nothing yet"
         self.reader: LogReader | None = None
@@ -187,7 +187,7 @@ class LogView(PaneView):
         self.starts_following = follow
         self.follow = follow
         self.styled = styled
-        self.searched = ""
+        self.search_text = ""
         self.match: int | None = None
         self.left = 0
         self._top = self._top_before = 0
@@ -213,7 +213,7 @@ class LogView(PaneView):
         if self.reader is not None and self.height:
             top = None if self.follow else self._top
             job = partial(self.reader.page, top, self.height, self.wanted)
-            self.desk.logs.submit((self, "page"), job, partial(self._take, self.reader))
+            self.view_host.logs.submit((self, "page"), job, partial(self._take, self.reader))
 
     def _take(self, reader: LogReader, page: LogWindow) -> None:
         if reader is not self.reader or page.wanted != self.wanted:
@@ -238,8 +238,8 @@ class LogView(PaneView):
         for number, raw in zip(page.numbers[:height], page.lines, strict=False):
             text = printable(raw)
             line = log_line(text) if self.styled else ((text, ""),)
-            if self.searched:
-                line = mark(line, self.searched, "match" if number == self.match else "match_other")
+            if self.search_text:
+                line = mark(line, self.search_text, "match" if number == self.match else "match_other")
             lines.append(clip_line(((" ", ""), *line), width, skip=self.left))
         return lines
 
@@ -295,11 +295,11 @@ class LogView(PaneView):
     def count_tags(self, on_counts: Callable[[dict[str, int]], None]) -> None:
         """Count the lines of each tag, then call ``on_counts``."""
         if self.reader is not None:
-            self.desk.logs.submit((self, "tags"), self.reader.count_tags, on_counts)
+            self.view_host.logs.submit((self, "tags"), self.reader.count_tags, on_counts)
 
     def search(self, text: str) -> None:
         """Go to the first line from the window's start on that contains ``text``."""
-        self.searched, self.match = text, None
+        self.search_text, self.match = text, None
         self._find(self._top, 1)
 
     def next_match(self, step: int) -> None:
@@ -307,13 +307,13 @@ class LogView(PaneView):
         self._find(self._top if self.match is None else self._match_place + step, step)
 
     def _find(self, place: int, step: int) -> None:
-        if self.reader is not None and self.searched:
-            job = partial(self.reader.find, self.searched, place, 1 if step > 0 else -1, self.wanted)
-            self.desk.logs.submit((self, "find"), job, self._take_match)
+        if self.reader is not None and self.search_text:
+            job = partial(self.reader.find, self.search_text, place, 1 if step > 0 else -1, self.wanted)
+            self.view_host.logs.submit((self, "find"), job, self._take_match)
 
     def _take_match(self, place_and_number: tuple[int, int] | None) -> None:
         if place_and_number is None:
-            self.desk.notice(f"“{self.searched}” is not in this log")
+            self.view_host.notice(f"“{self.search_text}” is not in this log")
         else:
             self._match_place, self.match = place_and_number
             self.follow = False
@@ -324,8 +324,8 @@ class LogView(PaneView):
 
     def clear_search(self) -> bool:
         """End the search; without one the filter; without both the choice of tags. False if there was none."""
-        if self.searched:
-            self.searched, self.match = "", None
+        if self.search_text:
+            self.search_text, self.match = "", None
             self.request_redraw()
         elif self.wanted.text:
             self._apply_filter(replace(self.wanted, text=""))
@@ -335,7 +335,7 @@ class LogView(PaneView):
             return False
         return True
 
-    def exported(self) -> Callable[[], Iterable[str]]:
+    def line_exporter(self) -> Callable[[], Iterable[str]]:
         """All lines that pass the filter, to be read in the background."""
         if self.path is None:
             return lambda: ()

@@ -12,7 +12,7 @@ from tui_probe.draw.table import cell, in_tables
 from tui_probe.draw.table_content import UNSORTED, heading
 from tui_probe.pages.trace_list import CHANGE_TITLE, FALLING_TITLES, RUN_COLUMNS, RunPage, RunRow
 from tui_probe.trace.run_info import mask_line
-from tui_probe.ui.views.view import Desk, PaneView, contains
+from tui_probe.ui.views.view import PaneView, ViewHost, contains
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,10 +37,10 @@ class RecentView(PaneView):
     The selection is a trace, not a place: it stays on its trace while others come.
     """
 
-    filters_instead = True
+    search_hides_others = True
 
-    def __init__(self, desk: Desk, name: str, clock: float | None = None) -> None:
-        super().__init__(desk, name)
+    def __init__(self, view_host: ViewHost, name: str, clock: float | None = None) -> None:
+        super().__init__(view_host, name)
         self.clock = clock
         self.traces: Sequence[TraceSummary] = ()
         self.verdicts: dict[Path, RunVerdict] = {}
@@ -239,7 +239,7 @@ class RecentView(PaneView):
             self._arrange()
         return had_filter
 
-    def copied(self) -> str:
+    def text_to_copy(self) -> str:
         """The folder of the selected trace."""
         return "" if self.trace is None else str(self.trace.directory)
 

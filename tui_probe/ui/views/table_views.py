@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.tree_page import TreeNode
     from tui_probe.trace.model import Trace
     from tui_probe.ui.live.snapshots import ProcessView
-    from tui_probe.ui.views.view import Desk
+    from tui_probe.ui.views.view import ViewHost
 
 NodePath = tuple[str, ...]
 """Titles of the nodes of the tree from its root to a node."""
@@ -76,8 +76,8 @@ class GrowingView(RowsView):
 
     key_scope = ""  # the keys of the live screen, not those of drawings
 
-    def __init__(self, desk: Desk, name: str, empty_page: TablePage[Any]) -> None:
-        super().__init__(desk, name, empty_page, None)
+    def __init__(self, view_host: ViewHost, name: str, empty_page: TablePage[Any]) -> None:
+        super().__init__(view_host, name, empty_page, None)
         self._empty_page = empty_page
         self._trace: Trace | None = None
         self._basis: tuple[object, ...] = ()
@@ -101,7 +101,7 @@ class GrowingView(RowsView):
         if trace is None or self._is_busy or basis == self._basis:
             return
         self._is_busy, self._basis = True, basis
-        self.desk.analyses.submit((self, "page"), partial(self.page, trace), partial(self._take, trace, process))
+        self.view_host.analyses.submit((self, "page"), partial(self.page, trace), partial(self._take, trace, process))
 
     def _take(self, trace: Trace, process: ProcessView | None, page: TablePage[Any]) -> None:
         self._is_busy = False
@@ -131,8 +131,8 @@ class RangesView(GrowingView):
 
     key_scope = "ranges"
 
-    def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, _unread_page("ranges", "NVTX ranges"))
+    def __init__(self, view_host: ViewHost, name: str) -> None:
+        super().__init__(view_host, name, _unread_page("ranges", "NVTX ranges"))
         self.merges_names = False
         self._entered_range: RangeKey | None = None
         self._list_state: object = None
@@ -208,8 +208,8 @@ class RangesView(GrowingView):
 class GraphsView(GrowingView):
     """Graphs and their nodes; a node leads to its kernel."""
 
-    def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, _unread_page("graphs", "CUDA graphs"))
+    def __init__(self, view_host: ViewHost, name: str) -> None:
+        super().__init__(view_host, name, _unread_page("graphs", "CUDA graphs"))
 
     def page(self, trace: Trace) -> TablePage[GraphLine]:
         from tui_probe.pages.graph_page import graph_page
@@ -233,8 +233,8 @@ class AllLinesView(GrowingView):
     background.
     """
 
-    def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, _unread_page("lines", "Lines of all kernels"))
+    def __init__(self, view_host: ViewHost, name: str) -> None:
+        super().__init__(view_host, name, _unread_page("lines", "Lines of all kernels"))
         self.has_lines = False
         """True if a result of the trace has lines, of those checked so far."""
         self._looked_at: tuple[Trace | None, int] = (None, 0)
@@ -247,7 +247,7 @@ class AllLinesView(GrowingView):
         if trace is None or self.has_lines or len(trace.results) == self._looked_at[1]:
             return
         self._looked_at = trace, len(trace.results)
-        self.desk.analyses.submit((self, "has lines"), partial(_has_lines, trace), partial(self._take_has, trace))
+        self.view_host.analyses.submit((self, "has lines"), partial(_has_lines, trace), partial(self._take_has, trace))
 
     def _take_has(self, trace: Trace, has_lines: bool) -> None:
         if trace is self._looked_at[0]:
@@ -287,8 +287,8 @@ def _has_lines(trace: Trace) -> bool:
 class TreeView(GrowingView):
     """Shows the opened part of the tree; nodes are known by their paths, so it stays open while the trace grows."""
 
-    def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, _unread_page("tree", "Where the GPU time goes"))
+    def __init__(self, view_host: ViewHost, name: str) -> None:
+        super().__init__(view_host, name, _unread_page("tree", "Where the GPU time goes"))
         self.open_paths: frozenset[NodePath] | None = None
         """Paths of opened nodes; None: the program alone, as long as it is not known."""
         self._process: ProcessView | None = None

@@ -40,10 +40,10 @@ class Worker(Protocol):
     """Runs the newest job of each key outside the event loop."""
 
     def submit(self, key: Hashable, job: Callable[[], Any], on_result: Callable[[Any], None]) -> None:
-        """Run ``job()`` in the background, then ``done(result)`` on the event loop."""
+        """Run ``job()`` in the background, then ``on_result(result)`` on the event loop."""
 
 
-class Desk(Protocol):
+class ViewHost(Protocol):
     """Surroundings of a view: queues, frames, messages."""
 
     @property
@@ -78,13 +78,13 @@ class PaneView:
     """True if it has lines or names to search."""
     filters: bool = True
     """True if it has lines to filter."""
-    filters_instead: bool = False
+    search_hides_others: bool = False
     """True if a search leaves out the other lines, as a filter does."""
-    searched: str = ""
-    """The last searched text."""
+    search_text: str = ""
+    """Text of the last search; "" without a search."""
 
-    def __init__(self, desk: Desk, name: str) -> None:
-        self.desk = desk
+    def __init__(self, view_host: ViewHost, name: str) -> None:
+        self.view_host = view_host
         self.name = name
         self.width = self.height = 0
         self.focused = False
@@ -108,7 +108,7 @@ class PaneView:
 
     def request_redraw(self) -> None:
         """Request a redraw."""
-        self.desk.redraw(self)
+        self.view_host.redraw(self)
 
     def move(self, step: int) -> None:
         """Move down by lines or rows; up if negative."""
@@ -219,7 +219,7 @@ class PaneView:
         return False
 
     def missing_reason(self, spot: Spot) -> str:
-        """Return why a spot is not shown where a user may look for it; "" where it was nothing for this view."""
+        """Return why a spot that belongs to this view is not shown; "" if the spot does not belong to it."""
         del spot
         return ""
 
@@ -230,32 +230,35 @@ class PaneView:
     def click(self, row: int, column: int = 0) -> None:
         """Handle a click on a cell of the window."""
 
-    def whole_names(self) -> Sequence[str]:
+    def full_names(self) -> Sequence[str]:
         """Return the selection, with names in full that may be cut; none without a selection."""
         return ()
 
-    def copied(self) -> str:
+    def text_to_copy(self) -> str:
         """Return the text to copy: by default all that is visible."""
         lines = ("".join(text for text, _ in line).rstrip() for line in self.draw(self.width, self.height))
         return "\n".join(lines).rstrip("\n")
 
-    def exported(self) -> Callable[[], Iterable[str]]:
-        """Give all lines, not only those visible. Called in the background."""
+    def line_exporter(self) -> Callable[[], Iterable[str]]:
+        """Return a function that yields all lines, not only the visible ones.
+
+        That function runs in the background, so it must not read the view.
+        """
         return lambda: ()
 
-    def forms(self) -> Mapping[str, Writer]:
-        """The forms in which it can be written to a file."""
-        return {"text": partial(write_text, self.exported())}
+    def export_writers(self) -> Mapping[str, Writer]:
+        """Return the writer of each export format."""
+        return {"text": partial(write_text, self.line_exporter())}
 
 
 class TextView(PaneView):
     """Lines that someone else made. ``show`` replaces them and keeps the place."""
 
-    def __init__(self, desk: Desk, name: str, empty_text: str = "") -> None:
-        super().__init__(desk, name)
+    def __init__(self, view_host: ViewHost, name: str, empty_text: str = "") -> None:
+        super().__init__(view_host, name)
         self.empty_text = empty_text
         self.lines: Sequence[Line] = ()
-        self.searched = ""
+        self.search_text = ""
         self._filter = ""
         self.top = self._top_before = 0
         self.left = 0
@@ -309,19 +312,19 @@ class TextView(PaneView):
 
     def search(self, text: str) -> None:
         """Search from the first visible line on."""
-        self.searched, self.match = text, None
+        self.search_text, self.match = text, None
         self.next_match(1)
 
     def next_match(self, step: int) -> None:
         """Go to the next or previous match, around the end."""
         lines = self.shown_lines()
-        if not self.searched or not lines:
+        if not self.search_text or not lines:
             return
         start = self.top - step if self.match is None else self.match
         order = ((start + step * i) % len(lines) for i in range(1, len(lines) + 1))
-        self.match = next((i for i in order if contains(plain(lines[i]), self.searched)), None)
+        self.match = next((i for i in order if contains(plain(lines[i]), self.search_text)), None)
         if self.match is None:
-            self.desk.notice(f"“{self.searched}” is not on this page")
+            self.view_host.notice(f"“{self.search_text}” is not on this page")
         elif not self.top <= self.match < self.top + self.height:
             self.top = max(0, self.match - self.height // 3)
         self.request_redraw()
@@ -340,25 +343,25 @@ class TextView(PaneView):
         self.request_redraw()
 
     def clear_search(self) -> bool:
-        """End the search, or without one the filter; what was not scrolled meanwhile is where it was before."""
-        if not self.searched and not self._filter:
+        """End the search, or without one the filter, and return to the line shown before filtering unless scrolled."""
+        if not self.search_text and not self._filter:
             return False
-        if not self.searched:
+        if not self.search_text:
             self.top = self.top or self._top_before
             self._filter = ""
-        self.searched, self.match = "", None
+        self.search_text, self.match = "", None
         self.request_redraw()
         return True
 
-    def exported(self) -> Callable[[], Iterable[str]]:
-        """All lines that pass the filter."""
+    def line_exporter(self) -> Callable[[], Iterable[str]]:
+        """Return a function that yields all lines that pass the filter."""
         lines = list(self.shown_lines())
         return lambda: (plain(line) for line in lines)
 
     def _mark_match(self, index: int, line: Line) -> Line:
-        if not self.searched:
+        if not self.search_text:
             return line
-        return mark(line, self.searched, "match" if index == self.match else "match_other")
+        return mark(line, self.search_text, "match" if index == self.match else "match_other")
 
 
 def contains(text: str, search_text: str) -> bool:
