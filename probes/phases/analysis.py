@@ -2,7 +2,11 @@
 
 A span lasts from the record of a phase to the next record of the warp, the last one to the warp's end. Warps of a block
 run on one SM, so their clocks agree: times are cycles since the first warp of the block began. Of a warp with more
-phases than were kept, the time behind the last record belongs to no phase, as that of iterations without records.
+phases than were kept, the time behind the last record belongs to no phase, as that of iterations without records. Of a
+warp that kept its last records, everything begins at the oldest kept record; the time before it is not counted.
+
+Starts are 32-bit ``%clock`` values: the life of a warp must be below 2^32 cycles (about 2 s), else it is
+reported modulo 2^32.
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ START: Final = np.dtype([("clock", "<u4"), ("line", "<u4")])
 _MAX_BLOCKS: Final = 64
 """Blocks that are examined one by one, at most."""
 NOT_RECORDED: Final = -1
-"""Phase of spans behind the last record that was kept."""
+"""Phase of spans behind the last kept record, and of iterations that were not recorded."""
 _MISSING_TIME: Final = np.iinfo(np.int64).max
 """Time of a record that is missing."""
 
@@ -78,7 +82,10 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Warps:
-    """The warps that left a record, by block and warp (i8): start and end in cycles since the block began, ``role``."""
+    """The warps that left a record, by block and warp (i8): start and end in cycles since the block began, ``role``.
+
+    A warp that kept its last records starts at the oldest of them.
+    """
 
     block: NDArray[np.int64]
     warp: NDArray[np.int64]
@@ -100,6 +107,7 @@ class LaunchPhases:
     starts_kept: int
     sample: Sample | None = None
     threads_missing: int = 0
+    """Always 0: warps without a record are left out. ``Measured.threads_missing`` reads it."""
     phases_missing: int = 0
     """Starts of phases in the code that no instruction could record."""
     keeps_last: bool = False
@@ -212,6 +220,7 @@ class LaunchPhases:
         return np.maximum(numbers, self.sampled_iterations.overall_numbers(self.spans.warp))
 
     def _all_iterations(self) -> NDArray[np.int64]:
+        """Return the iteration of each span: the starts at iterating sites of its loop, in its warp, up to it."""
         loops = np.array([phase.loop or 0 for phase in self.phases] + [0])[self.spans.phase]
         iterates = np.array([bool(site.phase and site.phase.iterates) for site in self.sites], bool)[self.spans.site]
         iterates &= self.spans.phase != NOT_RECORDED

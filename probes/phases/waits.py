@@ -1,7 +1,8 @@
-"""Waits at mbarriers: who arrives, how long warps wait before that, and how long for copies that are under way.
+"""Waits at mbarriers and barriers: what a wait is for, and how long the partner or the last warp is late.
 
-The release of a wait is the phase of another role that arrives at the mbarrier or issues the copy. From the wait's
-start to the end of that phase the partner is late; from there on copies or the barrier itself take the time.
+A wait ends with the phase of another role that arrives at the mbarrier or issues the copy. From its start to the
+end of that phase the partner is late; from there on copies or the barrier itself take the time. A wait at a barrier of
+the block is released by the warp that arrives last.
 """
 
 from __future__ import annotations
@@ -41,26 +42,35 @@ _NOTABLE_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The waits of a role in a phase. ``cycles`` are summed over its warps, ``role_life`` are those of these warps.
+    """The waits of a role in a phase.
 
-    ``partner`` is the role that signals, None if there is none; ``late_cycles`` and ``in_flight_cycles`` are cycles of
-    matched waits before and after the partner's signal, ``by_order`` tells how they were matched: each with the signal
-    of ``stages_ahead`` waits before, which ``arrivals`` warps of the partner give. ``stages_ahead`` is the number of
-    stages for a role that waits for a free one, None if this number is unknown.
+    At a barrier of the block, ``late_cycles`` and ``in_flight_cycles`` are the cycles before and after its last warp
+    arrives, summed over the blocks of ``LaunchPhases.some_blocks``, while ``cycles`` covers all blocks: compare shares,
+    not cycles.
     """
 
     role: str
     phase: Phase
     count: int
+    """Spans of the role in the phase."""
     cycles: int
+    """Cycles in the phase, summed over the warps of the role."""
     role_life: int
+    """Cycles from start to end of these warps, summed."""
     partner: str | None = None
+    """The role that signals; None if there is none."""
     signal: Phase | None = None
+    """Phase of the partner that ends with the signal; None if unknown."""
     late_cycles: int = 0
+    """Cycles of matched waits before the partner's signal."""
     in_flight_cycles: int = 0
+    """Cycles of matched waits after the partner's signal."""
     by_order: bool = False
+    """True if each wait was matched with the signal of ``stages_ahead`` waits before."""
     stages_ahead: int | None = None
+    """The number of stages, for a role that waits for a free one; None if this number is unknown."""
     arrivals: int = 0
+    """Warps of the partner that give the signal of a wait matched by order; 0 if not matched so."""
     signal_count: int = 0
     """Phases in which a warp arrives at the barrier or issues copies to it; at a barrier of the block, its waits."""
     stages_in_use: float | None = None
@@ -117,7 +127,10 @@ class Wait:
 
 @lru_cache(maxsize=2)
 def waits_of(launch: LaunchPhases) -> list[Wait]:
-    """The waits of each role and phase, longest first."""
+    """Return the waits of each role and phase, longest first.
+
+    Metrics, sentences and the view of a launch need the same waits. Few are kept, since each entry keeps its launch.
+    """
     waits = [
         _make_wait(launch, role, number)
         for role in range(len(launch.roles))
@@ -132,7 +145,7 @@ def waits_of(launch: LaunchPhases) -> list[Wait]:
 
 
 def _make_wait(launch: LaunchPhases, role: int, number: int) -> Wait:
-    """The waits of a role in a phase with the partner or the last warp, without what other waits tell."""
+    """Return one wait, without the fields that need the other waits (``stages_full``, ``partner_blocked``)."""
     phase, of_role, span_numbers = launch.phases[number], launch.warps.role == role, launch.span_numbers(role, number)
     spans = launch.spans.select(span_numbers)
     site = main_site(launch, spans)
