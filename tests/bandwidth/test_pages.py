@@ -56,8 +56,8 @@ def test_sweep_findings() -> None:
     fewer = [rate for rate in sweep.rates if bytes_on_card(rate) < bytes_on_card(sweep.sufficient_rate)]
     assert fewer
     assert all(rate.bytes_per_second < 0.9 * best for rate in fewer)
-    assert sweep.at(1, FLIGHTS[0]) is not None
-    assert sweep.at(2, FLIGHTS[0]) is None
+    assert sweep.rate_for(1, FLIGHTS[0]) is not None
+    assert sweep.rate_for(2, FLIGHTS[0]) is None
 
 
 def test_a_sweep_of_one_says_little_and_nothing_wrong() -> None:

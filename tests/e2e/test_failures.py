@@ -74,7 +74,7 @@ async def test_failed_kernel_is_red_in_table(tool: Tool, word: str, mark: str, r
     _, trace = tool.run([*PROGRAM, word] if word == "stray" else PROGRAM)
     async with on_stage(Session(traces=(trace,)), (120, 24)) as stage:
         table = stage.live.table
-        row = table.shown[0]
+        row = table.shown_rows[0]
         assert row.name == word
         assert mark in stage.text
         assert ("✘ #1 stray failed" in stage.text) == (word == "stray")

@@ -257,7 +257,7 @@ def runs_page(folder: Path) -> ShownPage:
 
 def screen_of_run(recent: RecentView, run: ListedRun) -> Sequence[Line]:
     """The home screen with a run selected."""
-    recent.selected = run.brief.directory
+    recent.selected_directory = run.brief.directory
     return recent.draw(WIDTH, 20)
 
 

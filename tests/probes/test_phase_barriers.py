@@ -170,7 +170,7 @@ def test_titles_of_both_tables_stay_above_their_rows(tmp_path_factory: pytest.Te
     assert titles_at(phases.stop - 3)[0] == "phase"
     assert titles_at(barriers.start + 1)[0] == "barrier"
     search = DocumentSearch(window, SimpleNamespace(), lambda: None, lambda: None)  # type: ignore[arg-type]
-    search.filtered = "[2] "
+    search.filter_text = "[2] "
     search._take_filter(window.lines, keep=False, matches=matching_lines(window.lines, window.pinned, "[2] "))
     window.place.top = window.place.cursor = 0
     assert drawn()[1].split()[0] == "phase"

@@ -679,7 +679,7 @@ def test_again_offers_stalls_for_a_latency_bound_kernel(trace: Path, monkeypatch
     unknown = SimpleNamespace(verdict=SimpleNamespace(limit="latency"), cause="")
     monkeypatch.setattr(rerun, "kernel_limiter", lambda _: unknown)
     monkeypatch.setattr(rerun, "recorded_run", lambda *_: (RunInfo.__new__(RunInfo), ()))
-    monkeypatch.setattr(rerun, "_of_other_kernels", lambda *_: ())
+    monkeypatch.setattr(rerun, "_other_kernel_choices", lambda *_: ())
     kernel = open_trace(trace).kernels[0]
     assert rerun.offer(trace, kernel).choices[0].value == "-p stalls"
     unknown.cause = "known"
