@@ -1,4 +1,4 @@
-"""Iterations of loops of which only some are recorded: which iteration each span is in, and what it stands for."""
+"""Loops with sampled iterations: the iteration that each span is in, and the iterations that a span represents."""
 
 from __future__ import annotations
 

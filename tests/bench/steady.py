@@ -173,7 +173,7 @@ class LoopBench:
         return windows, self.close(processes)
 
     def windows_of(self, variant: str, processes: dict[str, LoopProcess]) -> dict[str, Window]:
-        """Measure a window of a variant, or two at once if it has a base of its own; empty where it failed."""
+        """Measure a window of a variant, or a pair if it has a base of its own; empty where it failed."""
         names = {variant: "on", BASES[variant]: "off"} if variant in BASES else {variant: ""}
         windows: dict[str, Window] = {name: {} for name in names}
         if variant in self.failures:

@@ -51,7 +51,7 @@ _GLOBAL: Final = ".global"
 _STREAMING: Final = ".global.cs"
 """Records are written once and not read: they are the first to leave the cache, before what the kernel uses."""
 ONLY_RECORD: Final = RecordPosition()
-"""Position of a record whose address is computed for it alone."""
+"""Position of a record that does not share its address with others."""
 _VOLATILE: Final = ".volatile.global"
 """Resident records are read while the kernel runs."""
 

@@ -32,7 +32,7 @@ _COPIES: Final = frozenset({"mov", "cvt", "cvta", "selp", "slct", "bra"})
 _CLOCKS: Final = ("%clock", "%globaltimer")
 _STEP_SOURCES: Final = {"mov": (1,), "add": (1, 2), "sub": (1,), "shr": (1,), "div": (1,), "mad": (3,)}
 """Indices of the operands that may hold the counter before the step, by opcode: in ``sub.s32 %r1, %r1, 1`` only the
-first source (``1 - %r1`` is no step), in ``mad.lo.s32 %r1, %r2, %r3, %r1`` only the addend.
+first source (``1 - %r1`` is not a step), in ``mad.lo.s32 %r1, %r2, %r3, %r1`` only the addend.
 """
 _INTEGERS: Final = frozenset({f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)})
 _INVERSE: Final = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
@@ -196,7 +196,7 @@ class _Values:
         return None
 
     def _dividends(self, operand: Operand, reader: _Definition, modulus: int) -> list[tuple[Operand, int]]:
-        """Return the registers with addends of which a reader's operand is the remainder, modulo a power of two.
+        """Return pairs of a register and an addend. Their sum, modulo ``modulus``, is the reader's operand.
 
         For ``%r2`` in the following, that is ``(%r1, 0)``; where ``%r1`` is defined by ``add.s32 %r1, %r0, 5``, also
         ``(%r0, 5)``. The difference is a multiple of 4, by which an unrolled loop is counted::

@@ -34,9 +34,9 @@ struct code {
     struct instance *instances;
 };
 
-/* A kernel of one load. The variants are loaded for it, since variables belong to a load. */
 enum { INSTANCE_RECENT_GROUPS = 4 };
 
+/* A kernel of one load. The variants are loaded for it, since variables belong to a load. */
 struct instance {
     _Atomic(struct kernel *) kernel; /* NULL before its first launch */
     /* The groups of its last launches, by a hash of the shape. In a program that does much besides, each step from
@@ -53,7 +53,7 @@ struct instance {
 /* Instances are the same kernel if they have the same name and these. */
 struct identity {
     struct digest image;
-    uint64_t options; /* of the load */
+    uint64_t options;    /* of the load */
     unsigned capability; /* of the device, for which kernels are prepared */
 };
 
@@ -72,8 +72,8 @@ struct map {
     enum map_level level;
     enum map_layout layout;
     uint32_t record; /* bytes */
-    uint32_t cap; /* records per slot; 0 if each launch has its own */
-    bool even; /* of MAP_ROWS: lanes 0 and 1 may have saved for their warp */
+    uint32_t cap;    /* records per slot; 0 if each launch has its own */
+    bool even;       /* of MAP_ROWS: lanes 0 and 1 may have saved for their warp */
     uint32_t sites, copies; /* of MAP_SITES: records of the whole launch, and how often each is on the device */
     uint32_t max; /* of MAP_SITES: where in a record the largest value of all copies counts, not the sum; else record */
     struct reduction *reduction; /* what is saved of its records; NULL: all of them. See reduce.h */

@@ -49,7 +49,7 @@ _FUNCTION_FIELD: Final = 74, 4
 _EX2_AND_LG2: Final = frozenset({2, 3})
 """Functions of MUFU that count as exponentials: EX2 and LG2."""
 _MAX_GAP: Final = 8
-"""Maximum number of instructions between products of which one waits for the other."""
+"""Maximum number of instructions between a product and the product that waits for it."""
 
 
 def same_work_code(target: GraftTarget, graph: FlowGraph) -> list[Instruction]:

@@ -133,7 +133,7 @@ def _is_counted(words: Sequence[Word], arch: int) -> bool:
     for word in words:
         name = operation_name(word, arch)
         if name in _TESTS:
-            # The third field of a comparison is no register: it holds the predicate of its lower half.
+            # The third field of a comparison does not hold a register. It holds the predicate of its lower half.
             compared_registers |= {(name[0] == "U", number) for number in _sources(word)[:-1]}
         elif word.rd not in _ZEROS and _adds_to_destination(name, word):
             counters.add((name[0] == "U", word.rd))

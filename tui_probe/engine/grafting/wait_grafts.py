@@ -280,7 +280,7 @@ class _SumRoom:
     longest_waits: int
 
     def shrink_to(self, registers: int, site_count: int) -> _SumRoom:
-        """Return the room that so many registers give, for ``site_count`` sites if possible.
+        """Return the room that these registers give, for ``site_count`` sites if possible.
 
         Raises UnsupportedKernelError if there is room for none.
         """

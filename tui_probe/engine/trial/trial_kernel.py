@@ -1,6 +1,6 @@
 """The known kernel of the graft self-test.
 
-It has whatever a graft could break: lanes that leave early while others continue, at several places, in a loop too;
+It has all that a graft could break: lanes that leave early while others continue, at several places, in a loop too;
 values in registers and in uniform registers across them; a barrier; loads and stores of global memory, some of them
 guarded; shared memory; a store right before the end; a module variable and a constant, which the grafted module must
 share with the original.

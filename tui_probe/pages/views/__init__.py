@@ -40,7 +40,7 @@ def kinds() -> tuple[ViewKind, ...]:
 
 @cache
 def keys_of_pages() -> dict[str, str]:
-    """Return the key of each page of a kernel, the same whatever probe ran."""
+    """Return the key of each page of a kernel. The keys do not depend on the probe."""
     return page_keys({kind.name: kind.title for kind in kinds()})
 
 

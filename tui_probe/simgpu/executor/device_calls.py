@@ -54,7 +54,7 @@ def format_text(text: bytes, read_bytes: Callable[[int, int], bytes], read_strin
     """Return ``text`` with its specifiers replaced by arguments.
 
     ``read_bytes`` gives bytes of the arguments (offset, size), ``read_string`` the string at a device address. Text
-    that is no specifier of the CUDA guide is not changed.
+    that is not a specifier in the CUDA guide is not changed.
     """
     arguments = _Arguments(read_bytes)
 
